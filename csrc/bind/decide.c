@@ -632,12 +632,18 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
     return out;
 }
 
-PLB_PY_DEF(decider, receipts, "",
-           "Update the last receipt, and return all receipts that are kept, as dicts.")
+PLB_PY_DEF(decider, receipts, "recent=False",
+           "Update the last receipt, and return all receipts that are kept, as dicts.  recent:\n"
+           "only those from the last LB step on.")
 {
+    bool recent = false;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&recent)));
     plb_decider_settle(&self->core);
     PyObject *out = PyList_New(0);
-    for (int64_t i = 0; out != NULL && i < self->core.n_receipts; i++) {
+    const int64_t first = !recent               ? 0
+                          : self->core.last < 0 ? self->core.n_receipts
+                                                : self->core.last;
+    for (int64_t i = first; out != NULL && i < self->core.n_receipts; i++) {
         plb_py_append(&out, receipt_of(&self->core, &self->core.receipts[i]));
     }
     return plb_py_answer(c, out);

@@ -117,6 +117,7 @@ typedef struct plb_transfer {
     int32_t *peer;          /* [n] the other rank of each message */
     int64_t *bytes;         /* [n] size of each message */
     bool *unlike;           /* [n] this rank or peer[i] was at a meeting, but not both */
+    bool skips_own;         /* whether the caller copies the rows that a rank sends to itself */
 } plb_transfer_t;
 
 /** Allocate memory for exchanges, one at a time, of at most n_partners sends plus receives. */
@@ -125,9 +126,9 @@ void plb_transfer_free(plb_transfer_t *self);
 
 /** Begin an exchange.  Local; does not wait.  The communicator must be used for exchanges only,
  * because a receive accepts any tag.  Do not change the data until the exchange is over; rows that
- * a rank sends to itself are copied at once.  tag: PLB_TAG_ITEMS ... PLB_TAG_MOST.  PLB_ERR_VALUE:
- * `out` and `in` differ in the number of rows that this rank sends to itself; no message was sent.
- * After an error of MPI, messages may be under way (n > 0). */
+ * a rank sends to itself are copied at once, unless skips_own is set.  tag: PLB_TAG_ITEMS ...
+ * PLB_TAG_MOST.  PLB_ERR_VALUE: `out` and `in` differ in the number of rows that this rank sends
+ * to itself; no message was sent. After an error of MPI, messages may be under way (n > 0). */
 int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
                        int64_t row_bytes, int tag, plb_err_t *err);
 

@@ -133,7 +133,7 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
     PLB_PASS(post_side(self, in, true, row_bytes, err));
     self->n_receives = self->n;
     PLB_PASS(post_side(self, out, false, row_bytes, err));
-    if (own * row_bytes > 0) {
+    if (own * row_bytes > 0 && !self->skips_own) {
         memcpy(in->data + in->start[j] * row_bytes, out->data + out->start[i] * row_bytes,
                (size_t)(own * row_bytes));
     }

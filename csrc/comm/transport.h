@@ -37,6 +37,7 @@ typedef struct plb_reduction {
 int plb_reduction_alone(plb_reduction_t *out, int depth, plb_err_t *err);
 void plb_reduction_alone_free(plb_reduction_t *self);
 
+typedef struct plb_exchange plb_exchange_t; /* an exchange under way */
 typedef struct plb_transport plb_transport_t;
 struct plb_transport {
     int rank, size;
@@ -64,11 +65,17 @@ struct plb_transport {
     /** Broadcast n bytes from rank 0; n is the same on all ranks. */
     int (*bcast)(plb_transport_t *self, void *data, int64_t n, plb_err_t *err);
 
-    /** Exchange items of `bytes` bytes each: items send[r] ... send[r + 1] - 1 of `from` go to
-     * rank r; the items from rank r become items receive[r] ... receive[r + 1] - 1 of `to`.
-     * failed: PLB_OK, or an error of this rank; then all ranks fail, and no item is sent. */
-    int (*exchange)(plb_transport_t *self, int failed, const char *from, const int64_t *send,
-                    char *to, const int64_t *receive, int64_t bytes, plb_err_t *err);
+    /** Begin to exchange items of `bytes` bytes each: items send[r] ... send[r + 1] - 1 of `from`
+     * go to rank r; the items from rank r become items receive[r] ... receive[r + 1] - 1 of `to`.
+     * What this rank sends to itself is not copied.  failed: PLB_OK, or an error of this rank;
+     * then all ranks fail, and no item is sent.  *out: for end_exchange; until then, `from` and
+     * `to` must not change.  Several exchanges may be under way. */
+    int (*begin_exchange)(plb_transport_t *self, int failed, const char *from, const int64_t *send,
+                          char *to, const int64_t *receive, int64_t bytes, plb_exchange_t **out,
+                          plb_err_t *err);
+
+    /** Wait until an exchange is complete on this rank, and free it. */
+    int (*end_exchange)(plb_transport_t *self, plb_exchange_t *exchange, plb_err_t *err);
 
     /** Compute rows, which ranks lend each other (comm/share.h). */
     int (*share)(plb_transport_t *self, const plb_shared_rows_t *rows,

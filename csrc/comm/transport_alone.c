@@ -54,16 +54,27 @@ static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-static int exchange(plb_transport_t *face, int failed, const char *from, const int64_t *send,
-                    char *to, const int64_t *receive, int64_t bytes, plb_err_t *err)
+static int begin_exchange(plb_transport_t *face, int failed, const char *from, const int64_t *send,
+                          char *to, const int64_t *receive, int64_t bytes, plb_exchange_t **out,
+                          plb_err_t *err)
 {
     (void)face;
+    (void)from;
+    (void)send;
+    (void)to;
+    (void)receive;
+    (void)bytes;
     (void)err;
-    if (failed == PLB_OK && send[1] > send[0]) {
-        memcpy(to + receive[0] * bytes, from + send[0] * bytes,
-               (size_t)((send[1] - send[0]) * bytes));
-    }
+    *out = NULL;
     return failed;
+}
+
+static int end_exchange(plb_transport_t *face, plb_exchange_t *exchange, plb_err_t *err)
+{
+    (void)face;
+    (void)exchange;
+    (void)err;
+    return PLB_OK;
 }
 
 static int share(plb_transport_t *face, const plb_shared_rows_t *rows,
@@ -95,7 +106,8 @@ int plb_transport_alone(plb_transport_t **out, plb_err_t *err)
                                    .leave = leave,
                                    .sizes = &self->bytes,
                                    .bcast = bcast,
-                                   .exchange = exchange,
+                                   .begin_exchange = begin_exchange,
+                                   .end_exchange = end_exchange,
                                    .share = share,
                                    .free = free_alone};
     *out = &self->face;

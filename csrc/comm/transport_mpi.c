@@ -118,6 +118,10 @@ static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
+struct plb_exchange {
+    plb_transfer_t transfer;
+};
+
 /* Describe one side of an exchange: only the ranks to which, or from which, items go. */
 static void side_of(plb_side_t *side, int32_t *rank, int64_t *start, const int64_t *at, int size,
                     char *data)
@@ -139,7 +143,7 @@ typedef struct sides {
     int64_t *start;
 } sides_t;
 
-static int prepare(by_mpi_t *self, sides_t *sides, plb_transfer_t *transfer, const char *from,
+static int prepare(by_mpi_t *self, sides_t *sides, plb_exchange_t **exchange, const char *from,
                    const int64_t *send, char *to, const int64_t *receive, plb_err_t *err)
 {
     const int p = self->face.size;
@@ -159,23 +163,46 @@ static int prepare(by_mpi_t *self, sides_t *sides, plb_transfer_t *transfer, con
     PLB_PASS_NEW(sides->start, 2 * (p + 1));
     side_of(&sides->out, sides->rank, sides->start, send, p, (char *)from);
     side_of(&sides->in, sides->rank + p, sides->start + p + 1, receive, p, to);
-    return plb_transfer_init(transfer, &self->items, sides->out.n + sides->in.n, err);
+    PLB_PASS_NEW0(*exchange, 1);
+    plb_transfer_t *transfer = &(*exchange)->transfer;
+    PLB_PASS(plb_transfer_init(transfer, &self->items, sides->out.n + sides->in.n, err));
+    transfer->skips_own = true;
+    return PLB_OK;
 }
 
-static int exchange(plb_transport_t *face, int failed, const char *from, const int64_t *send,
-                    char *to, const int64_t *receive, int64_t bytes, plb_err_t *err)
+static void free_exchange(plb_exchange_t *self)
+{
+    if (self != NULL) {
+        plb_transfer_free(&self->transfer);
+        plb_free(self);
+    }
+}
+
+static int begin_exchange(plb_transport_t *face, int failed, const char *from, const int64_t *send,
+                          char *to, const int64_t *receive, int64_t bytes, plb_exchange_t **out,
+                          plb_err_t *err)
 {
     by_mpi_t *self = (by_mpi_t *)face;
     sides_t sides = {.rank = NULL};
-    plb_transfer_t transfer = {0};
     int ret = failed;
-    PLB_THEN(prepare(self, &sides, &transfer, from, send, to, receive, err));
+    *out = NULL;
+    PLB_THEN(prepare(self, &sides, out, from, send, to, receive, err));
     PLB_TRY(announce(self, ret, err));
-    PLB_TRY(plb_transfer_begin(&transfer, &sides.out, &sides.in, bytes, PLB_TAG_ITEMS, err));
-    ret = plb_transfer_wait(&transfer, NULL, NULL, err);
+    ret = plb_transfer_begin(&(*out)->transfer, &sides.out, &sides.in, bytes, PLB_TAG_ITEMS, err);
 out:
-    plb_transfer_free(&transfer);
     PLB_FREE(sides.rank, sides.start);
+    if (ret != PLB_OK) {
+        free_exchange(*out);
+        *out = NULL;
+    }
+    return ret;
+}
+
+static int end_exchange(plb_transport_t *face, plb_exchange_t *exchange, plb_err_t *err)
+{
+    (void)face;
+    const int ret = plb_transfer_wait(&exchange->transfer, NULL, NULL, err);
+    free_exchange(exchange);
     return ret;
 }
 
@@ -245,7 +272,8 @@ int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, const plb_patience_t
                                    .leave = leave,
                                    .sizes = self->size,
                                    .bcast = bcast,
-                                   .exchange = exchange,
+                                   .begin_exchange = begin_exchange,
+                                   .end_exchange = end_exchange,
                                    .share = share,
                                    .free = free_mpi};
     self->leaving = MPI_REQUEST_NULL;

@@ -411,6 +411,7 @@ int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err)
 {
     plb_lib_advisor_t *self = handle->content;
     int ret = PLB_OK;
+    const bool moves = self->plan.moves != NULL;
     if (self->begun && !self->over) {
         ret = plb_lib_advisor_leave(self, err);
         if (!plb_steps_broken(&self->steps)) { /* the same on all ranks */
@@ -420,6 +421,9 @@ int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err)
         ret = leave_at_once(self, err);
     }
     plb_lib_advisor_drop(handle);
+    PLB_FAIL_IF(moves, err, PLB_ERR_STATE,
+                "the advisor was closed while arrays were on their way: expected "
+                "pylb_plan_migrate_end first");
     return ret;
 }
 

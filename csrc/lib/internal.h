@@ -62,6 +62,7 @@ typedef struct plb_settings {
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
+    int64_t ahead;            /* 1: data move during the step after the advice; 0: before it */
     double verify;            /* part of the lent rows that the owner computes again */
     bool off;                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
@@ -107,6 +108,7 @@ struct pylb_plan {
     plb_route_t route;       /* the order in which the cells are sent */
     int64_t *send, *receive; /* [p + 1] owned: index of the first cell to, and from, each rank */
     int64_t migrations;      /* number of cells of all ranks that move */
+    struct plb_move *moves;  /* owned: arrays on their way, in the order in which they began */
     /* Called before and after each migration, to measure its time. */
     void (*begin)(void *arg);
     void (*end)(void *arg);
@@ -116,6 +118,8 @@ struct pylb_plan {
 /** Make a plan that moves n cells to rank[n], and gets receive[p] cells from each rank. */
 int plb_plan_init(pylb_plan *self, plb_transport_t *ranks, const int32_t *rank, int64_t n,
                   const int64_t *receive, int64_t migrations, plb_err_t *err);
+
+/** Free the plan; arrays on their way arrive first, because MPI uses their memory. */
 void plb_plan_free(pylb_plan *self);
 
 /* The struct to which the handle of an advisor points. */
@@ -156,6 +160,7 @@ typedef struct plb_lib_advisor {
     int64_t moved_ns; /* ns: measured time of the redistributions in this step */
     double cost;      /* seconds of these redistributions, measured or passed by the program */
     bool rebalanced;  /* whether this rank has redistributed its data in this step */
+    bool ahead;       /* whether the data may move until the next step begins: "ahead" */
 
     pylb_plan plan; /* plan of the most recent step; plan.ranks is NULL: there is none */
     /* [n_exported] owned: keys of cells that the plan sends away, ascending; NULL: not known */

@@ -129,6 +129,179 @@ int pylb_rebalanced(pylb_advisor *lb, double seconds)
     return PLB_OK;
 }
 
+/* ---- migration ------------------------------------------------------------------------------ */
+
+/* An array that moves.  Each cell has one item, or, with offsets, several elements. */
+typedef struct plb_move {
+    struct plb_move *next;
+    const char *from; /* the program's arrays; `from` begins with the first cell */
+    char *to;
+    int64_t bytes;
+    int64_t *offset; /* [n + 1] owned; NULL: one item each */
+    /* [p + 1] owned, with offsets: like those of the plan, but they count elements, not cells */
+    int64_t *send, *receive;
+    char *wire; /* owned: what leaves, in the order of the ranks; NULL: `from` has this order */
+    plb_exchange_t *exchange;
+} plb_move_t;
+
+/* What the program passes. */
+typedef struct items {
+    const char *from;
+    size_t bytes;
+    char *to;
+    bool sized; /* whether there are offsets */
+    const int64_t *offset, *new_offset;
+} items_t;
+
+static void free_move(plb_move_t *self)
+{
+    if (self != NULL) {
+        PLB_FREE(self->offset, self->send, self->receive, self->wire);
+        plb_free(self);
+    }
+}
+
+/* n, new_n: number of items in `from` and `to`. */
+static int check_arrays(const void *from, int64_t n, const void *to, int64_t new_n, size_t bytes,
+                        plb_err_t *err)
+{
+    const bool sends = from == NULL && n > 0;
+    const int64_t most = n > new_n ? n : new_n;
+    PLB_FAIL_IF(sends || (to == NULL && new_n > 0), err, PLB_ERR_VALUE,
+                "%s is NULL: expected an array of %lld items", sends ? "from" : "to",
+                (long long)(sends ? n : new_n));
+    PLB_FAIL_IF(most > 0 && bytes > (size_t)(INT64_MAX / most), err, PLB_ERR_VALUE,
+                "%lld items of %zu bytes: expected fewer than 2^63 bytes", (long long)most, bytes);
+    return PLB_OK;
+}
+
+static int check_offsets(const int64_t *offset, int64_t n, const int64_t *new_offset,
+                         plb_err_t *err)
+{
+    PLB_FAIL_IF(offset == NULL || new_offset == NULL, err, PLB_ERR_VALUE, "%s is NULL",
+                offset == NULL ? "offset" : "new_offset");
+    for (int64_t i = 0; i < n; i++) {
+        PLB_FAIL_IF(offset[i + 1] < offset[i], err, PLB_ERR_VALUE,
+                    "offset[%lld] is %lld: expected %lld or more", (long long)(i + 1),
+                    (long long)offset[i + 1], (long long)offset[i]);
+    }
+    return PLB_OK;
+}
+
+/* Count the elements that go to each rank, and come from each. */
+static int count_elements(const pylb_plan *plan, const int64_t *offset, const int64_t *new_offset,
+                          plb_move_t *out, plb_err_t *err)
+{
+    const int p = plan->ranks->size;
+    PLB_PASS(check_offsets(offset, plan->n, new_offset, err));
+    PLB_PASS_NEW0_EACH(p + 1, out->send, out->receive);
+    PLB_PASS_NEW(out->offset, plan->n + 1);
+    for (int64_t i = 0; i <= plan->n; i++) {
+        out->offset[i] = offset[i] - offset[0];
+    }
+    for (int64_t i = 0; i < plan->n; i++) {
+        out->send[plan->rank[i] + 1] += offset[i + 1] - offset[i];
+    }
+    for (int r = 0; r < p; r++) {
+        out->send[r + 1] += out->send[r];
+        out->receive[r + 1] = new_offset[plan->receive[r + 1]];
+    }
+    return PLB_OK;
+}
+
+/* Prepare a move, up to the first call that involves other ranks. */
+static int prepare(const pylb_plan *plan, const items_t *items, plb_move_t **out, plb_err_t *err)
+{
+    const int p = plan->ranks->size, me = plan->ranks->rank;
+    const int32_t *order = plan->route.order;
+    PLB_PASS_NEW0(*out, 1);
+    plb_move_t *self = *out;
+    *self = (plb_move_t){.from = items->from, .to = items->to, .bytes = (int64_t)items->bytes};
+    if (items->sized) {
+        PLB_PASS(count_elements(plan, items->offset, items->new_offset, self, err));
+    }
+    const int64_t *send = items->sized ? self->send : plan->send;
+    const int64_t *receive = items->sized ? self->receive : plan->receive;
+    PLB_PASS(check_arrays(items->from, send[p], items->to, receive[p], items->bytes, err));
+    if (items->sized && send[p] > 0) {
+        self->from += items->offset[0] * self->bytes;
+    }
+    if (order == NULL) {
+        return PLB_OK;
+    }
+    /* the cells that stay leave a gap, whose memory is never touched */
+    const int64_t *cell = plan->send;
+    PLB_PASS_NEW(self->wire, send[p] * self->bytes);
+    plb_gather(self->from, self->offset, order, cell[me], self->bytes, self->wire);
+    plb_gather(self->from, self->offset, order + cell[me + 1], plan->n - cell[me + 1], self->bytes,
+               self->wire + send[me + 1] * self->bytes);
+    return PLB_OK;
+}
+
+/* Begin to move an array.  failed: PLB_OK, or an error of this rank; then all ranks fail. */
+static int begin_move(pylb_plan *plan, int failed, const items_t *items, plb_move_t **out,
+                      plb_err_t *err)
+{
+    plb_move_t *m = NULL;
+    plb_exchange_t *exchange;
+    int ret = failed;
+    plan->begin(plan->arg);
+    PLB_THEN(prepare(plan, items, &m, err));
+    const bool sized = m != NULL && m->send != NULL;
+    ret = plan->ranks->begin_exchange(plan->ranks, ret,
+                                      m == NULL         ? NULL
+                                      : m->wire == NULL ? m->from
+                                                        : m->wire,
+                                      sized ? m->send : plan->send, items->to,
+                                      sized ? m->receive : plan->receive, (int64_t)items->bytes,
+                                      &exchange, err);
+    plan->end(plan->arg);
+    if (ret != PLB_OK) {
+        free_move(m);
+        return ret;
+    }
+    m->exchange = exchange;
+    *out = m;
+    return PLB_OK;
+}
+
+/* Wait until an array is here; the items of the cells that stay are copied only now, so the
+ * program may have changed them. */
+static int end_move(pylb_plan *plan, plb_move_t *m, plb_err_t *err)
+{
+    const int me = plan->ranks->rank;
+    const int64_t *cell = plan->send;
+    const int64_t *send = m->send == NULL ? cell : m->send;
+    const int64_t own = send[me + 1] - send[me];
+    plan->begin(plan->arg);
+    const int ret = plan->ranks->end_exchange(plan->ranks, m->exchange, err);
+    if (ret == PLB_OK && own * m->bytes > 0) {
+        char *to = m->to + (m->receive == NULL ? plan->receive : m->receive)[me] * m->bytes;
+        if (plan->route.order != NULL) {
+            plb_gather(m->from, m->offset, plan->route.order + cell[me], cell[me + 1] - cell[me],
+                       m->bytes, to);
+        } else {
+            memcpy(to, m->from + send[me] * m->bytes, (size_t)(own * m->bytes));
+        }
+    }
+    plan->end(plan->arg);
+    free_move(m);
+    return ret;
+}
+
+/* End all moves; the first error counts. */
+static int end_moves(pylb_plan *plan, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    while (plan->moves != NULL) {
+        plb_move_t *m = plan->moves;
+        plan->moves = m->next;
+        const int ended = end_move(plan, m, ret == PLB_OK ? err : NULL);
+        PLB_THEN(ended);
+    }
+    return ret;
+}
+
 /* ---- the plan ------------------------------------------------------------------------------- */
 
 int plb_plan_init(pylb_plan *self, plb_transport_t *ranks, const int32_t *rank, int64_t n,
@@ -159,6 +332,7 @@ out:
 
 void plb_plan_free(pylb_plan *self)
 {
+    (void)end_moves(self, NULL);
     plb_route_free(&self->route);
     PLB_FREE(self->rank, self->send, self->receive);
     *self = (pylb_plan){0};
@@ -200,67 +374,55 @@ int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive)
     return PLB_OK;
 }
 
-/* ---- migration ------------------------------------------------------------------------------ */
+/* ---- the calls that move -------------------------------------------------------------------- */
 
-/* Move one item for each cell.  failed: PLB_OK, or an error of this rank; then all ranks fail. */
-static int move_items(const pylb_plan *plan, int failed, const char *from, int64_t bytes, char *to,
-                      plb_err_t *err)
+/* Move an array; ends: whether to wait for it. */
+static int move(pylb_plan *plan, bool ends, const items_t *items)
 {
-    int ret = failed;
-    char *wire = NULL;
-    if (ret == PLB_OK && plan->route.order != NULL) {
-        wire = plb_malloc((size_t)plan->n, (size_t)bytes);
-        if (wire == NULL) {
-            ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld items to send",
-                           (long long)plan->n);
-        } else {
-            plb_gather(from, NULL, plan->route.order, plan->n, bytes, wire);
-        }
+    plb_err_t *err = plb_lib_error();
+    plb_move_t *m, **last;
+    PLB_PASS(check(plan, err));
+    PLB_PASS(begin_move(plan, PLB_OK, items, &m, err));
+    if (ends) {
+        return end_move(plan, m, err);
     }
-    plan->begin(plan->arg);
-    ret = plan->ranks->exchange(plan->ranks, ret, wire == NULL ? from : wire, plan->send, to,
-                                plan->receive, bytes, err);
-    plan->end(plan->arg);
-    plb_free(wire);
-    return ret;
-}
-
-/* n, new_n: number of items in `from` and `to`. */
-static int check_arrays(const void *from, int64_t n, const void *to, int64_t new_n, size_t bytes,
-                        plb_err_t *err)
-{
-    const bool sends = from == NULL && n > 0;
-    const int64_t most = n > new_n ? n : new_n;
-    PLB_FAIL_IF(sends || (to == NULL && new_n > 0), err, PLB_ERR_VALUE,
-                "%s is NULL: expected an array of %lld items", sends ? "from" : "to",
-                (long long)(sends ? n : new_n));
-    PLB_FAIL_IF(most > 0 && bytes > (size_t)(INT64_MAX / most), err, PLB_ERR_VALUE,
-                "%lld items of %zu bytes: expected fewer than 2^63 bytes", (long long)most, bytes);
+    for (last = &plan->moves; *last != NULL; last = &(*last)->next) {
+    }
+    *last = m;
     return PLB_OK;
 }
 
 int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to)
 {
+    return move(plan, true, &(items_t){.from = from, .bytes = bytes, .to = to});
+}
+
+int pylb_plan_migrate_begin(pylb_plan *plan, const void *from, size_t bytes, void *to)
+{
+    return move(plan, false, &(items_t){.from = from, .bytes = bytes, .to = to});
+}
+
+int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const int64_t *offset, size_t bytes,
+                            void *to, const int64_t *new_offset)
+{
+    return move(plan, true, &(items_t){from, bytes, to, true, offset, new_offset});
+}
+
+int pylb_plan_migrate_sized_begin(pylb_plan *plan, const void *from, const int64_t *offset,
+                                  size_t bytes, void *to, const int64_t *new_offset)
+{
+    return move(plan, false, &(items_t){from, bytes, to, true, offset, new_offset});
+}
+
+int pylb_plan_migrate_end(pylb_plan *plan)
+{
     plb_err_t *err = plb_lib_error();
     PLB_PASS(check(plan, err));
-    const int ret = check_arrays(from, plan->n, to, pylb_plan_n(plan), bytes, err);
-    return move_items(plan, ret, from, (int64_t)bytes, to, err);
+    PLB_FAIL_IF(plan->moves == NULL, err, PLB_ERR_STATE,
+                "pylb_plan_migrate_end without pylb_plan_migrate_begin");
+    return end_moves(plan, err);
 }
 
-static int check_offsets(const int64_t *offset, int64_t n, const int64_t *new_offset,
-                         plb_err_t *err)
-{
-    PLB_FAIL_IF(offset == NULL || new_offset == NULL, err, PLB_ERR_VALUE, "%s is NULL",
-                offset == NULL ? "offset" : "new_offset");
-    for (int64_t i = 0; i < n; i++) {
-        PLB_FAIL_IF(offset[i + 1] < offset[i], err, PLB_ERR_VALUE,
-                    "offset[%lld] is %lld: expected %lld or more", (long long)(i + 1),
-                    (long long)offset[i + 1], (long long)offset[i]);
-    }
-    return PLB_OK;
-}
-
-/* Set *size to the size of each item, from its offsets; owned by the caller. */
 static int sizes_of(const int64_t *offset, int64_t n, const int64_t *new_offset, int64_t **size,
                     plb_err_t *err)
 {
@@ -278,9 +440,13 @@ int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offse
     PLB_PASS(check(plan, err));
     const int64_t n = pylb_plan_n(plan);
     int64_t *size = NULL;
+    plb_move_t *m;
     int ret = sizes_of(offset, plan->n, new_offset, &size, err);
-    ret = move_items(plan, ret, (const char *)size, sizeof *size,
-                     new_offset == NULL ? NULL : (char *)(new_offset + 1), err);
+    const items_t items = {.from = (const char *)size,
+                           .bytes = sizeof *size,
+                           .to = new_offset == NULL ? NULL : (char *)(new_offset + 1)};
+    ret = begin_move(plan, ret, &items, &m, err);
+    PLB_THEN(end_move(plan, m, err));
     plb_free(size);
     PLB_PASS(ret);
     new_offset[0] = 0;
@@ -288,48 +454,4 @@ int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offse
         new_offset[i + 1] += new_offset[i];
     }
     return PLB_OK;
-}
-
-typedef struct sized {
-    int64_t *send, *receive; /* like those of the plan, but they count elements instead of cells */
-    char *wire;              /* the elements in the order in which they are sent */
-} sized_t;
-
-static int pack_sized(const pylb_plan *plan, const char *from, const int64_t *offset,
-                      int64_t bytes, const void *to, const int64_t *new_offset, sized_t *out,
-                      plb_err_t *err)
-{
-    const int p = plan->ranks->size;
-    PLB_PASS(check_offsets(offset, plan->n, new_offset, err));
-    PLB_PASS_NEW0_EACH(p + 1, out->send, out->receive);
-    for (int64_t i = 0; i < plan->n; i++) {
-        out->send[plan->rank[i] + 1] += offset[i + 1] - offset[i];
-    }
-    for (int r = 0; r < p; r++) {
-        out->send[r + 1] += out->send[r];
-        out->receive[r + 1] = new_offset[plan->receive[r + 1]];
-    }
-    PLB_PASS(check_arrays(from, out->send[p], to, out->receive[p], (size_t)bytes, err));
-    PLB_PASS_NEW(out->wire, out->send[p] * bytes);
-    if (plan->route.order != NULL) {
-        plb_gather(from, offset, plan->route.order, plan->n, bytes, out->wire);
-    } else if (out->send[p] > 0) {
-        memcpy(out->wire, from + offset[0] * bytes, (size_t)(out->send[p] * bytes));
-    }
-    return PLB_OK;
-}
-
-int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const int64_t *offset, size_t bytes,
-                            void *to, const int64_t *new_offset)
-{
-    plb_err_t *err = plb_lib_error();
-    sized_t sized = {NULL, NULL, NULL};
-    PLB_PASS(check(plan, err));
-    plan->begin(plan->arg);
-    int ret = pack_sized(plan, from, offset, (int64_t)bytes, to, new_offset, &sized, err);
-    ret = plan->ranks->exchange(plan->ranks, ret, sized.wire, sized.send, to, sized.receive,
-                                (int64_t)bytes, err);
-    plan->end(plan->arg);
-    PLB_FREE(sized.send, sized.receive, sized.wire);
-    return ret;
 }

@@ -92,6 +92,12 @@ module pylb
       !! count(i) items; migrate `count` itself last, by a call without `count`.
       generic :: migrate => migrate_int, migrate_int_2, migrate_long, migrate_long_2, &
          migrate_real, migrate_real_2
+      procedure, private :: begin_int, begin_int_2, begin_long, begin_long_2, begin_real, begin_real_2
+      !> migrate_begin(x, y, count) begins to move x to y, which is allocated here.  The program may
+      !! then change the items of cells that stay.  Declare both arrays target and asynchronous.
+      generic :: migrate_begin => begin_int, begin_int_2, begin_long, begin_long_2, begin_real, &
+         begin_real_2
+      procedure :: migrate_end !< wait for all arrays that have begun
    end type pylb_plan
 
    !> A decision and its result.
@@ -167,6 +173,21 @@ module pylb
          type(c_ptr), value :: plan
          integer(c_int64_t) :: plan_function
       end function plan_function
+
+      function migrate_function(plan, from, bytes, to) bind(c)
+         import :: c_int, c_ptr, c_size_t
+         type(c_ptr), value :: plan, from, to
+         integer(c_size_t), value :: bytes
+         integer(c_int) :: migrate_function
+      end function migrate_function
+
+      function sized_function(plan, from, offset, bytes, to, new_offset) bind(c)
+         import :: c_int, c_int64_t, c_ptr, c_size_t
+         type(c_ptr), value :: plan, from, to
+         integer(c_int64_t), intent(in) :: offset(*), new_offset(*)
+         integer(c_size_t), value :: bytes
+         integer(c_int) :: sized_function
+      end function sized_function
    end interface
 
    procedure(text_function), bind(c, name="pylb_error") :: c_error
@@ -181,6 +202,11 @@ module pylb
    procedure(clock_function), bind(c, name="pylb_seconds") :: c_seconds
    procedure(plan_function), bind(c, name="pylb_plan_n") :: c_plan_n
    procedure(plan_function), bind(c, name="pylb_plan_migrations") :: c_plan_migrations
+   procedure(migrate_function), bind(c, name="pylb_plan_migrate") :: c_migrate
+   procedure(migrate_function), bind(c, name="pylb_plan_migrate_begin") :: c_migrate_begin
+   procedure(sized_function), bind(c, name="pylb_plan_migrate_sized") :: c_migrate_sized
+   procedure(sized_function), bind(c, name="pylb_plan_migrate_sized_begin") :: c_sized_begin
+   procedure(handle_function), bind(c, name="pylb_plan_migrate_end") :: c_migrate_end
 
    interface
       function c_strlen(text) bind(c, name="strlen")
@@ -270,13 +296,6 @@ module pylb
          integer(c_int) :: c_plan_counts
       end function c_plan_counts
 
-      function c_migrate(plan, from, bytes, to) bind(c, name="pylb_plan_migrate")
-         import :: c_int, c_ptr, c_size_t
-         type(c_ptr), value :: plan, from, to
-         integer(c_size_t), value :: bytes
-         integer(c_int) :: c_migrate
-      end function c_migrate
-
       function c_offsets(plan, offset, new_offset) bind(c, name="pylb_plan_offsets")
          import :: c_int, c_int64_t, c_ptr
          type(c_ptr), value :: plan
@@ -284,15 +303,6 @@ module pylb
          integer(c_int64_t), intent(out), optional :: new_offset(*)
          integer(c_int) :: c_offsets
       end function c_offsets
-
-      function c_migrate_sized(plan, from, offset, bytes, to, new_offset) &
-         bind(c, name="pylb_plan_migrate_sized")
-         import :: c_int, c_int64_t, c_ptr, c_size_t
-         type(c_ptr), value :: plan, from, to
-         integer(c_int64_t), intent(in) :: offset(*), new_offset(*)
-         integer(c_size_t), value :: bytes
-         integer(c_int) :: c_migrate_sized
-      end function c_migrate_sized
    end interface
 
    !> Where the items of each cell begin, before and after a migration.  n: number of items after
@@ -668,18 +678,27 @@ contains
       if (.not. has_offsets) call finish(code, ierr)
    end function has_offsets
 
-   !> Move items to their new ranks; false after an error.
-   logical function is_moved(self, o, from, bytes, to, ierr)
+   !> Move items to their new ranks, or, with begins, begin to; false after an error.
+   logical function is_moved(self, o, from, bytes, to, ierr, begins)
       class(pylb_plan), intent(in) :: self
       type(offsets_t), intent(in) :: o
       type(c_ptr), intent(in) :: from, to
       integer, intent(in) :: bytes
       integer, intent(out), optional :: ierr
+      logical, intent(in), optional :: begins
+      procedure(migrate_function), pointer :: move
+      procedure(sized_function), pointer :: move_sized
       integer(c_int) :: code
+      move => c_migrate
+      move_sized => c_migrate_sized
+      if (present(begins)) then
+         move => c_migrate_begin
+         move_sized => c_sized_begin
+      end if
       if (o%sized) then
-         code = c_migrate_sized(self%handle, from, o%old, int(bytes, c_size_t), to, o%new)
+         code = move_sized(self%handle, from, o%old, int(bytes, c_size_t), to, o%new)
       else
-         code = c_migrate(self%handle, from, int(bytes, c_size_t), to)
+         code = move(self%handle, from, int(bytes, c_size_t), to)
       end if
       is_moved = code == pylb_ok
       call finish(code, ierr)
@@ -756,5 +775,83 @@ contains
       allocate (y(size(x, 1), o%n))
       if (is_moved(self, o, c_loc(x), 8*size(x, 1), c_loc(y), ierr)) call move_alloc(y, x)
    end subroutine migrate_real_2
+
+   subroutine begin_int(self, x, y, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      integer(c_int32_t), intent(in), allocatable, target :: x(:)
+      integer(c_int32_t), intent(out), allocatable, target :: y(:)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      type(offsets_t) :: o
+      if (.not. has_offsets(self, size(x), count, o, ierr)) return
+      allocate (y(o%n))
+      if (.not. is_moved(self, o, c_loc(x), 4, c_loc(y), ierr, .true.)) deallocate (y)
+   end subroutine begin_int
+
+   subroutine begin_int_2(self, x, y, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      integer(c_int32_t), intent(in), allocatable, target :: x(:, :)
+      integer(c_int32_t), intent(out), allocatable, target :: y(:, :)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      type(offsets_t) :: o
+      if (.not. has_offsets(self, size(x, 2), count, o, ierr)) return
+      allocate (y(size(x, 1), o%n))
+      if (.not. is_moved(self, o, c_loc(x), 4*size(x, 1), c_loc(y), ierr, .true.)) deallocate (y)
+   end subroutine begin_int_2
+
+   subroutine begin_long(self, x, y, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      integer(c_int64_t), intent(in), allocatable, target :: x(:)
+      integer(c_int64_t), intent(out), allocatable, target :: y(:)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      type(offsets_t) :: o
+      if (.not. has_offsets(self, size(x), count, o, ierr)) return
+      allocate (y(o%n))
+      if (.not. is_moved(self, o, c_loc(x), 8, c_loc(y), ierr, .true.)) deallocate (y)
+   end subroutine begin_long
+
+   subroutine begin_long_2(self, x, y, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      integer(c_int64_t), intent(in), allocatable, target :: x(:, :)
+      integer(c_int64_t), intent(out), allocatable, target :: y(:, :)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      type(offsets_t) :: o
+      if (.not. has_offsets(self, size(x, 2), count, o, ierr)) return
+      allocate (y(size(x, 1), o%n))
+      if (.not. is_moved(self, o, c_loc(x), 8*size(x, 1), c_loc(y), ierr, .true.)) deallocate (y)
+   end subroutine begin_long_2
+
+   subroutine begin_real(self, x, y, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      real(c_double), intent(in), allocatable, target :: x(:)
+      real(c_double), intent(out), allocatable, target :: y(:)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      type(offsets_t) :: o
+      if (.not. has_offsets(self, size(x), count, o, ierr)) return
+      allocate (y(o%n))
+      if (.not. is_moved(self, o, c_loc(x), 8, c_loc(y), ierr, .true.)) deallocate (y)
+   end subroutine begin_real
+
+   subroutine begin_real_2(self, x, y, count, ierr)
+      class(pylb_plan), intent(in) :: self
+      real(c_double), intent(in), allocatable, target :: x(:, :)
+      real(c_double), intent(out), allocatable, target :: y(:, :)
+      integer, intent(in), optional :: count(:)
+      integer, intent(out), optional :: ierr
+      type(offsets_t) :: o
+      if (.not. has_offsets(self, size(x, 2), count, o, ierr)) return
+      allocate (y(size(x, 1), o%n))
+      if (.not. is_moved(self, o, c_loc(x), 8*size(x, 1), c_loc(y), ierr, .true.)) deallocate (y)
+   end subroutine begin_real_2
+
+   subroutine migrate_end(self, ierr)
+      class(pylb_plan), intent(in) :: self
+      integer, intent(out), optional :: ierr
+      call finish(c_migrate_end(self%handle), ierr)
+   end subroutine migrate_end
 
 end module pylb

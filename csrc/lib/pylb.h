@@ -120,6 +120,9 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *  - every: number of steps from one LB step to the next (instead of a trigger)
  *  - mode: "on" (default), or "off": measure only, and lend nothing
  *  - lag: a rank waits only for ranks that are more than this many steps behind; default 0
+ *  - ahead: 1: data may move while the next step computes: the next call that ends a step still
+ *    describes the old cells and gives no new advice, and the plan is valid until the call after
+ *    it; 0 (default): data move before the next step
  *  - steps: number of steps that the program will make, if it is known
  *  - pause_if_useless: "yes" or "no": stop LB steps while they cost more than they save; default:
  *    yes, unless `every`, the trigger "periodic" or a trigger of your own is used
@@ -235,7 +238,8 @@ PYLB_API void pylb_cells_init(pylb_cells *cells);
 typedef struct pylb_plan pylb_plan;
 
 /** End a step, and get where each cell goes.  *plan is NULL after an error, and if nothing has to
- * move; otherwise it belongs to the advisor and is valid until the next step.  The load of this
+ * move; otherwise it belongs to the advisor and is valid until the next call of this function
+ * (with the option "ahead": until the call after that).  The load of this
  * rank is the sum of its cells' loads.  Collective.  End either all steps by this function, or all
  * by pylb_advise.  If a rank has an error, all ranks get one; see pylb_advise.  PYLB_ERR_VALUE: a
  * load, or their sum, is not in 0 ... 1e30.  Only when rank 0 gathers the cells, e.g. for an LB
@@ -266,6 +270,19 @@ PYLB_CALL int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes,
 PYLB_CALL int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offset);
 PYLB_CALL int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const int64_t *offset,
                                       size_t bytes, void *to, const int64_t *new_offset);
+
+/** Begin to move an array, and return; pylb_plan_migrate_end waits for all arrays that have begun.
+ * In between, the program computes, with any calls of MPI, which also move the data.  It may
+ * change the items of cells that stay: `to` gets them as they are at the end.  It must not change
+ * those of cells that leave, nor free `from` and `to`; the offsets may be freed.  End before the
+ * next step ends (with the option "ahead": the step after that), and before the advisor is closed;
+ * otherwise this call gives PYLB_ERR_STATE, as does an end without a begin.  Collective, in the
+ * same order. */
+PYLB_CALL int pylb_plan_migrate_begin(pylb_plan *plan, const void *from, size_t bytes, void *to);
+PYLB_CALL int pylb_plan_migrate_sized_begin(pylb_plan *plan, const void *from,
+                                            const int64_t *offset, size_t bytes, void *to,
+                                            const int64_t *new_offset);
+PYLB_CALL int pylb_plan_migrate_end(pylb_plan *plan);
 
 /* A decision and its result. */
 typedef struct pylb_receipt {

@@ -109,17 +109,31 @@ class Plan
     /* Return the items of the cells that this rank will have; from: one item for each cell. */
     template <class T> std::vector<T> migrate(const std::vector<T> &from) const
     {
-        static_assert(std::is_trivially_copyable_v<T>, "items move as bytes");
-        const bool fits = plan == nullptr || from.size() == n;
-        std::vector<T> to(static_cast<size_t>(pylb_plan_n(plan)));
-        /* without an array, the call fails on all ranks */
-        const int code =
-            pylb_plan_migrate(plan, fits ? from.data() : nullptr, sizeof(T), to.data());
-        check(fits ? code : throw wrong_size("from", from.size(), n));
+        std::vector<T> to;
+        move(pylb_plan_migrate, from, to);
         return to;
     }
 
+    /* The same, while the program computes: migrate_end() ends all that have begun.  Until then,
+     * items of cells that stay may change, but neither vector may change its size. */
+    template <class T> void migrate_begin(const std::vector<T> &from, std::vector<T> &to) const
+    {
+        move(pylb_plan_migrate_begin, from, to);
+    }
+    void migrate_end() const { check(pylb_plan_migrate_end(plan)); }
+
   private:
+    template <class Fn, class T>
+    void move(Fn call, const std::vector<T> &from, std::vector<T> &to) const
+    {
+        static_assert(std::is_trivially_copyable_v<T>, "items move as bytes");
+        const bool fits = plan == nullptr || from.size() == n;
+        to.resize(static_cast<size_t>(pylb_plan_n(plan)));
+        /* without an array, the call fails on all ranks */
+        const int code = call(plan, fits ? from.data() : nullptr, sizeof(T), to.data());
+        check(fits ? code : throw wrong_size("from", from.size(), n));
+    }
+
     pylb_plan *plan;
     size_t n;
 };

@@ -120,6 +120,7 @@ static int set_number(plb_settings_t *self, const char *option, const char *valu
         int64_t least, most, *to;
     } counts[] = {{"every", 1, MOST, &self->every},
                   {"lag", 0, (1 << 20) - 1, &self->lag},
+                  {"ahead", 0, 1, &self->ahead},
                   {"seed", 0, MOST, &self->seed},
                   {"steps", 0, MOST, &self->steps}};
     const bool learns = strcmp(option, "learn_speeds") == 0, yes = strcmp(value, "yes") == 0;
@@ -234,7 +235,7 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
         return PLB_FAIL(
             err, PLB_ERR_KEY,
             "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
-            "steps, pause_if_useless, learn_speeds, network, clock, seed, record, "
+            "ahead, steps, pause_if_useless, learn_speeds, network, clock, seed, record, "
             "verify, strategy.X or trigger.X",
             option);
     }
@@ -346,13 +347,10 @@ static int64_t settings_fingerprint(const plb_settings_t *self)
         hash = add_number(hash, self->trigger_params[i]);
     }
     hash = add_number(add_number(hash, self->network.alpha), self->network.beta);
-    const int64_t rest[] = {self->lag,
-                            self->seed,
-                            self->steps,
-                            self->off,
-                            self->pause_if_useless,
-                            self->learn_speeds,
-                            self->clock == PLB_CLOCK_NONE,
+    const int64_t rest[] = {self->lag,           self->ahead,
+                            self->seed,          self->steps,
+                            self->off,           self->pause_if_useless,
+                            self->learn_speeds,  self->clock == PLB_CLOCK_NONE,
                             self->record != NULL};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
         hash = add_number(hash, (double)rest[i]);

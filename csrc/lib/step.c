@@ -575,8 +575,8 @@ static int sample_of(plb_lib_advisor_t *self, double work, plb_stats_t *out, plb
         .n_cells = cells == NULL ? 0 : cells->n,
         .seconds = work,
         .time = plb_lib_measures_nothing(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
-        .cost = self->cost,
-        .rebalanced = has_exported(self, cells),
+        .cost = self->ahead ? 0.0 : self->cost, /* the next record tells how the LB step went */
+        .rebalanced = !self->ahead && has_exported(self, cells),
     };
     PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));
     out->arguments = self->fingerprint;
@@ -686,13 +686,14 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     }
     const plb_advisor_outcome_t outcome = {all->cost_max, all->n_rebalanced};
     const bool may_preview = self->cells != NULL;
-    PLB_PASS(plb_advisor_observe(&self->core, &it, &outcome, self->step, may_preview, ask, err));
+    const int64_t last = self->step + self->settings.ahead;
+    PLB_PASS(plb_advisor_observe(&self->core, &it, &outcome, last, may_preview, ask, err));
     if (*ask != PLB_ASK_PREVIEW) {
         return PLB_OK;
     }
     double gain = 0.0;
     PLB_PASS(database_preview(self->ranks, &self->decider, self->cells, &gain, err));
-    return plb_advisor_previewed(&self->core, gain, self->step, ask, err);
+    return plb_advisor_previewed(&self->core, gain, last, ask, err);
 }
 
 /* The answer of a rank's trigger, sent as the length (0, 1 or 2 bytes) of a message: the gather's
@@ -787,6 +788,9 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
                 "%s is still open: expected %s before the step ends",
                 self->started != 0 ? "pylb_start" : "pylb_rebalance_begin",
                 self->started != 0 ? "pylb_stop" : "pylb_rebalance_end");
+    PLB_FAIL_IF(self->plan.moves != NULL && !self->ahead, err, PLB_ERR_STATE,
+                "arrays are still on their way: expected pylb_plan_migrate_end before the step "
+                "ends");
     return PLB_OK;
 }
 
@@ -864,8 +868,11 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
         work = 1e-9 * (double)(now - self->worked);
     }
     PLB_PASS(exchange(self, work, failed, &have, err));
-    forget_exports(self);
-    plb_plan_free(&self->plan);
+    const bool keeps = self->ahead; /* the plan, for one more step */
+    if (!keeps) {
+        forget_exports(self);
+        plb_plan_free(&self->plan);
+    }
     int ret = have ? observe(self, ask, err) : PLB_OK;
     if (ret == PLB_OK && *ask == PLB_ASK_BALANCE && with_cells) {
         ret = make_plan(self, self->cells, err);
@@ -873,9 +880,12 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
     /* What was measured in a step belongs to it once all ranks have ended it. */
     self->step++;
     self->mark = self->now;
-    self->work = self->cost = 0.0;
+    self->work = 0.0;
+    self->cost = keeps ? self->cost : 0.0;
     self->moved_ns = 0;
-    self->rebalanced = self->told = false;
+    self->rebalanced = keeps && self->rebalanced;
+    self->told = false;
+    self->ahead = self->settings.ahead != 0 && *ask == PLB_ASK_BALANCE && self->core.due;
     plb_lib_begin_work(self);
     return ret;
 }
@@ -930,7 +940,7 @@ int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **pla
     ret = step(self, sum, true, ret, &ask, err);
     self->cells = NULL;
     if (ret == PLB_OK) {
-        *plan = self->plan.ranks == NULL ? NULL : &self->plan;
+        *plan = ask != PLB_ASK_BALANCE || self->plan.ranks == NULL ? NULL : &self->plan;
     }
     return ret;
 }

@@ -698,6 +698,19 @@ class Plan:
         )
 
 
+def own_rows(plan: Plan) -> tuple[slice, I64]:
+    """Return the rows that this rank sends to itself by `forward`: in the result, in the values."""
+    me, out, into = plan.agreement.transport.rank, plan._out, plan._into
+    (here,), (there,) = np.nonzero(out.rank == me), np.nonzero(into.rank == me)
+    if not len(here):
+        return slice(0), np.zeros(0, np.int64)
+    k, to = int(here[0]), slice(*into.start[there[0] :][:2].tolist())
+    items: Any = np.arange(*plan._simple._out.start[k : k + 2])
+    if out.order is not None:
+        items = out.order[items]
+    return to, items if out.offset is None else rows_of(items, out.offset)
+
+
 def _wait_for_partners(meetings: list[StepLane], sides: Sides) -> Exception | None:
     """Wait until all partners exchange objects; return the error to take to the next step.
 

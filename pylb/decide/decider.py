@@ -177,6 +177,14 @@ class Decider:
         out.dropped = Dropped(*self.core.dropped.values())
         return out
 
+    @property
+    def last(self) -> Receipt | None:
+        """The receipt of the most recent LB step; None: there was none."""
+        rows = self.core.receipts(True)
+        if rows:
+            return self.receipt(rows[0])
+        return next((r for r in reversed(self.before) if r.balanced), None)
+
     def receipt(self, row: dict[str, Any]) -> Receipt:
         given = self.settings
         names = [s.name for s in given.strategies]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Attempt, Step
-from pylb.comm.plan import Pending, Plan, checked_rows
+from pylb.comm.plan import Pending, Plan, checked_rows, own_rows
 from pylb.console import count
 from pylb.errors import DomainError, StateError
 from pylb.model import checks
@@ -59,11 +59,28 @@ class Block:
 
 
 class Redistribution(Block):
-    """The block of a redistribution: the work of the step begins after it."""
+    """The blocks of a redistribution, which are no work of the step."""
 
-    def add(self, seconds: float) -> None:
-        super().add(seconds)
-        self._watch.begin_work()
+    earlier = 0.0  # seconds of the step before, if the LB step is not over
+    _work = 0.0  # seconds of the step's work before the block
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._work = self._watch.worked() if self._watch.measures else 0.0
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        super().__exit__(kind, *error)
+        if kind is None:
+            self._watch.begin_work(self._work)
+
+    def carry(self) -> None:
+        """Keep the seconds for the next step's report."""
+        self.earlier, self.seconds = self.earlier + self.seconds, 0.0
+
+    def take(self) -> float:
+        """Return the seconds, and reset them to 0."""
+        earlier, self.earlier = self.earlier, 0.0
+        return earlier + super().take()
 
 
 class Stopwatch:
@@ -107,9 +124,8 @@ class Stopwatch:
             )
 
     def end_step(self) -> None:
-        """Forget the times of the step."""
+        """Forget the work of the step."""
         self.work.take()
-        self.move.take()
         self.parts = {}
 
     def check_closed(self, what: str) -> None:
@@ -134,13 +150,14 @@ class Stopwatch:
         self._resumed = _core.clock()
         self.begin_work()
 
-    def begin_work(self) -> None:
-        """Begin to measure the work of a step, if the clock can."""
-        self._worked = _core.load_clock(self.work.clock) if self.measures else 0.0
+    def begin_work(self, done: float = 0.0) -> None:
+        """Begin to measure the work of a step, if the clock can; done: seconds of it so far."""
+        self._worked = _core.load_clock(self.work.clock) - done if self.measures else 0.0
 
     def moved(self, seconds: float) -> None:
         """Note that a redistribution, which took `seconds`, has just ended."""
         self.move.add(seconds)
+        self.begin_work()
         self._resumed = _core.clock() - self.move.seconds
 
     def worked(self) -> float:
@@ -193,6 +210,7 @@ class Advice:
         step: int,
         part: Placed | None = None,
         n: int = 0,
+        ahead: bool = False,
     ) -> None:
         self._agreement, self._watch, self._part = agreement, watch, part
         self.step = step
@@ -202,8 +220,11 @@ class Advice:
             self.rank[part.moves.places] = part.moves.to
         self.migrations = 0 if part is None else part.migrations
         self.nbytes = 0 if part is None else part.nbytes
-        self.over = False  # whether a later step has ended
+        self.over = False  # whether a later step has ended; with `ahead`, one more step
+        self.ahead = ahead  # whether the data may move during the next step
+        self.late = False  # whether that step has ended
         self._plan: Plan | None = None  # the communication plan of `migrate`; None: not made yet
+        self.moves: list[Migration] = []  # begun and not ended
 
     def __bool__(self) -> bool:
         return True
@@ -279,14 +300,16 @@ class Advice:
         >>> pylb.VirtualCluster(2).run(main)
         [array([0, 2, 4, 6]), array([1, 3, 5, 7])]
         """
-        return self._move("migrate", values, offset, Plan.forward)
+        return self._begin("migrate", values, offset).end()
 
     def migrate_begin(self, *values: Any, offset: ArrayLike | None = None) -> Migration:
         """Begin a `migrate`; the result's ``wait()`` ends it.  Collective.
 
-        The program computes in between.  It must not change the arrays before ``wait()`` returns.
-        Each array moves once, so the calls of ``wait()`` come before the next ``advise()``.
-        Parameters and errors: as for `migrate`.
+        The program computes in between.  It may change the rows of cells that stay: ``wait()``
+        returns them as they are then.  It must not change the rows of cells that leave.  Several
+        migrations may be under way; each ends before the next ``advise()``, or, if the advice came
+        from ``advise(ahead=True)``, before the one after that.  Parameters and errors: as for
+        `migrate`.
 
         Examples
         --------
@@ -300,14 +323,12 @@ class Advice:
         >>> pylb.VirtualCluster(2).run(main)
         [array([0, 2, 4, 6]), array([1, 3, 5, 7])]
         """
-        out: Migration = self._move("migrate_begin", values, offset, self._begin)
-        return out
-
-    def _begin(self, plan: Plan, *values: Any) -> Migration:
-        return Migration(plan.begin(*values), self._timed)
+        begun = self._begin("migrate_begin", values, offset)
+        self.moves.append(begun)
+        return begun
 
     @contextmanager
-    def _timed(self) -> Iterator[None]:
+    def timed(self) -> Iterator[None]:
         """Count the time of a block as a part of the LB step's cost."""
         if self._watch.open == "rebalancing":  # counts already
             yield
@@ -315,13 +336,7 @@ class Advice:
             with self._watch.move:
                 yield
 
-    def _move(
-        self,
-        name: str,
-        values: tuple[Any, ...],
-        offset: ArrayLike | None,
-        move: Callable[..., Any],
-    ) -> Any:
+    def _begin(self, name: str, values: tuple[Any, ...], offset: ArrayLike | None) -> Migration:
         self._cells(f"{name}()")
         if self.over:
             raise StateError(
@@ -331,7 +346,7 @@ class Advice:
         assert self.rank is not None
         rank = self.rank
         sizes: I64 | None = None
-        with self._timed():
+        with self.timed():
             with Attempt() as tried:
                 if not values:
                     raise DomainError(
@@ -348,14 +363,7 @@ class Advice:
             if self._plan is None:
                 self._plan = Plan.on(self._agreement, lambda: rank)
             plan = self._plan if sizes is None else self._plan.resize(sizes)
-            came = move(plan, *values)
-        if plan.received_sizes is None:
-            return came
-        new = np.concatenate([[0], np.cumsum(plan.received_sizes)])
-        if not isinstance(came, Migration):
-            return _with_offset(came, new)
-        came.offset = new
-        return came
+            return Migration(self, plan, values)
 
     def _cells(self, what: str) -> Placed:
         if self._part is None:
@@ -392,19 +400,37 @@ class Migration:
     None
     """
 
-    def __init__(self, pending: Pending, timed: Callable[[], Any]) -> None:
-        self._pending, self._timed = pending, timed
-        self.offset: I64 | None = None
+    def __init__(self, advice: Advice, plan: Plan, values: tuple[Any, ...]) -> None:
+        self._advice, self._plan, self._values = advice, plan, values
+        self._pending: Pending | None = plan.begin(*values)
 
     def wait(self) -> Any:
-        """Return what `Advice.migrate` returns.  Collective."""
-        with self._timed():
-            came = self._pending.wait()
-        return came if self.offset is None else _with_offset(came, self.offset)
+        """Return what `Advice.migrate` returns.  Collective.
 
+        Raises StateError if the migration has ended already.
+        """
+        if self._pending is None:
+            raise StateError("wait(): this migration has ended already: expected one wait()")
+        self._advice.moves.remove(self)
+        return self.end(takes_own=True)
 
-def _with_offset(came: Any, offset: I64) -> tuple[Any, ...]:
-    return (*came, offset) if isinstance(came, tuple) else (came, offset)
+    def end(self, takes_own: bool = False) -> Any:
+        """End the migration; takes_own: with the rows that stay as they are now."""
+        pending, self._pending = self._pending, None
+        assert pending is not None
+        with self._advice.timed():
+            came = pending.wait()
+            if takes_own:
+                to, rows = own_rows(self._plan)
+                every = came if isinstance(came, tuple) else (came,)
+                for new, value in zip(every, self._values, strict=True):
+                    array = isinstance(value, np.ndarray)
+                    new[to] = value[rows] if array else [value[i] for i in rows]
+        self._values = ()
+        if self._plan.received_sizes is None:
+            return came
+        offset = np.concatenate([[0], np.cumsum(self._plan.received_sizes)])
+        return (*came, offset) if isinstance(came, tuple) else (came, offset)
 
 
 def _sizes(offset: ArrayLike, n: int) -> I64:

@@ -54,6 +54,7 @@ class AdvisorInput:
         loads: Any,
         weights: Any,
         features: Any,
+        ahead: bool,
         **arrays: Any,
     ) -> Measured:
         """Check the arguments; return the measurements of this rank in the step that ends."""
@@ -69,7 +70,7 @@ class AdvisorInput:
             raise DomainError(
                 "more than one of loads, weights and features is given: expected only one of them"
             )
-        form, words = _form(is_given, arrays)
+        form, words = _form(is_given, {**arrays, "ahead": ahead or None})
         model: LoadModel | None = None
         self._state.check(places=any(is_given))
         time = watch.elapsed() if watch.work.used or watch.measures else 0.0
@@ -129,8 +130,8 @@ class AdvisorInput:
             features,
             model,
             time,
-            watch.move.seconds,
-            advice is not None and self._rebalanced(advice, cells),
+            *((0.0, False) if advice is None else self._outcome(advice, cells, changed)),
+            ahead,
             phases,
         )
 
@@ -144,6 +145,20 @@ class AdvisorInput:
                 f"{here}; expected {before}, each in every step and in this order"
             )
         return names
+
+    def _outcome(self, advice: Advice, now: Cells, changed: bool) -> tuple[float, bool]:
+        """Return the seconds of the redistribution, and whether this rank carried it out."""
+        move = self._watch.move
+        if advice.ahead:  # not known before the end of the next step
+            if changed:
+                raise DomainError(
+                    f"the cells are not those of step {advice.step}: expected the same ones in the "
+                    "step after advise(ahead=True)"
+                )
+            return 0.0, False
+        if advice.moves:
+            raise StateError("advise() while cells are on their way: expected wait() before it")
+        return move.seconds + move.earlier, self._rebalanced(advice, now)
 
     def _seconds(self, seconds: Any) -> tuple[float, F64]:
         """Return the seconds of this rank's work: given, timed, or all since the last step.
@@ -214,8 +229,8 @@ def _shares(model: LoadModel, features: F64, seconds: float) -> F64:
 
 def _form(is_given: list[bool], arrays: dict[str, Any]) -> tuple[int, str]:
     """Return which arguments the program gave: as a code (0: no cells), and in words."""
-    given = [*is_given, *(arrays[name] is not None for name in ARRAYS)]
-    words = [name for name, there in zip((*WAYS, *ARRAYS), given, strict=True) if there]
+    given = [*is_given, *(x is not None for x in arrays.values())]
+    words = [name for name, there in zip((*WAYS, *arrays), given, strict=True) if there]
     return sum(1 << i for i, there in enumerate(given) if there), f"advise({', '.join(words)})"
 
 
@@ -481,6 +496,7 @@ class Advisor(RunResults):
         edges: tuple[ArrayLike, ...] | None = None,
         coords: ArrayLike | None = None,
         step: int | None = None,
+        ahead: bool = False,
     ) -> Advice | None:
         """End a step: give its time, and get the advice whether to rebalance.  Collective.
 
@@ -521,11 +537,16 @@ class Advisor(RunResults):
             Position of each cell.
         step : int, optional
             The program's own number of the step; an error if it differs between ranks.
+        ahead : bool
+            True: if this call advises to rebalance, the data move while the next step computes
+            (`Advice.migrate_begin`).  That step runs on the old placement: its `advise` describes
+            the old cells, and returns None.
 
         Returns
         -------
         Advice or None
-            None: continue.  Otherwise redistribute now, before the next step.
+            None: continue.  Otherwise redistribute now, before the next step (`ahead`: before the
+            step after that).
 
         Raises
         ------
@@ -560,7 +581,7 @@ class Advisor(RunResults):
             loop.check_twice()
             measured = self._input.measure(
                 loop.advice,
-                *(seconds, loads, weights, features),
+                *(seconds, loads, weights, features, checks.flag("ahead", ahead)),
                 keys=keys,
                 nbytes=nbytes,
                 memory=memory,

@@ -303,7 +303,7 @@ class Store:
         while places or self._arrivals:
             places = places or self._receive()
             for n, i in enumerate(places):
-                if self._transfer is not None:
+                if n and self._transfer is not None:  # before the first one, no rank computes
                     self._transfer.progress(len(places) - n)
                 begin = _core.load_clock(clock)
                 try:

@@ -633,6 +633,7 @@ class AdvisorLoop(IterationLoop):
         self._last = 0.0  # clock time at the end of the previous step
         self._elapsed = 0.0  # seconds of the most recent step on this rank
         self._expected = 0  # number of the step that `iterate` has yielded most recently
+        self._ahead = False  # the argument of the most recent `advise`
 
     @property
     def running(self) -> bool:
@@ -690,7 +691,7 @@ class AdvisorLoop(IterationLoop):
         )
         assert measured is not None
         self._watch.use(state.clock())
-        state.choose(places=measured.form & 0xFFFFFFFF > 0)  # the rest stands for the phases
+        state.choose(places=measured.form & 7 > 0)  # loads, weights or features
         saved = state.records.saved
         saved.cores = state.records.core_waits.cores
         saved.waits = not self._watch.work.used or self._watch.work.clock.endswith("wall")
@@ -740,32 +741,38 @@ class AdvisorLoop(IterationLoop):
             stats, _ = state.agreement.take(sample, [], error, words)
         assert measured is not None
         self._keep(measured, stats)
-        if self.advice is not None:
-            self.advice.over = True
-            self.advice = None
         self._watch.end_step()
+        if self.advice is not None and self.advice.ahead:
+            self.advice.ahead, self.advice.late = False, True
+            self._watch.move.carry()
+        else:
+            if self.advice is not None:
+                self.advice.over = True
+                self.advice = None
+            self._watch.move.take()
         self.step += 1
+        self._ahead = measured.ahead
         state.agreement.at = f"in step {self.step}"
         due = stats is not None and self._enter(stats)
-        return self._plan() if due else self._end()
+        if due:
+            self._plan()
+        now = _core.clock()
+        state.records.seconds += max(now - self._last, 0.0)
+        self._last = now
+        self._watch.resume()
+        return due and self.advice is not None
 
-    def _plan(self) -> bool:
+    def _plan(self) -> None:
         state, mode = self._state, self._mode
         assert isinstance(mode, AdvisingMode)
         part = mode.place() if state.places else None
         state.records.saved.begin(state.done)
         if part is None or part.migrations:
             self.advice = Advice(
-                *(state.agreement, self._watch, self.step - 1, part), n=len(state.cells.keys)
+                *(state.agreement, self._watch, self.step - 1, part),
+                n=len(state.cells.keys),
+                ahead=self._ahead,
             )
-        return self._end()
-
-    def _end(self) -> bool:
-        now = _core.clock()
-        self._state.records.seconds += max(now - self._last, 0.0)
-        self._last = now
-        self._watch.resume()
-        return self.advice is not None
 
     def _keep(self, measured: Measured, stats: Stats | None) -> None:
         """Keep the measurements of this rank for the LB step and for the records."""
@@ -773,7 +780,7 @@ class AdvisorLoop(IterationLoop):
         if state.options.lag:
             if measured.changed and len(records.rank_loads) and self.advice is None:
                 records.stop()  # the other ranks do not know that these cells have changed
-            self._accept(measured, cut=False)
+            self._accept(measured, cut=self.advice is not None and self.advice.late)
         else:
             assert stats is not None
             self._accept(measured, cut=bool(stats.n_changed))
@@ -793,7 +800,7 @@ class AdvisorLoop(IterationLoop):
         """Record the statistics of a step; return whether an LB step is due.  May be collective."""
         state = self._state
         # The latter if seconds are told, not timed.
-        state.ended = self.step - 1, stats.time_max or self._elapsed
+        state.ended = self.step - 1 + self._ahead, stats.time_max or self._elapsed
         self._end_iteration(_complete(stats)._replace(iteration=state.done), is_last=False)
         return self._mode.due
 

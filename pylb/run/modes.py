@@ -402,8 +402,8 @@ class MeasuringMode:
         """Compute what LB steps have saved so far.  Collective."""
         state, speed = self._state, self._state.options.facts.known("speed")
         learned: Sequence[float] = ()
-        if speed is None:
-            learned = next((r.speed for r in reversed(self.history) if r.balanced and r.moved), ())
+        if speed is None and (last := state.decider.last) is not None:
+            learned = last.speed
         state.records.saved.update(state.done, speed, learned)
 
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:
@@ -527,8 +527,10 @@ class BalancingMode(MeasuringMode):
         self._state.records.saved.begin(self._state.done)
         try:
             self._speed = self._state.step().run(reason)
-            if not ahead:
-                self._least = min(self._least, self.history[-1].seconds_strategy)
+            if not ahead and self._state.ahead is not None:
+                last = self._state.decider.last
+                assert last is not None
+                self._least = min(self._least, last.seconds_strategy)
         except BaseException:
             # If this rank ends now, the error of the other ranks names this place.
             self._state.agreement.at = self._state.agreement.last_step_in_words
@@ -593,6 +595,7 @@ class Measured(NamedTuple):
     time: float  # seconds of the step; 0: it was not timed
     cost: float  # seconds of the redistribution before the step
     rebalanced: bool  # whether this rank carried out the LB step that was advised before the step
+    ahead: bool  # whether data that are now advised to move may do so during the next step
     phases: tuple[str, ...] = ()  # names of the phases
 
 
@@ -608,7 +611,8 @@ class AdvisorState(RunState):
         self.cost = math.nan  # of the first LB step, if the program has told it
         self.model: LoadModel | None = None  # estimates the loads of cells from their features
         self.features: F64 | None = None  # (n, k), of the cells in the most recent step
-        # Number and seconds, on this rank, of the step that has just ended.
+        # The last step that runs without an LB step that is advised now: the one that has just
+        # ended, or the next one (`ahead`); seconds of the former on this rank.
         self.ended = (-1, 0.0)
 
     def observe(self, stats: Stats) -> None:

@@ -111,7 +111,8 @@ int main(int argc, char **argv)
                                          plan is carried out */
         check(pylb_advise_cells(lb, &cells, &plan));
         if (plan != NULL && pylb_plan_n(plan) <= 64 * CELLS) {
-            check(pylb_plan_migrate(plan, load, sizeof *load, to));
+            check(pylb_plan_migrate_begin(plan, load, sizeof *load, to));
+            check(pylb_plan_migrate_end(plan));
         }
     }
     check(pylb_advisor_close(&lb));

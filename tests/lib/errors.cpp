@@ -51,6 +51,17 @@ static void mistakes()
     cells.nbytes = {};
     if (pylb::Plan plan = lb.advise(cells)) {
         thrown([&] { plan.migrate(rank == 0 ? std::vector<double>{} : good); });
+        std::vector<double> came;
+        thrown([&] { plan.migrate_begin(rank == 0 ? std::vector<double>{} : good, came); });
+        plan.migrate_begin(good, came);
+        plan.migrate_end();
+        thrown([&] {
+            plan.migrate_end();
+            came.clear();
+        });
+        if (came != plan.migrate(good)) {
+            std::printf("rank %d: other values\n", rank);
+        }
         pylb::Plan other(std::move(plan));
         thrown([&] { plan.migrate(good); });
         thrown([&] { plan.rank(); });

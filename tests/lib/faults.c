@@ -87,6 +87,30 @@ static int without_array(pylb_plan *plan, int rank, const double *from, double *
                                        rank == 1 && huge ? (size_t)-1 : sizeof *from, to));
 }
 
+/* A migration begins, and on some ranks, or later, something is wrong. */
+static int on_its_way(pylb_plan *plan, int rank, const double *from, double *to, const char *what)
+{
+    int n_ranks;
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    const int none = strcmp(what, "begin null") == 0 && rank == 1;
+    int code = say(rank, pylb_plan_migrate_begin(plan, none ? NULL : from, sizeof *from, to));
+    if (code == PYLB_OK && strcmp(what, "left moving") == 0 && rank == n_ranks - 1) {
+        return PYLB_ERR_STATE;
+    }
+    if (code == PYLB_OK && strcmp(what, "not ended") != 0) {
+        code = say(rank, pylb_plan_migrate_end(plan));
+    }
+    return code == PYLB_OK && strcmp(what, "end twice") == 0
+               ? say(rank, pylb_plan_migrate_end(plan))
+               : code;
+}
+
+static int begins(const char *what)
+{
+    return strcmp(what, "begin null") == 0 || strcmp(what, "left moving") == 0 ||
+           strcmp(what, "not ended") == 0 || strcmp(what, "end twice") == 0;
+}
+
 static int has_offsets(const char *what)
 {
     return strcmp(what, "offsets") == 0 || strcmp(what, "falling") == 0;
@@ -94,8 +118,8 @@ static int has_offsets(const char *what)
 
 static int moves(const char *what)
 {
-    return has_offsets(what) || strcmp(what, "array") == 0 || strcmp(what, "huge") == 0 ||
-           strcmp(what, "left") == 0;
+    return has_offsets(what) || begins(what) || strcmp(what, "array") == 0 ||
+           strcmp(what, "huge") == 0 || strcmp(what, "left") == 0;
 }
 
 /* Cells that migrate with wrong arguments. */
@@ -103,7 +127,7 @@ static int with_plan(pylb_advisor *lb, int rank, const char *what)
 {
     enum { CELLS = 4 };
     int64_t key[CELLS];
-    double load[CELLS], to[8 * CELLS];
+    static double load[CELLS], to[8 * CELLS]; /* may be on their way when this returns */
     pylb_cells cells;
     pylb_plan *plan = NULL;
     pylb_cells_init(&cells);
@@ -117,6 +141,7 @@ static int with_plan(pylb_advisor *lb, int rank, const char *what)
     const int code = say(rank, pylb_advise_cells(lb, &cells, &plan));
     return code != PYLB_OK || plan == NULL ? code
            : strcmp(what, "left") == 0     ? after_leaving(plan, rank, load, to)
+           : begins(what)                  ? on_its_way(plan, rank, load, to, what)
            : has_offsets(what)             ? with_offsets(plan, rank, CELLS, load, to, what)
                                            : without_array(plan, rank, load, to, what);
 }

@@ -22,7 +22,8 @@ static int move(pylb_advisor *lb, pylb_plan *plan, const double *from)
     double *to = malloc((size_t)(n + 1) * sizeof *to);
     int ret = pylb_rebalance_begin(lb);
     ret = ret == PYLB_OK ? pylb_plan_counts(plan, send, receive) : ret;
-    ret = ret == PYLB_OK ? pylb_plan_migrate(plan, from, sizeof *from, to) : ret;
+    ret = ret == PYLB_OK ? pylb_plan_migrate_begin(plan, from, sizeof *from, to) : ret;
+    ret = ret == PYLB_OK ? pylb_plan_migrate_end(plan) : ret;
     free(to);
     const int end = pylb_rebalance_end(lb);
     return ret == PYLB_OK ? end : ret;

@@ -277,6 +277,10 @@ def faults(mpi_program, mpiexec, ranks, *words, **env):
         ("huge", "bytes: expected fewer than 2^63 bytes"),
         ("offsets", "items to itself, but receives"),
         ("falling", "offset[2] is 0: expected 1 or more"),
+        ("begin null", "from is NULL"),
+        ("end twice", "pylb_plan_migrate_end without pylb_plan_migrate_begin"),
+        ("not ended", "still on their way"),
+        ("left moving", "closed while arrays were on their way"),
         ("mixed", "different steps"),
         ("words", "different options"),
         ("nan", "loads[0] is -1"),
@@ -295,6 +299,20 @@ def test_one_rank_is_at_fault_and_all_end(mpi_program, mpiexec, ranks, lag, case
     assert any(words in row for row in said), said
     told = {int(row.split()[1].strip(":")) for row in said if re.match(r"rank \d+: -", row)}
     assert told == set(range(ranks)), said
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("options", ["", "ahead 1", "ahead 1 lag 1", "strategy GreedyLB"])
+def test_arrays_move_while_the_program_computes(mpi_program, mpiexec, ranks, options):
+    """With "ahead", an LB step after step 2 moves data in step 3 and counts from step 4 on."""
+    said = run([*mpiexec, "-n", str(ranks), str(mpi_program("moves")), *options.split()])
+    found = sorted(re.findall(r"rank (\d+): (\d+) plans, (\d+) LB steps, (\d+) failures", said))
+    assert [int(r) for r, *_ in found] == list(range(ranks)), said
+    (plans,) = {int(n) for _, n, *_ in found}
+    assert (plans > 2) == (ranks > 1)
+    for _, _, steps, failures in found:
+        assert failures == "0"
+        assert ranks == 1 or plans - int(steps) in (0, 1)  # the last one is not over yet
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
@@ -432,7 +450,8 @@ def thrown(prefix, tmp_path_factory, mpiexec):
 def test_exceptions_in_c_plus_plus(thrown, ranks):
     for r, said in enumerate(thrown(ranks)):
         other = "-2 rank 0 failed in step 0"  # one rank is at fault, and all throw
-        plan = ["-2 rank 0 has failed" if r else "-2 from has 0 values: expected 2"]
+        plan = ["-2 rank 0 has failed" if r else "-2 from has 0 values: expected 2"] * 2
+        plan += ["-10 pylb_plan_migrate_end without pylb_plan_migrate_begin"]
         plan += ["-2 plan is NULL", "-2 plan is NULL", "2 ranks"]
         begins = [
             "-2 comm is MPI_COMM_NULL: expected a communicator",

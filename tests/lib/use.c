@@ -271,6 +271,8 @@ static void steps(void)
     EXPECT(pylb_advise_cells(lb, &cells, &plan) == PYLB_OK && plan == NULL);
     EXPECT(pylb_plan_n(plan) == 0 && pylb_plan_rank(plan) == NULL);
     FAILS(PYLB_ERR_VALUE, "NULL", pylb_plan_migrate(plan, load, 8, load));
+    FAILS(PYLB_ERR_VALUE, "NULL", pylb_plan_migrate_begin(plan, load, 8, load));
+    FAILS(PYLB_ERR_VALUE, "NULL", pylb_plan_migrate_end(plan));
     closed = lb;
     EXPECT(pylb_advisor_close(&lb) == PYLB_OK);
     plan = (pylb_plan *)load;

@@ -127,9 +127,14 @@ contains
    subroutine when_and_where()
       type(pylb_advisor) :: lb
       type(pylb_plan) :: plan
-      integer(int64), allocatable :: cell(:), pair(:, :), send(:), receive(:)
-      integer(int32), allocatable :: count(:), number(:), numbers(:, :)
-      real(real64), allocatable :: load(:), x(:), y(:, :), other(:)
+      integer(int64), allocatable :: send(:), receive(:)
+      integer(int64), allocatable, target, asynchronous :: cell(:), pair(:, :)
+      integer(int32), allocatable, target, asynchronous :: count(:), number(:), numbers(:, :)
+      real(real64), allocatable :: load(:)
+      real(real64), allocatable, target, asynchronous :: x(:), y(:, :), other(:), new_x(:), new_y(:, :)
+      integer(int64), allocatable, target, asynchronous :: new_pair(:, :)
+      integer(int32), allocatable, target, asynchronous :: new_number(:), new_numbers(:, :), new_count(:)
+      integer(int64), allocatable, target, asynchronous :: new_cell(:)
       logical, allocatable :: migratable(:)
       integer :: first, step, i, moved, ierr
       first = n_cells*rank/n_ranks
@@ -164,6 +169,28 @@ contains
          if (rank == 0) call refused(ierr, pylb_err_value, "each cell")
          call plan%migrate(other, count=spread(1, 1, size(cell)), ierr=ierr)
          call check(ierr == pylb_err_value, "one rank has another sum of counts")
+         call plan%migrate_begin(other, new_x, ierr=ierr)
+         call check(ierr == pylb_err_value .and. .not. allocated(new_x), "begin: another number")
+         call plan%migrate_end(ierr)
+         call check(ierr == pylb_err_state, "nothing has begun")
+         if (mod(step, 2) == 0) then
+            call plan%migrate_begin(x, new_x)
+            call plan%migrate_begin(y, new_y)
+            call plan%migrate_begin(pair, new_pair)
+            call plan%migrate_begin(numbers, new_numbers)
+            call plan%migrate_begin(number, new_number, count=count)
+            call plan%migrate_begin(cell, new_cell)
+            call plan%migrate_begin(count, new_count)
+            call plan%migrate_end()
+            call move_alloc(new_x, x)
+            call move_alloc(new_y, y)
+            call move_alloc(new_pair, pair)
+            call move_alloc(new_numbers, numbers)
+            call move_alloc(new_number, number)
+            call move_alloc(new_cell, cell)
+            call move_alloc(new_count, count)
+            cycle
+         end if
          call lb%rebalance_begin()
          call plan%migrate(x)
          call plan%migrate(y)

@@ -107,6 +107,88 @@ def when_and_where(comm):
             assert lb.n_lb_steps >= (given.get("every", 0) > 0 and comm.size > 1)
 
 
+def some(snapshot):
+    """A strategy: a third of the cells stay, the others go to the next two ranks."""
+    return (snapshot.rank + snapshot.key % 3) % snapshot.n_ranks
+
+
+def cells_move_while_the_program_computes(comm):
+    """With `ahead`, during the step after the advice; otherwise, before it."""
+    n, me = 60, comm.rank
+    for lag, ahead, form in [(0, False, 0), (0, True, 1), (2, True, 2), (2, False, 1)]:
+        lb = pylb.Advisor(comm, lag=lag, every=4, strategy=some)
+        keys = np.array_split(np.arange(n), comm.size)[me]
+        rows, start = np.repeat(keys, 1 + keys % 3) + 0.25, np.append(0, np.cumsum(1 + keys % 3))
+        moving, plans = None, 0
+        for step in lb.iterate(30):
+            loads = 1 + 9 * np.exp(-(((keys - 0.4 * step) % n - n / 2) ** 2) / 30)
+            pending = begin(moving, keys, rows, start, form) if moving and ahead else None
+            stays = np.ones(len(keys), bool) if moving is None else moving.rank == me
+            rows[np.repeat(stays, np.diff(start))] += 1  # compute
+            plan = lb.advise(loads=loads, keys=keys, ahead=ahead)
+            assert not (plan and pending)
+            if plan and not ahead:
+                moving, plan = plan, None
+                pending = begin(moving, keys, rows, start, form)
+                rows[np.repeat(moving.rank == me, np.diff(start))] += 1
+            if pending:
+                then = moving.migrate(rows, offset=start)
+                keys, rows, start = end(pending)
+                plans += 1
+                assert np.array_equal(rows, then[0])
+                assert np.array_equal(start, then[1])
+                assert np.array_equal(np.diff(start), 1 + keys % 3)
+            moving = plan
+        assert sorted(np.concatenate(comm.allgather(keys))) == list(range(n))
+        assert (plans > 3) == (comm.size > 1)
+        assert comm.size == 1 or plans - lb.n_lb_steps in (0, 1)  # the last one may not be over
+
+
+def begin(plan, keys, rows, start, form):
+    """Begin to move all; form: as arrays, as objects, as an array of objects."""
+    objects = [str(key) for key in keys]
+    words = objects if form < 2 else np.array([*objects, None], object)[:-1]
+    first = plan.migrate_begin(words) if form else None
+    if first:  # an object that stays may be replaced
+        here = plan.rank == plan.here
+        for i in np.flatnonzero(here):
+            words[i] = "stays"
+    return first, plan.migrate_begin(keys), plan.migrate_begin(rows, offset=start)
+
+
+def end(pending):
+    words, keys, rows = pending
+    new = keys.wait()
+    if words:
+        came = words.wait()
+        assert all(word in (str(key), "stays") for word, key in zip(came, new, strict=True))
+    return new, *rows.wait()
+
+
+def a_migration_ends_once(comm):
+    """The last rank does not end it before the next step, or tries to end it twice."""
+    odd = comm.rank == comm.size - 1
+
+    def program(ahead, ends):
+        lb = pylb.Advisor(comm, every=1, strategy=lambda s: (s.rank + 1) % s.n_ranks)
+        pending, keys = None, 4 * comm.rank + np.arange(4)
+        for _ in range(4):
+            plan = lb.advise(loads=np.ones(4), keys=keys, ahead=ahead)
+            if pending and (ends or not odd):
+                assert len(pending.wait()) == 4
+                assert "has ended already" in str(raised(pending.wait))
+            pending = plan.migrate_begin(keys) if plan else None
+            if pending and not ahead and (ends or not odd):
+                pending.wait()
+                pending = None
+
+    for ahead in (False, True):
+        assert raised(lambda ahead=ahead: program(ahead, True)) is None
+        why = raised(lambda ahead=ahead: program(ahead, False))
+        assert (why is None) == (comm.size == 1), why
+        assert not odd or why is None or "while cells are on their way" in str(why), why
+
+
 def records(comm):
     folder = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
     for lag in (0, 2):
@@ -206,6 +288,8 @@ CASES = [
     one_process_may_tell_all,
     the_program_may_stop_early_and_go_on,
     when_and_where,
+    cells_move_while_the_program_computes,
+    a_migration_ends_once,
     records,
     errors_reach_all,
     a_rank_that_leaves,

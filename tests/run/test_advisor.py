@@ -1037,3 +1037,47 @@ def test_migrate_begin_moves_what_migrate_moves(rows, inside):
     one, two = (on(2, lambda comm, b=b: program(comm, b)) for b in (False, True))
     assert one == two
     assert one[0][2] > 0
+
+
+def test_ahead_an_lb_step_takes_effect_a_step_later():
+    """The step after the advice has the old loads; the cost may be told in it or after it."""
+
+    def program(comm, ahead, late):
+        lb, mine, moves = pylb.Advisor(comm, every=6), 1.0 + comm.rank, -1
+        for step in lb.iterate(40):
+            if step == moves and not late:
+                lb.rebalanced(2.0)
+            if lb.advise(seconds=mine, ahead=ahead):
+                moves = step + ahead
+            elif step != moves:
+                continue
+            if moves == step:  # the next step has the new placement
+                mine = 1.5 + 0.01 * comm.rank * (step - ahead)
+                if late:
+                    lb.rebalanced(2.0)
+        return [(r.iteration, r.predicted, r.cost) for r in lb.history.lb_steps]
+
+    plain, early, late = (
+        on(3, lambda comm, a=a, b=b: program(comm, a, b))[0]
+        for a, b in [(False, True), (True, False), (True, True)]
+    )
+    assert plain == early == late
+    assert len(plain) > 4
+
+
+def test_ahead_is_the_same_on_all_ranks():
+    for why in raised(lambda comm: pylb.Advisor(comm).advise(seconds=1.0, ahead=comm.rank == 0)):
+        assert type(why) is DomainError
+        assert "arguments differ" in str(why)
+
+
+def test_cells_are_the_same_until_they_have_moved():
+    def program(comm):
+        lb, keys = pylb.Advisor(comm, every=1, strategy="GreedyLB"), np.arange(3) + 3 * comm.rank
+        for _ in range(2):
+            lb.advise(loads=1.0 + keys, keys=keys, ahead=True)
+            keys = keys[comm.rank :]
+
+    for why in raised(program):
+        assert isinstance(why, DomainError | RemoteError)
+        assert "the cells are not those of step 0" in str(why)

@@ -24,6 +24,15 @@ def test_every_rank_ends_and_says_why(mpiexec, case, lag, says):
 
 
 @pytest.mark.parametrize("lag", ["0", "2"])
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_a_rank_fails_while_cells_are_on_their_way(mpiexec, ranks, lag):
+    words = str(HERE / "advisor_endings.py"), "moving", lag
+    code, _, said = launch(mpiexec, ranks, *words, PYLB_ABORT_AFTER="1")
+    assert code != 0
+    assert "cell 7 is broken" in said
+
+
+@pytest.mark.parametrize("lag", ["0", "2"])
 @pytest.mark.parametrize("case", ["fine", "fine in an own loop"])
 def test_a_good_end_says_nothing(mpiexec, case, lag):
     words = str(HERE / "advisor_endings.py"), case, lag

@@ -10,6 +10,7 @@ import pylb
 from pylb.comm.connect import Virtual
 from pylb.comm.cores import Cores, Used
 from pylb.console import seconds
+from pylb.decide import decider
 from pylb.show import course, live, page
 from pylb.show.comparison import Comparison
 
@@ -241,3 +242,17 @@ def test_the_printed_report_is_narrow_and_short(tmp_path):
     said = f"After iteration {r.iteration}: moved {r.migrations} object"
     assert r.headline.startswith(said)
     assert r.headline.endswith(f"cost {seconds(r.cost)}, gained {seconds(r.gain)}")
+
+
+def test_an_lb_step_reads_one_receipt(monkeypatch):
+    """Its cost does not grow with the number of decisions before it."""
+    read, convert = [], decider.receipt_of
+    monkeypatch.setattr(decider, "receipt_of", lambda *row: read.append(row) or convert(*row))
+    lb = pylb.Balancer(every=1)
+    for key in range(4):
+        lb.add(key, key)
+    for _ in lb.iterate(40):
+        for _ in lb.local():
+            pass
+    assert lb.n_lb_steps > 30
+    assert len(read) <= 2 * 40
