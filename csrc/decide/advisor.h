@@ -89,8 +89,9 @@ typedef struct plb_advisor_outcome {
     int64_t n_rebalanced; /* ranks that carried out the LB step */
 } plb_advisor_outcome_t;
 
-/** Observe a step, on every rank.  now: the step at whose end the answer is given; with a lag it
- * is later than `it->iteration`.  may_preview: see plb_decider_next.  If *ask is PLB_ASK_PREVIEW,
+/** Observe a step, on every rank.  now: the last step before an LB step that is advised now: the
+ * one that ends with this answer (with a lag, later than `it->iteration`), or the next one, if the
+ * data move while it runs.  may_preview: see plb_decider_next.  If *ask is PLB_ASK_PREVIEW,
  * call plb_decider_preview on the rank that has the loads, and plb_advisor_previewed with the gain
  * on all ranks.  If it is PLB_ASK_BALANCE, an LB step with the strategy decider->chosen is due. */
 int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
