@@ -148,7 +148,8 @@ class Store:
     @property
     def window(self) -> F64:
         """Loads of the objects, summed since the last LB step, (n,)."""
-        return self.sums[0]
+        out: F64 = self.sums[0]
+        return out
 
     @property
     def expected(self) -> F64:
@@ -206,8 +207,8 @@ class Store:
             values if order is None else _core.pick(values, order),
             estimates,
         )
-        more = np.zeros(n - len(self))
-        return items, np.stack([joined([row, more], order) for row in self.sums])
+        new = np.zeros(n - len(self))
+        return items, np.stack([joined([row, new], order) for row in self.sums])
 
     def _order(self, gone: Ints, parts: list[Items]) -> I64 | None:
         """Return the indices of the objects that stay or come, sorted by key.
