@@ -33,13 +33,13 @@ DT, KICK, DIFFUSION = 0.2, 0.02, 0.2  # time step; charge over mass; for each sh
 
 @dataclass
 class Line:
-    """A periodic line of patches of length 1 each; `fine` of them have grids with more cells."""
+    """A periodic line of patches of length 1 each; the last quarter of them has fine grids."""
 
-    patches: int = 32
-    particles: int = 60_000
+    patches: int = 64
+    particles: int = 400_000
     cells: int = 32
-    refined: int = 4096  # cells of a fine patch
-    sweeps: int = 60  # short steps in which the field diffuses
+    refined: int = 8192  # cells of a fine patch
+    sweeps: int = 40  # short steps in which the field diffuses
 
     def make(self, key: int) -> Patch:
         """Return a patch at the start: the bunch is in the first half, the wall at the end."""

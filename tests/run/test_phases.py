@@ -444,3 +444,22 @@ def test_subphases_that_take_longer_than_their_task(tmp_path):
     (tmp_path / "data.0.json").write_text(json.dumps(wrong))
     with pytest.raises(FormatError, match="the subphases of object 1 take 2 s: expected at most"):
         pylb.Trace.load(tmp_path)
+
+
+def test_the_page_and_the_record_show_each_phase(tmp_path):
+    def main(comm):
+        lb = program(comm, 2, n=6, mode="off")
+        lb.report(tmp_path / "run.html")
+        lb.save(tmp_path / "run.h5")
+        return lb.phases
+
+    phases = pylb.VirtualCluster(P).run(main)[0]
+    record = pylb.RunRecord.load(tmp_path / "run.h5")
+    for name, phase in record.phase_metrics.items():
+        assert phase.max == pytest.approx(phases[name].max)
+        assert phase.mean == pytest.approx(phases[name].mean)
+    pylb.report(record, tmp_path / "again.html")
+    for page in ("run.html", "again.html"):
+        text = (tmp_path / page).read_text()
+        assert f'"max/mean of phase push","{phases["push"].max_over_mean:.3f}"' in text
+        assert f"{record.max.sum() / record.mean.sum():.3f}"[:4] in text
