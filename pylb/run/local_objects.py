@@ -350,6 +350,11 @@ class Store:
             )
 
     @property
+    def has_phases(self) -> bool:
+        """Whether the program names phases, in this iteration or before."""
+        return bool(self._parts or self.phases)
+
+    @property
     def parts(self) -> F64:
         """Loads of the objects in each phase of the iteration that has ended, (d, n)."""
         return np.array(list(self._parts.values())) if self._parts else NO_PARTS
@@ -380,7 +385,8 @@ class Store:
         """Enter the loads of the iteration into the estimates and the sums."""
         if self.phases is None:
             self.name_phases(tuple(self._parts))
-        _core.end_pass(self.seconds, self.estimates[: self.base], self.window)
+        whole = self.estimates[: self.base] if self._parts else self.estimates
+        _core.end_pass(self.seconds, whole, self.sums[0])
         for k, part in enumerate(self._parts.values()):
             rows = self.base + HERE * k
             _core.end_pass(part, self.estimates[rows : rows + HERE], self.sums[1 + k])

@@ -268,8 +268,9 @@ class BalancerLoop(IterationLoop):
                 raise error
             if is_sync:
                 objects.ask_loads()
-                phases = objects.store.join_phases(state.done, objects.rank)
-                parts = objects.store.parts
+                if objects.store.has_phases:
+                    phases = objects.store.join_phases(state.done, objects.rank)
+                    parts = objects.store.parts
             sends, more, n_open = objects.mailbox.pack(objects.store.places)
             messages, nbytes = messages + more, nbytes + sum(size_of(parts) for _, parts in sends)
         except Exception as why:
@@ -279,7 +280,7 @@ class BalancerLoop(IterationLoop):
         sample = Contribution(
             kind,
             state.done,
-            zlib.crc32(phases.encode()),
+            zlib.crc32(phases.encode()) if phases else 0,
             error is not None,
             len(objects.store),
             loads,

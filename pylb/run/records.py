@@ -242,7 +242,7 @@ class Saved:
         """
         self._width = len(loads)
         if not self._begun:
-            own = loads.sum(axis=1)
+            own = np.array([load.sum() for load in loads])
             own[0] += background
             self._recent = [*self._recent[1 - BEFORE :], own]
             return
