@@ -7,15 +7,12 @@ reasons, its cost and its gain.  Imports `model`, `partition` (libraries) and `p
 from pylb.decide import decider  # noqa: F401  registers "auto" for `pylb.place`
 from pylb.decide.receipts import Alternative, History, Receipt
 from pylb.decide.registry import Cycle, Trigger, trigger, triggers
-from pylb.decide.selection import Choice, Selector
 
 __all__ = [
     "Alternative",
-    "Choice",
     "Cycle",
     "History",
     "Receipt",
-    "Selector",
     "Trigger",
     "trigger",
     "triggers",

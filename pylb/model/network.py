@@ -20,7 +20,7 @@ ENOUGH = 1e-2
 
 
 class Network(NamedTuple):
-    """Cost of messages between ranks, e.g. for ``pylb.decide.Selector(*network)``.
+    """Cost of messages between ranks, e.g. for ``pylb.Balancer(network=...)``.
 
     Examples
     --------

@@ -87,7 +87,7 @@ class Strategy:
     source: str
     params: tuple[Param, ...] = ()
     call: Callable[..., Any] | None = None  #: None for a strategy of the C core.
-    selectable: bool = True  #: Whether `pylb.decide.Selector` may choose it by default.
+    selectable: bool = True  #: Whether "auto" may choose it.
     #: Whether each rank decides on its own objects, in rounds of messages, so that no rank computes
     #: the placement alone.
     distributed: bool = False
@@ -133,7 +133,7 @@ def _table() -> dict[str, Strategy]:
             text,
             source,
             tuple(Param(*p) for p in params),
-            # By default, a Selector chooses among installed strategies that see all objects, do not
+            # "auto" chooses among installed strategies that see all objects, do not
             # assume equal loads, and read no positions.
             selectable=not (distributed or equal or bits & LOOKS_AT["coords"])
             and (library is None or libraries.available(library)),
@@ -240,7 +240,7 @@ def register_strategy(
     family : {"comprehensive", "refinement"}
     looks_at : iterable of str, optional
         The parts of the snapshot that influence the placement: some of load, communication, bytes,
-        coords, nodes, speed, memory.  If given, `pylb.decide.Selector` may choose the function.
+        coords, nodes, speed, memory.  If given, "auto" may choose the function.
         Default: the function is used only if the user asks for it.
 
     Raises

@@ -57,14 +57,6 @@ def test_bad_measurements():
             Network.fit(bytes_, seconds)
 
 
-def test_a_selector_takes_it():
-    network = Network(alpha=1e-3, beta=1e-6)
-    choice = pylb.decide.Selector(*network).observe(
-        1.5, 1.0, total=8.0, utilization=0.6, messages=100, nbytes=10**5
-    )
-    assert choice.communication_s == network.seconds(100, 10**5) == pytest.approx(0.2)
-
-
 def measured(mpiexec, ranks):
     """Return alpha and beta, which all ranks must know to the bit."""
     out = printed(mpiexec, ranks, HERE / "network.py")

@@ -85,14 +85,12 @@ def partitions():
 
 def replays():
     trace = pylb.replaying.hotspot(4, 40, 12)
-    run = pylb.replaying.Imbalance(0.5, lambda k: 0.1 * k, iterations=40)
     yield "GreedyLB", lambda: trace.replay("GreedyLB", every=3)
     yield "auto", lambda: trace.replay("auto", cost=1e-3)
     for name in pylb.triggers():
         if name != "periodic":
             yield f"trigger {name}", lambda name=name: trace.replay("RefineLB", trigger=name)
     yield "optimum", lambda: trace.optimum(cost=1e-3)
-    yield "optimum of a generated run", lambda: run.optimum(cost=5.0)
     yield "evaluate", lambda: pylb.evaluate(snapshot())
 
 
@@ -117,7 +115,6 @@ def models():
     yield "speed models", lambda: some.split(1000)
     yield "keys", lambda: _core.Keys(np.arange(40))
     yield "learner", lambda: learning(rng)
-    yield "selector", lambda: [pylb.decide.Selector(1e-6, 1e-9) for _ in range(3)]
 
 
 def program_of(comm, **how):

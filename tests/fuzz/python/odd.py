@@ -206,9 +206,6 @@ def calls(folder: Path) -> list[Call]:
     def with_models(name: str, **words: Any) -> Any:
         return getattr(models(), name)(**words)
 
-    def selected(**words: Any) -> None:
-        pylb.decide.Selector(**{"alpha": 1e-6, "beta": 1e-9, **words})
-
     snap: dict[str, Any] = {"load": load, "rank": rank, "n_ranks": 2, "coords": coords}
     snap |= {"nbytes": np.array([1, 2, 3, 4]), "memory": np.array([1, 1, 1, 1])}
     snap |= {"migratable": np.array([True] * 4), "memory_limit": np.array([9, 9])}
@@ -265,7 +262,6 @@ def calls(folder: Path) -> list[Call]:
         Call("SpeedModels.load", lambda p: pylb.SpeedModels.load(p), p=str(folder / "models")),
         Call("Imbalance", generated, growth=np.arange(50.0), drift=np.ones(50),
              noise=np.zeros(50), iterations=50, mean=1.0),
-        Call("Selector", selected, alpha=1e-6, beta=1e-9, strategies=["GreedyLB", "RefineLB"]),
         Call("VirtualCluster", lambda **w: pylb.VirtualCluster(**w).run(id), p=2,
              speed=np.array([1.0, 2.0]), network=(1e-6, 1e-9), clock="cpu"),
         Call("whatif", pylb.whatif, run=run, placement=[0, 1], steps=False),
