@@ -19,7 +19,7 @@ static int simulation_init(simulation_t *self, plb_py_call_t *c)
     PLB_PASS(PLB_READ(c, PLB_ONE(&start), PLB_ONE(&member), PLB_MANY(&t.place, &n_ranks),
                       PLB_MANY(&t.speed, &p), PLB_MANY(&t.node, &n), PLB_MANY(&t.alpha, &alphas),
                       PLB_MANY(&t.beta, &betas), PLB_MANY(&t.share, &shares), PLB_ONE(&t.period),
-                      PLB_ONE(&t.overhead), PLB_ONE(&t.eager), PLB_ONE(&t.as_recorded)));
+                      PLB_ONE(&t.overhead), PLB_ONE(&t.eager)));
     PLB_PASS(plb_py_comms(&c->held, start, member, &comms));
     for (nodes = 0; nodes * nodes < alphas; nodes++) {
     }
@@ -114,8 +114,7 @@ static const plb_py_def_t *const simulation_methods[] = {&simulation_feed,   &si
                                                          &simulation_memory, NULL};
 
 PLB_PY_TYPE(simulation, "pylb._core.Simulation",
-            "comm_start comm_member place speed node alpha:@ beta:@ share period overhead eager "
-            "as_recorded",
+            "comm_start comm_member place speed node alpha:@ beta:@ share period overhead eager",
             "Simulates recorded operations on a machine; see csrc/whatif/whatif.h.", )
 
 PLB_PY_DEF(

@@ -229,6 +229,7 @@ typedef enum plb_awaits { PLB_AWAITS_ALL, PLB_AWAITS_ROOT, PLB_AWAITS_NOBODY } p
  *
  * Messages.  The envelope of a message sent at t arrives at t + alpha, and matches the first
  * posted receive that fits; messages of one sender and communicator match in the order of sending.
+ * A receive from any source, or with any tag, has the source and the tag that were recorded.
  * If a message is buffered or has at most `eager` bytes, its data follow immediately, and the
  * sender continues.  Longer or synchronous messages (rendezvous messages) are transferred when the
  * receiver is inside MPI and its receive is posted (there is no progress outside of calls): alpha
@@ -250,9 +251,7 @@ typedef struct plb_target { /* The target machine; borrowed. */
     const double *alpha;  /* [n_nodes * n_nodes] seconds per message from node to node */
     const double *beta;   /* [n_nodes * n_nodes] seconds per byte from node to node */
     double overhead;      /* processor seconds of a call, at speed 1 */
-    int64_t eager;    /* bytes: longest message that is sent without an answer of the receiver */
-    bool as_recorded; /* true: receives from any source take the recorded message; false: the first
-                         one that arrives, as in MPI */
+    int64_t eager; /* bytes: longest message that is sent without an answer of the receiver */
 } plb_target_t;
 
 typedef enum plb_end {

@@ -126,7 +126,7 @@ def whatif(args: argparse.Namespace) -> int:
     if args.suggest is not None and args.suggest < 1:
         raise DomainError(f"--suggest is {args.suggest}: expected a number of changes, 1 or more")
     recording = Recording.load(args.recording)
-    given = {name: getattr(args, name) for name in ("overhead", "eager", "matching")}
+    given = {name: getattr(args, name) for name in ("overhead", "eager")}
     given |= {name: value for name in ("speed", "share", "node") if (value := getattr(args, name))}
     for name in ("speed", "share"):
         if len(given.get(name, ())) == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from pylb.model.snapshot import F64, I32
 from pylb.prediction.recorder.layout import STEP, Collective, OpKind
 from pylb.prediction.recorder.recording import Recording
 
-MATCHING = ("arrival", "recorded")
 ENDS = ("running", "through", "cut", "stuck")
 
 DEFAULTS: dict[str, Any] = {
@@ -69,9 +68,6 @@ class Target:
     period: float
     overhead: float  #: Processor seconds of an MPI call.
     eager: int  #: Largest message, in bytes, that is sent before its receive is posted.
-    #: {"arrival", "recorded"}: Which message a receive from any source gets: the first to arrive,
-    #: or the same as in the recorded run.
-    matching: str
 
     def simulation(self, comms: Sequence[NDArray[np.int32]]) -> _core.Simulation:
         """Make a simulation at time 0; the caller feeds it with each rank's operations."""
@@ -86,7 +82,6 @@ class Target:
             period=self.period,
             overhead=self.overhead,
             eager=self.eager,
-            as_recorded=self.matching == "recorded",
         )
 
 
@@ -166,14 +161,6 @@ def whatif(
     aim = target(recording, **where)
     checks.flag("steps", steps)
     prediction = _simulate(recording, aim, steps)
-    if "stuck" in prediction.end and recording.closed.all() and aim.matching == "arrival":
-        repeated = _simulate(recording, replace(aim, matching="recorded"), steps)
-        if repeated.complete:
-            repeated.warnings.append(
-                "if receives from any source took the first message, the program would not end: "
-                "so they take the same messages as in the recording"
-            )
-            prediction = repeated
     for text in prediction.warnings:
         warn(text)
     return prediction
@@ -190,7 +177,6 @@ def target(
     period: float | None = None,
     overhead: float | None = None,
     eager: int | None = None,
-    matching: str = "arrival",
 ) -> Target:
     """Make the target for a recorded program; the recording gives the defaults.
 
@@ -209,12 +195,10 @@ def target(
         Seconds per message and per byte: numbers, or (m, m) arrays by node.
     share : float or (q,) array, optional
         Available fraction of each processor, as in ``pylb lab --share``.
-    period, overhead, eager, matching :
+    period, overhead, eager :
         See `Target`.
     """
     place, speeds, shares, nodes = _processors(recording.n_ranks, placement, speed, share, node)
-    if matching not in MATCHING:
-        raise DomainError(f"matching is {matching!r}: expected {', '.join(MATCHING)}")
     assumed = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
     given = {"overhead": overhead, "eager": eager}
     assumed.update({k: checks.number(k, v) for k, v in given.items() if v is not None})
@@ -233,7 +217,6 @@ def target(
         period,
         float(assumed["overhead"]),
         int(assumed["eager"]),
-        matching,
     )
 
 

@@ -1,8 +1,7 @@
 """The simulation of csrc/whatif/whatif.h in plain Python, slow and with lists only.
 
 Each process is a generator, which yields what it needs next: ("work", seconds), ("slot", slot),
-("probe", None) or ("pause", seconds).  A receive from any source takes the first message that has
-arrived (matching="arrival") or the recorded one; operations always keep their recorded order here.
+("probe", None) or ("pause", seconds).  A receive from any source takes the recorded message.
 """
 
 import math
@@ -108,9 +107,7 @@ class Twin:
     def perform(self, me, op, kind, flags, at):
         peer, tag, comm = int(op["peer"]), int(op["tag"]), int(op["comm"])
         nbytes, request = int(op["bytes"]), int(op["request"])
-        any_source = flags & Flag.ANY_SOURCE and self.t.matching == "arrival"
-        source = None if any_source or peer < 0 else peer
-        want = (comm, source, None if flags & Flag.ANY_TAG else tag)
+        want = (comm, peer, tag)
         if kind in (OpKind.SEND, OpKind.ISEND):
             slot = Slot()
             eager = flags & Flag.BUFFERED or (
@@ -124,7 +121,7 @@ class Twin:
             else:
                 me.requests[request] = slot
         elif kind in (OpKind.RECV, OpKind.IRECV):
-            if kind == OpKind.IRECV and self.t.matching == "recorded" and flags & 6:
+            if kind == OpKind.IRECV and flags & 6:
                 wait = next(
                     o
                     for o in self.ops[me.rank][at + 1 :]
@@ -202,11 +199,7 @@ class Twin:
     @staticmethod
     def fits(want, m):
         comm, source, tag = want
-        return (
-            m["channel"][0] == comm
-            and source in (None, m["src"])
-            and (m["channel"][1] == tag or (tag is None and m["channel"][1] != "collective"))
-        )
+        return m["channel"] == (comm, tag) and source == m["src"]
 
     def receive(self, me, want):
         slot = Slot()

@@ -50,7 +50,7 @@ def build(mpiexec, tmp_path_factory):
 
 def whole(run):
     assert run.closed.all(), run.warnings
-    told = pylb.whatif(run, matching="recorded")
+    told = pylb.whatif(run)
     assert told.end == ["through"] * run.n_ranks
     return told
 
@@ -214,7 +214,7 @@ def test_ranks_that_sleep_between_polls(mpiexec, build):
     _, run = record([*mpiexec, "-n", "2", build("everything"), "ask"])
     # half of a millisecond between polls; less or more where ranks wait for a core
     assert run.info["response"] > 0
-    late, free = whole(run), pylb.whatif(run, matching="recorded", network=(0.0, 0.0))
+    late, free = whole(run), pylb.whatif(run, network=(0.0, 0.0))
     assert late.target.alpha[0, 0] > run.info["response"]
     assert free.target.alpha[0, 0] == run.info["response"]
     assert free.target.period == 0  # a rank that sleeps uses up no share

@@ -9,8 +9,6 @@
 
 /* The state of a simulation (whatif.h), for this folder only. */
 
-#define PLB_ANY_TAG INT32_MIN
-
 typedef enum verdict { NEXT, WAIT, PAUSE, END, MISSING } verdict_t;
 
 enum { OWN_SLOT = 0 }; /* the slot of blocking calls; request r has slot r + 1 */
@@ -30,22 +28,16 @@ typedef struct message {
     int32_t src, tag;
     int32_t channel;
     int32_t slot;       /* the sender's slot, which completes with the receive; -1: none */
-    int32_t next, prev; /* list by time of arrival: of messages in flight, later of arrived ones */
+    int32_t next, prev; /* list of the messages in flight, by time of arrival */
     int32_t behind;     /* next message in the channel */
     int32_t into; /* the receiver's slot, if a rendezvous message waits for a receiver's call */
 } message_t;
 
 typedef struct post {
-    int64_t order; /* number of receives that this rank had posted before */
-    int32_t src;   /* -1: from any source */
-    int32_t tag;   /* PLB_ANY_TAG: with any tag */
-    uint32_t context;
-    int32_t slot;
-    int32_t next;
+    int32_t tag, slot, next;
 } post_t;
 
 typedef struct channel {
-    uint32_t context; /* context of the channel's messages, see context_of */
     int32_t dst;
     int32_t first, last;     /* list of the messages that have arrived */
     int32_t post, post_last; /* list of the posted receives from the channel's sender */
@@ -63,28 +55,22 @@ typedef struct process {
     const plb_op_t *op;
     plb_op_time_t *step;
     int64_t n, at;
-    int64_t n_posted;
     plb_process_times_t times;
     double since; /* time at which the process began to wait or to pause */
     slot_t *slot;
-    int64_t *skipped; /* index of the first operation of each skipped block (order.h) */
-    int64_t frontier; /* all operations before this index are done or skipped; -1: not set yet */
-    int64_t n_slots, room_skipped;
-    int32_t n_skipped;
+    int64_t n_slots;
     int32_t processor;
     int32_t waits_for; /* the slot for which the rank waits; -1: none */
     int32_t exchange;  /* next step of the rank's blocking collective; -1: the rank is in none */
     int32_t flying;    /* list of the messages in flight to the rank, by time of arrival */
     int32_t flying_last;
-    int32_t there, there_last; /* list of the messages that have arrived and are not received */
-    int32_t any, any_last;     /* list of the posted receives from any source */
+    int32_t n_there;    /* number of messages that have arrived and are not received */
     int32_t rendezvous; /* list of the rendezvous messages that wait for a call of this rank */
     uint8_t state;
     /* closed: the caller has passed all operations of the rank; probing: the rank waits until a
      * message arrives, without a posted receive; has_run: it has got work since it last waited */
     bool closed, probing, has_run;
-    bool is_chosen; /* whether order.h or the recording determines the sender of a receive */
-    bool in_call;   /* whether the present operation is done again when missing ones are passed */
+    bool in_call; /* whether the present operation is done again when missing ones are passed */
 } process_t;
 
 typedef struct processor {
@@ -176,19 +162,18 @@ void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double wh
                        int32_t cause_rank, int64_t cause_op);
 
 /* Matches messages with receives.  Messages with the same sender, receiver and communicator form
- * a channel, in the order of sending.  Receives from a given sender wait in the channel; receives
- * from any source wait at the receiver.  So the usual match is the first one that is tried. */
+ * a channel, in the order of sending, where receives wait, too.  So the usual match is the first
+ * one that is tried. */
 
 /** Send `message`.  The caller sets its src, tag, bytes, op and slot (-1: the sender goes on). */
 int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_t message,
                      plb_err_t *err);
-/** Post the receive of `slot`; complete it if its message is there.  src is -1: from any source;
- * tag is PLB_ANY_TAG: with any tag. */
+/** Post the receive of `slot`; complete it if its message is there. */
 int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                         int32_t tag, int32_t slot, plb_err_t *err);
 /** Let the first message that is in flight to `rank` arrive. */
 void plb_message_arrive(plb_whatif_t *self, int32_t rank);
-/** Return the first message that has arrived and fits; -1: there is none. */
+/** Return the first message that has arrived and fits; -1: there is none, or src is -1. */
 int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                          int32_t tag);
 /** Begin a call of `rank`: transfer the rendezvous messages that wait for a call of this rank. */

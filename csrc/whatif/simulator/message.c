@@ -76,7 +76,7 @@ static int channel_of(plb_whatif_t *self, uint32_t context, int32_t src, int32_t
     PLB_PASS(plb_keys_add(&self->channels, key_of(self, context, src, dst), out, err));
     PLB_PASS_GROW(self->channel, self->room_channels, self->channels.n);
     if (*out == had) {
-        self->channel[*out] = (channel_t){context, dst, -1, -1, -1, -1};
+        self->channel[*out] = (channel_t){dst, -1, -1, -1, -1};
     }
     return PLB_OK;
 }
@@ -185,55 +185,29 @@ int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_
 
 /* --- receiving --- */
 
-static bool fits(int32_t wanted, int32_t tag)
-{
-    return wanted == PLB_ANY_TAG || wanted == tag;
-}
-
-static bool post_fits(const post_t *post, const message_t *m, uint32_t context)
-{
-    return post->context == context && (post->src < 0 || post->src == m->src) &&
-           fits(post->tag, m->tag);
-}
-
-/* Return the first receive of a chain that fits; *before: the receive before it, or -1. */
-static int32_t first_post(plb_whatif_t *self, int32_t head, const message_t *m, uint32_t context,
+/* Return the first receive of a channel with a tag; *before: the receive before it, or -1. */
+static int32_t first_post(plb_whatif_t *self, const channel_t *channel, int32_t tag,
                           int32_t *before)
 {
+    int32_t p = channel->post;
     *before = -1;
-    for (int32_t p = head; p >= 0; p = self->post[p].next) {
-        if (post_fits(&self->post[p], m, context)) {
-            return p;
-        }
+    while (p >= 0 && self->post[p].tag != tag) {
         *before = p;
+        p = self->post[p].next;
     }
-    return -1;
+    return p;
 }
 
-static int32_t take_post(plb_whatif_t *self, int32_t p, int32_t before, int32_t *head,
-                         int32_t *last)
+static int32_t take_post(plb_whatif_t *self, channel_t *channel, int32_t p, int32_t before)
 {
     post_t *const all = self->post;
-    *(before >= 0 ? &all[before].next : head) = all[p].next;
-    if (*last == p) {
-        *last = before;
+    *(before >= 0 ? &all[before].next : &channel->post) = all[p].next;
+    if (channel->post_last == p) {
+        channel->post_last = before;
     }
     all[p].next = self->free_post;
     self->free_post = p;
     return all[p].slot;
-}
-
-static void keep(plb_whatif_t *self, int32_t m, int32_t rank)
-{
-    message_t *const all = self->message;
-    process_t *to = &self->process[rank];
-    channel_t *channel = &self->channel[all[m].channel];
-    *(channel->last >= 0 ? &all[channel->last].behind : &channel->first) = m;
-    channel->last = m;
-    all[m].next = -1;
-    all[m].prev = to->there_last;
-    *(to->there_last >= 0 ? &all[to->there_last].next : &to->there) = m;
-    to->there_last = m;
 }
 
 void plb_message_arrive(plb_whatif_t *self, int32_t rank)
@@ -247,43 +221,28 @@ void plb_message_arrive(plb_whatif_t *self, int32_t rank)
                    to->flying >= 0 ? self->message[to->flying].at : INFINITY);
 
     channel_t *channel = &self->channel[one->channel];
-    int32_t before, before_any;
-    const int32_t p = first_post(self, channel->post, one, channel->context, &before);
-    const int32_t q = first_post(self, to->any, one, channel->context, &before_any);
-    if (p >= 0 && (q < 0 || self->post[p].order < self->post[q].order)) {
-        const int32_t slot = take_post(self, p, before, &channel->post, &channel->post_last);
-        match(self, m, rank, slot, within_call(to));
-    } else if (q >= 0) {
-        const int32_t slot = take_post(self, q, before_any, &to->any, &to->any_last);
-        match(self, m, rank, slot, within_call(to));
-    } else {
-        keep(self, m, rank);
-        if (to->probing) {
-            plb_agenda_set(self, owner_wake(self, rank), self->now);
-        }
+    int32_t before;
+    const int32_t p = first_post(self, channel, one->tag, &before);
+    if (p >= 0) {
+        match(self, m, rank, take_post(self, channel, p, before), within_call(to));
+        return;
     }
-}
-
-static int32_t find_in(const plb_whatif_t *self, const channel_t *channel, int32_t tag)
-{
-    int32_t m = channel->first;
-    while (m >= 0 && !fits(tag, self->message[m].tag)) {
-        m = self->message[m].behind;
+    *(channel->last >= 0 ? &self->message[channel->last].behind : &channel->first) = m;
+    channel->last = m;
+    to->n_there++;
+    if (to->probing) {
+        plb_agenda_set(self, owner_wake(self, rank), self->now);
     }
-    return m;
 }
 
 int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                          int32_t tag)
 {
-    if (src >= 0) {
-        const int32_t c = plb_keys_find(&self->channels, key_of(self, context, src, rank));
-        return c >= 0 ? find_in(self, &self->channel[c], tag) : -1;
-    }
-    int32_t m = self->process[rank].there;
-    while (m >= 0 && (self->channel[self->message[m].channel].context != context ||
-                      !fits(tag, self->message[m].tag))) {
-        m = self->message[m].next;
+    const int32_t c =
+        src < 0 ? -1 : plb_keys_find(&self->channels, key_of(self, context, src, rank));
+    int32_t m = c < 0 ? -1 : self->channel[c].first;
+    while (m >= 0 && self->message[m].tag != tag) {
+        m = self->message[m].behind;
     }
     return m;
 }
@@ -291,11 +250,9 @@ int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int
 int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                         int32_t tag, int32_t slot, plb_err_t *err)
 {
-    process_t *process = &self->process[rank];
     const int32_t m = plb_message_find(self, rank, context, src, tag);
     if (m >= 0) {
         message_t *const all = self->message;
-        process_t *to = &self->process[rank];
         channel_t *channel = &self->channel[all[m].channel];
         int32_t before = -1;
         for (int32_t i = channel->first; i != m; i = all[i].behind) {
@@ -305,50 +262,32 @@ int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int3
         if (channel->last == m) {
             channel->last = before;
         }
-        *(all[m].prev >= 0 ? &all[all[m].prev].next : &to->there) = all[m].next;
-        *(all[m].next >= 0 ? &all[all[m].next].prev : &to->there_last) = all[m].prev;
+        self->process[rank].n_there--;
         match(self, m, rank, slot, true);
         return PLB_OK;
     }
-    int32_t p = -1, channel = -1;
-    int ret = new_post(self, &p, err);
-    if (ret == PLB_OK && src >= 0) {
-        ret = channel_of(self, context, src, rank, &channel, err);
-    }
-    if (ret != PLB_OK) {
-        return ret;
-    }
-    self->post[p] = (post_t){process->n_posted++, src, tag, context, slot, -1};
-    int32_t *head = src >= 0 ? &self->channel[channel].post : &process->any;
-    int32_t *last = src >= 0 ? &self->channel[channel].post_last : &process->any_last;
-    *(*last >= 0 ? &self->post[*last].next : head) = p;
-    *last = p;
+    int32_t p = -1, number = -1;
+    PLB_PASS(new_post(self, &p, err));
+    PLB_PASS(channel_of(self, context, src, rank, &number, err));
+    channel_t *channel = &self->channel[number];
+    self->post[p] = (post_t){tag, slot, -1};
+    *(channel->post_last >= 0 ? &self->post[channel->post_last].next : &channel->post) = p;
+    channel->post_last = p;
     return PLB_OK;
-}
-
-static bool cancel_in(plb_whatif_t *self, int32_t slot, int32_t *head, int32_t *last)
-{
-    int32_t before = -1;
-    for (int32_t p = *head; p >= 0; p = self->post[p].next) {
-        if (self->post[p].slot == slot) {
-            take_post(self, p, before, head, last);
-            return true;
-        }
-        before = p;
-    }
-    return false;
 }
 
 void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot)
 {
-    process_t *process = &self->process[rank];
-    if (cancel_in(self, slot, &process->any, &process->any_last)) {
-        return;
-    }
     /* slow, but rare: most programs cancel receives only just before they end */
     for (int32_t c = 0; c < self->channels.n; c++) {
         channel_t *channel = &self->channel[c];
-        if (channel->dst == rank && cancel_in(self, slot, &channel->post, &channel->post_last)) {
+        int32_t before = -1, p = channel->dst == rank ? channel->post : -1;
+        while (p >= 0 && self->post[p].slot != slot) {
+            before = p;
+            p = self->post[p].next;
+        }
+        if (p >= 0) {
+            take_post(self, channel, p, before);
             return;
         }
     }

@@ -145,116 +145,6 @@ static int target_set(plb_whatif_t *self, const plb_target_t *target, plb_err_t 
     return ret != PLB_OK ? ret : copy(self, target, err);
 }
 
-/* ---- the order of a server's requests ------------------------------------------------------- */
-
-/* Lets a server process its requests in an order different from the recorded one.
- *
- * A receive from any source and the operations after it, up to the next such receive, form a
- * block: the work for one message.  If messages arrive in a different order than recorded, their
- * blocks are reordered accordingly.  These stay in their place: blocks with a collective; those of
- * 4096 operations or more; and the last one, because it includes the operations after the loop. */
-
-typedef enum order { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } order_t;
-
-enum { FAR = 4096 }; /* largest number of operations that are examined in advance */
-
-/* Whether an operation is open: a blocking receive or probe from any source. */
-static bool order_is_open(const plb_op_t *op)
-{
-    return (op->kind == PLB_OP_RECV || op->kind == PLB_OP_PROBE) &&
-           (op->flags & PLB_OP_ANY_SOURCE) && op->peer >= 0;
-}
-
-static bool is_fixed(const plb_op_t *op)
-{
-    return op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL || op->kind == PLB_OP_END;
-}
-
-/* Return the end of the block that begins at operation `at`: the next open operation.  -1: the
- * block cannot be moved; -2: the end is not among the operations that were passed so far. */
-static int64_t block_end(const process_t *process, int64_t at)
-{
-    for (int64_t i = at + 1; i < at + FAR; i++) {
-        if (i >= process->n) {
-            return process->closed ? -1 : -2;
-        }
-        if (order_is_open(&process->op[i])) {
-            return i;
-        }
-        if (is_fixed(&process->op[i])) {
-            return -1;
-        }
-    }
-    return -1;
-}
-
-static bool is_for(const plb_op_t *open, const plb_op_t *standing, const plb_whatif_t *self,
-                   const message_t *m)
-{
-    return open->kind == standing->kind && open->peer == m->src &&
-           self->channel[m->channel].context == (uint32_t)open->comm * 2u &&
-           ((open->flags & PLB_OP_ANY_TAG) || open->tag == m->tag);
-}
-
-static int skip(process_t *process, int64_t at, plb_err_t *err)
-{
-    PLB_PASS_GROW(process->skipped, process->room_skipped, process->n_skipped + 1);
-    process->skipped[process->n_skipped++] = at;
-    return PLB_OK;
-}
-
-static bool take_skipped(plb_whatif_t *self, process_t *process, const plb_op_t *standing,
-                         const message_t *m)
-{
-    for (int32_t i = 0; i < process->n_skipped; i++) {
-        const int64_t at = process->skipped[i];
-        if (is_for(&process->op[at], standing, self, m)) {
-            process->n_skipped--;
-            for (; i < process->n_skipped; i++) {
-                process->skipped[i] = process->skipped[i + 1];
-            }
-            process->at = at;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Search from `frontier` on for a block for message `m`; skip the blocks before this block. */
-static int take_ahead(plb_whatif_t *self, process_t *process, const plb_op_t *standing,
-                      const message_t *m, order_t *out, plb_err_t *err)
-{
-    const int64_t from = process->frontier;
-    int64_t i = from, end;
-    *out = CHOICE_NONE;
-    for (;;) {
-        end = block_end(process, i);
-        if (end == -2) {
-            *out = CHOICE_UNKNOWN;
-            return PLB_OK;
-        }
-        /* a block that cannot be moved may still be the next one in the recorded order */
-        const bool may = end >= 0 || (i == from && process->n_skipped == 0);
-        if (may && is_for(&process->op[i], standing, self, m)) {
-            break;
-        }
-        if (end < 0 || end - from > FAR) {
-            return PLB_OK;
-        }
-        i = end;
-    }
-    int ret = PLB_OK;
-    for (int64_t k = from; ret == PLB_OK && k < i; k++) {
-        if (order_is_open(&process->op[k])) {
-            ret = skip(process, k, err);
-        }
-    }
-    process->frontier = end;
-    process->at = i;
-    *out = CHOICE_MADE;
-    return ret;
-}
-
 /* --- begin and end --- */
 
 /* Set the share of a processor.  Its periods are shifted by a multiple of the golden ratio, so
@@ -315,12 +205,7 @@ plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const pl
                                        .exchange = -1,
                                        .flying = -1,
                                        .flying_last = -1,
-                                       .there = -1,
-                                       .there_last = -1,
-                                       .any = -1,
-                                       .any_last = -1,
-                                       .rendezvous = -1,
-                                       .frontier = -1};
+                                       .rendezvous = -1};
     }
     const int64_t owners = 2 * (int64_t)self->n_ranks + self->target.n_processors;
     PLB_NEW_EACH(owners, self->agenda.item, self->agenda.at);
@@ -341,7 +226,6 @@ void plb_whatif_destroy(plb_whatif_t *self)
     }
     for (int32_t r = 0; self->process != NULL && r < self->n_ranks; r++) {
         plb_free(self->process[r].slot);
-        plb_free(self->process[r].skipped);
     }
     for (int32_t i = 0; i < self->n_icolls; i++) {
         plb_free(self->icoll[i].slot);
@@ -421,7 +305,7 @@ void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out)
     for (int32_t r = 0; r < self->n_ranks; r++) {
         const process_t *one = &self->process[r];
         out[r] = one->times;
-        out[r].unread = chain_length(self, one->there) + chain_length(self, one->flying);
+        out[r].unread = one->n_there + chain_length(self, one->flying);
     }
 }
 
@@ -437,8 +321,7 @@ int64_t plb_whatif_memory(const plb_whatif_t *self)
            (int64_t)(sizeof *self->agenda.item + sizeof *self->agenda.at);
     for (int32_t r = 0; r < self->n_ranks; r++) {
         const process_t *one = &self->process[r];
-        out += (int64_t)sizeof *one + one->n_slots * (int64_t)sizeof *one->slot +
-               one->room_skipped * 8;
+        out += (int64_t)sizeof *one + one->n_slots * (int64_t)sizeof *one->slot;
     }
     return out;
 }
@@ -461,11 +344,6 @@ static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t sl
     return plb_message_send(self, op->peer, context_of(op), message, err);
 }
 
-static int32_t wanted_tag(const plb_op_t *op)
-{
-    return (op->flags & PLB_OP_ANY_TAG) ? PLB_ANY_TAG : op->tag;
-}
-
 /* Find the WAIT that has the recorded source and tag of a receive with wildcards; NULL: not found.
  * *unknown: whether the WAIT can be among operations that were not passed yet. */
 static const plb_op_t *its_wait(const process_t *process, bool *unknown)
@@ -480,32 +358,29 @@ static const plb_op_t *its_wait(const process_t *process, bool *unknown)
     return NULL;
 }
 
+/* Post a receive.  One without a source never got a message in the recording, and gets none. */
 static int receive(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t slot,
                    plb_err_t *err)
 {
-    const bool any = (op->flags & PLB_OP_ANY_SOURCE) && !self->process[rank].is_chosen;
-    const int ret = plb_slot_open(self, rank, slot, err);
-    return ret != PLB_OK ? ret
-                         : plb_message_receive(self, rank, context_of(op), any ? -1 : op->peer,
-                                               wanted_tag(op), slot, err);
+    PLB_PASS(plb_slot_open(self, rank, slot, err));
+    return op->peer < 0
+               ? PLB_OK
+               : plb_message_receive(self, rank, context_of(op), op->peer, op->tag, slot, err);
 }
 
 static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, verdict_t *verdict,
                  plb_err_t *err)
 {
     plb_op_t as = *op;
-    if (self->target.as_recorded && (op->flags & (PLB_OP_ANY_SOURCE | PLB_OP_ANY_TAG))) {
+    if (op->flags & (PLB_OP_ANY_SOURCE | PLB_OP_ANY_TAG)) {
         bool unknown = false;
         const plb_op_t *wait = its_wait(&self->process[rank], &unknown);
         if (unknown) {
             *verdict = MISSING;
             return PLB_OK;
         }
-        if (wait != NULL && wait->peer >= 0 && wait->peer < self->n_ranks) {
-            as.peer = wait->peer;
-            as.tag = wait->tag;
-            as.flags = 0;
-        }
+        as.peer = wait != NULL && wait->peer < self->n_ranks ? wait->peer : -1;
+        as.tag = wait != NULL ? wait->tag : 0;
     }
     *verdict = NEXT;
     return receive(self, rank, &as, as.request + 1, err);
@@ -514,44 +389,15 @@ static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, verdict_t
 static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
-    int ret = PLB_OK;
-    process->is_chosen = self->target.as_recorded;
-    if (order_is_open(&process->op[process->at]) && !self->target.as_recorded) {
-        /* Choose the next block of `rank`, which is at an open operation: the block whose message
-         * has arrived first.  CHOICE_NONE: no block's message has arrived; CHOICE_UNKNOWN: more
-         * operations of the rank must be passed first (plb_whatif_feed). */
-        order_t choice = CHOICE_NONE;
-        const plb_op_t standing = process->op[process->at];
-        if (process->frontier < 0) {
-            process->frontier = process->at;
-        }
-        for (int32_t m = process->there; m >= 0 && choice == CHOICE_NONE;
-             m = self->message[m].next) {
-            if (take_skipped(self, process, &standing, &self->message[m])) {
-                choice = CHOICE_MADE;
-            } else {
-                PLB_PASS(take_ahead(self, process, &standing, &self->message[m], &choice, err));
-            }
-        }
-        if (choice != CHOICE_MADE) {
-            process->probing = choice == CHOICE_NONE;
-            *verdict = choice == CHOICE_NONE ? WAIT : MISSING;
-            return PLB_OK;
-        }
-        process->is_chosen = true;
-    }
     const plb_op_t *op = &process->op[process->at];
     if (op->kind == PLB_OP_PROBE) {
-        const bool any = (op->flags & PLB_OP_ANY_SOURCE) && !process->is_chosen;
-        const int32_t m =
-            plb_message_find(self, rank, context_of(op), any ? -1 : op->peer, wanted_tag(op));
-        process->probing = m < 0;
-        *verdict = m < 0 ? WAIT : NEXT;
+        process->probing = plb_message_find(self, rank, context_of(op), op->peer, op->tag) < 0;
+        *verdict = process->probing ? WAIT : NEXT;
         return PLB_OK;
     }
-    ret = receive(self, rank, op, OWN_SLOT, err);
-    *verdict = ret == PLB_OK ? plb_slot_wait(self, rank, OWN_SLOT) : NEXT;
-    return ret;
+    PLB_PASS(receive(self, rank, op, OWN_SLOT, err));
+    *verdict = plb_slot_wait(self, rank, OWN_SLOT);
+    return PLB_OK;
 }
 
 /* --- one operation after the other --- */
@@ -567,7 +413,6 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
     const plb_op_t *op = &process->op[process->at];
     int ret = PLB_OK;
     *verdict = NEXT;
-    process->is_chosen = false;
     switch (op->kind) {
     case PLB_OP_END:
         *verdict = END;

@@ -53,8 +53,7 @@ static void draw_target(asked_t *a, feed_t *feed)
                                .alpha = a->alpha,
                                .beta = a->beta,
                                .overhead = how & 2 ? 1e-6 : 0.0,
-                               .eager = how & 4 ? 100 : 0,
-                               .as_recorded = how & 8};
+                               .eager = how & 4 ? 100 : 0};
 }
 
 /* Draw an operation, usually with few peers, tags and requests, so that it can be valid. */
