@@ -1,5 +1,5 @@
-/* Python binding of csrc/replay: the replay of a recorded run; generated programs, and the best
- * schedule of LB steps. */
+/* Python binding of csrc/replay: the replay of a recorded run, and the best schedule of LB
+ * steps. */
 #include "bind/convert.h"
 
 #include "bind/rooms.h"
@@ -167,67 +167,6 @@ PLB_PY_DEF(fn, repeats, "!trace",
 
 /* ---- the best schedule ---------------------------------------------------------------------- */
 
-/* View a pylb.replaying.Imbalance, or any object with its attributes. */
-static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)
-{
-    return plb_py_fields(c, object, "iterations mean residual start growth:? drift:? noise:?",
-                         PLB_TABLE(PLB_ONE(&out->n), PLB_ONE(&out->mean), PLB_ONE(&out->residual),
-                                   PLB_ONE(&out->start), PLB_MANY(&out->growth, &out->n),
-                                   PLB_MANY(&out->drift, &out->n),
-                                   PLB_MANY(&out->noise, &out->n)));
-}
-
-/* Answer the result of program_optimum() and trace_optimum(), and free `best`. */
-static int schedule(plb_py_call_t *c, int ret, plb_optimum_t *best)
-{
-    if (ret == PLB_OK) {
-        ret =
-            plb_py_answer(c, Py_BuildValue("dNdNN", best->time,
-                                           best->when ? plb_py_take(best->when, best->n, NPY_INT64)
-                                                      : plb_py_copy(&best->n, 0, NPY_INT64),
-                                           best->bound, PyBool_FromLong(best->exact),
-                                           plb_py_take(best->which, best->n, NPY_INT32)));
-        best->when = NULL; /* NumPy owns the arrays now */
-        best->which = NULL;
-    }
-    plb_optimum_free(best);
-    return ret;
-}
-
-PLB_PY_DEF(fn, program_optimum, "program cost",
-           "Return the best schedule like trace_optimum(), but with iterations instead of\n"
-           "phases.  It is proven to be the best, and there are no strategies (None).")
-{
-    PyObject *object;
-    plb_program_t program = {0};
-    plb_optimum_t best;
-    plb_optimum_opts_t opts = {0};
-    PLB_PASS(PLB_READ(c, PLB_ONE(&object), PLB_ONE(&opts.cost)));
-    PLB_PASS(view_program(c, object, &program));
-    return schedule(c, PLB_PY_UNLOCKED(c, plb_optimum_of_program(&best, &program, &opts, &c->err)),
-                    &best);
-}
-
-PLB_PY_DEF(fn, program_run, "program trigger cost",
-           "Run the program under a trigger that has observed nothing yet.  Returns (seconds of\n"
-           "each iteration, iterations at whose end it rebalanced).")
-{
-    PyObject *object, *which;
-    double cost;
-    plb_program_t program = {0};
-    int64_t n = 0;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&object), PLB_ONE(&which), PLB_ONE(&cost)));
-    plb_trigger_t *trigger = plb_py_trigger(which);
-    PLB_PASS(trigger == NULL);
-    PLB_PASS(view_program(c, object, &program));
-    double *time = plb_py_new(c, NPY_FLOAT64, program.n);
-    int64_t *when = plb_py_memory(c, program.n, sizeof *when);
-    PLB_PASS(PyErr_Occurred() != NULL);
-    PLB_PASS(plb_program_run(&program, trigger, cost, time, when, &n, &c->err));
-    return plb_py_answer(
-        c, Py_BuildValue("NN", plb_py_sealed(c, time), plb_py_copy(when, n, NPY_INT64)));
-}
-
 /* Read strategies from a tuple of (name or callable, looks_at); `params` has the parameters of
  * all strategies, one after the other. */
 static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params, int64_t n_params,
@@ -268,13 +207,21 @@ PLB_PY_DEF(fn, trace_optimum, "trace strategies:T params cost seed width upper",
     PLB_PASS(strategy == NULL);
     PLB_PASS(plb_py_trace(c, object, &trace));
     PLB_PASS(candidates_of(c, rows, params, n_params, strategy));
-    return schedule(c,
-                    PLB_PY_UNLOCKED(c, plb_optimum_of_trace(&best, &trace, strategy, (int32_t)n,
-                                                            &opts, &c->err)),
-                    &best);
+    int ret = PLB_PY_UNLOCKED(
+        c, plb_optimum_of_trace(&best, &trace, strategy, (int32_t)n, &opts, &c->err));
+    if (ret == PLB_OK) {
+        ret = plb_py_answer(c, Py_BuildValue("dNdNN", best.time,
+                                             best.when ? plb_py_take(best.when, best.n, NPY_INT64)
+                                                       : plb_py_copy(&best.n, 0, NPY_INT64),
+                                             best.bound, PyBool_FromLong(best.exact),
+                                             plb_py_take(best.which, best.n, NPY_INT32)));
+        best.when = NULL; /* NumPy owns the arrays now */
+        best.which = NULL;
+    }
+    plb_optimum_free(&best);
+    return ret;
 }
 
-static const plb_py_def_t *const methods[] = {&fn_repeats, &fn_program_optimum, &fn_program_run,
-                                              &fn_trace_optimum, NULL};
+static const plb_py_def_t *const methods[] = {&fn_repeats, &fn_trace_optimum, NULL};
 
 const plb_py_room_t plb_py_replay = {methods, {&replay_spec}, NULL};

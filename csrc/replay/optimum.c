@@ -17,57 +17,6 @@ enum {
     FRESH = 2,                /* of a task: the object has no load estimate yet */
 };
 
-/* ---- a generated program -------------------------------------------------------------------- */
-
-/* For each i > s, try LB steps just before iterations s and i, with none in between, and update
- * best[i].  best[n] has no LB step at the end. */
-static void extend(const plb_program_t *program, int64_t s, double cost, double *best,
-                   int64_t *from)
-{
-    double sum = best[s];
-    for (int64_t i = s; i < program->n; i++) {
-        sum += plb_program_time(program, s, i);
-        const double with = i + 1 < program->n ? sum + cost : sum;
-        if (with <= best[i + 1]) {
-            best[i + 1] = with;
-            from[i + 1] = s;
-        }
-    }
-}
-
-int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
-                           const plb_optimum_opts_t *opts, plb_err_t *err)
-{
-    const int64_t n = program->n;
-    double *best = NULL;
-    int64_t *from = NULL, k;
-    int ret = PLB_OK;
-    *self = (plb_optimum_t){.exact = true};
-    PLB_NEW(best, n + 1);
-    PLB_NEW0(from, n + 1);
-    for (int64_t i = 0; i <= n; i++) {
-        best[i] = i == 0 ? 0.0 : INFINITY;
-    }
-    for (int64_t s = 0; s < n; s++) {
-        extend(program, s, opts->cost, best, from);
-        PLB_TRY(plb_interrupted(n - s));
-    }
-    self->time = self->bound = best[n];
-    for (int64_t s = from[n]; s > 0; s = from[s]) {
-        self->n++;
-    }
-    PLB_NEW(self->when, self->n);
-    k = self->n;
-    for (int64_t s = from[n]; s > 0; s = from[s]) {
-        self->when[--k] = s - 1;
-    }
-out:
-    PLB_FREE(best, from);
-    return ret;
-}
-
-/* ---- a recorded run ------------------------------------------------------------------------- */
-
 /* A state of the beam. */
 typedef struct state {
     double time;   /* seconds of the phases and LB steps that lead to this state */

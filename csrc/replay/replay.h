@@ -360,52 +360,14 @@ void plb_replay_forget(plb_replay_t *self, int64_t before);
  * place now.  The gain of the last LB step is computed. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
 
-/* A generated program: a model of the time of an iteration, which depends on the iteration of the
- * last LB step.
- *
- * If the last LB step was just before iteration s, iteration i >= s takes
- *     mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))
- *   growth   the imbalance that returns after each LB step (the model of Boulmier 2021,
- *            arXiv 2104.01688)
- *   drift    a state of the program; an LB step places for the state of the iteration before
- *            it, and the distance from that state adds to the imbalance
- *   noise    imbalance that no LB step removes, like `residual`
- *
- * The initial placement costs nothing and is made for the state `start`. */
-
-typedef struct plb_program { /* All but n and mean are in units of `mean`; arrays: [n], NULL: 0. */
-    int64_t n;
-    double mean; /* seconds of a balanced iteration */
-    double residual, start;
-    const double *growth, *drift, *noise;
-} plb_program_t;
-
-/** Return the seconds of iteration i if the last LB step was just before iteration s <= i. */
-double plb_program_time(const plb_program_t *self, int64_t s, int64_t i);
-
-/** Run the program under a trigger; each LB step takes `cost` seconds.  The caller has set
- * by plb_trigger_expect what the trigger knows in advance.  There is no LB step at the end of the
- * last iteration.  Writes time[n], the seconds of the iterations, and when[*n_steps], the
- * iterations at whose end an LB step took place; both arrays need space for n values. */
-int plb_program_run(const plb_program_t *self, plb_trigger_t *trigger, double cost, double *time,
-                    int64_t *when, int64_t *n_steps, plb_err_t *err);
-
 /* The best schedule of LB steps for a run that is completely known.
  *
- * In a generated program, t(s, i) is the time of iteration i if the last LB step was just before
- * iteration s, and best(s) the shortest time of the iterations 0 ... s - 1 and all LB steps up to
- * and including one just before s:
- *
- *     best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost,   best(0) = 0
- *
- * This dynamic programme covers all 2^(n-1) schedules in O(n^2) steps.
- *
- * In a recorded run, a search forward over the phases.  A state is a placement of all objects,
+ * A search forward over the phases.  A state is a placement of all objects,
  * with the time of the fastest schedule that leads to it.  At the end of each phase the fastest
  * states take an LB step with each strategy; of states with the same placement, the fastest one
  * remains.  States whose lower bound is not below the time of a known schedule are dropped.  With
  * GreedyLB alone, unless loads depend on the rank or objects come back to their last rank, all LB
- * steps of a phase lead to one placement: this is the dynamic programme again, and exact.  Else it
+ * steps of a phase lead to one placement: this is a dynamic programme, and exact.  Else it
  * is a beam search: if there are too many states, those remain that are the fastest of all states
  * with the same last LB step, because an LB step pays only later.  Then the result is exact if no
  * state was left out. */
@@ -415,22 +377,17 @@ typedef struct plb_optimum {
     double bound;   /* seconds: lower bound for all schedules with any strategies */
     bool exact;     /* false: the search skipped schedules, so a shorter one is possible */
     int64_t *when;  /* owned; [n] iterations at whose end to rebalance, ascending */
-    int32_t *which; /* owned; [n] index of each LB step's strategy; NULL: generated program */
+    int32_t *which; /* owned; [n] index of each LB step's strategy */
     int64_t n;      /* number of LB steps */
 } plb_optimum_t;
 
 typedef struct plb_optimum_opts {
-    double cost; /* seconds of an LB step, zero or more */
-    /* Only for a recorded run. */
+    double cost;   /* seconds of an LB step, zero or more */
     int64_t width; /* 1 or more: largest number of strategy calls at the end of a phase; each
                       strategy may be called once in any case */
     double upper;  /* seconds of a known schedule; INFINITY: none is known */
     uint64_t seed; /* seed of strategies that draw random numbers */
 } plb_optimum_opts_t;
-
-/** Find the best schedule.  Ties: the latest last LB step, then the latest one before it, etc. */
-int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
-                           const plb_optimum_opts_t *opts, plb_err_t *err);
 
 /** Find the best schedule, each LB step with one of strategy[n].  As in a replay, an LB step at
  * the end of phase i places the objects of phase i + 1, by their load estimates at that time.

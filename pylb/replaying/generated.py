@@ -170,8 +170,16 @@ class Imbalance:
         cost = checks.seconds("cost", cost)
         when = of_arguments(every, trigger)
         when.expect(*((self.iterations, cost) if expect is None else expect))
-        time, iterations = _core.program_run(self, when, cost)
-        return GeneratedRun(time, iterations, cost)
+        time, iterations, first = self._times(0), [], 0
+        left = 1.0 + max(0.0, self.residual)
+        for i in range(self.iterations):
+            if when.observe(i, time[i], self.mean) and i + 1 < self.iterations:
+                when.balanced(i, cost, left)
+                iterations.append(i)
+                first = i + 1
+                time[first:] = self._times(first)
+        time.flags.writeable = False
+        return GeneratedRun(time, np.array(iterations, np.int64), cost)
 
     def optimum(self, cost: float) -> Optimum:
         """Find the best of all schedules, by dynamic programming in O(n**2).
@@ -181,9 +189,34 @@ class Imbalance:
         cost : float
             Seconds of each LB step.
         """
-        cost = checks.seconds("cost", cost)
-        time, iterations, bound, exact, _ = _core.program_optimum(self, cost)
-        return Optimum(time, iterations, cost, bound, exact)
+        cost, n = checks.seconds("cost", cost), self.iterations
+        # best[s]: the shortest time of iterations 0 ... s - 1 and all LB steps up to and including
+        # one just before s; after[s]: where the LB step before that one is.
+        best, after = np.full(n + 1, np.inf), np.zeros(n + 1, np.int64)
+        best[0] = 0.0
+        for s in range(n):
+            _core.check_signals()
+            with_step = np.cumsum(np.concatenate([best[s : s + 1], self._times(s)]))[1:]
+            with_step[:-1] += cost
+            better = np.flatnonzero(with_step <= best[s + 1 :]) + s + 1  # ties: the latest
+            best[better], after[better] = with_step[better - s - 1], s
+        iterations, s = list[int](), int(after[n])
+        while s > 0:
+            iterations.insert(0, s - 1)
+            s = int(after[s])
+        time = float(best[n])
+        return Optimum(time, np.array(iterations, np.int64), cost, time, True)
+
+    def _times(self, s: int) -> F64:
+        """Return the seconds of iterations s ... n - 1 if the last LB step was just before s."""
+        x = np.full(self.iterations - s, self.residual)
+        if self.growth is not None:
+            x += self.growth[: len(x)]
+        if self.drift is not None:
+            x += np.abs(self.drift[s:] - (self.drift[s - 1] if s else self.start))
+        if self.noise is not None:
+            x += self.noise[s:]
+        return self.mean * (1.0 + np.maximum(x, 0.0))
 
     def __repr__(self) -> str:
         return f"<Imbalance: {self.iterations} iterations of at least {self.mean:.4g} s>"

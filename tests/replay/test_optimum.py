@@ -110,6 +110,17 @@ def test_optimum_agrees_with_exhaustive_search(n, seed, cost, has):
         assert n - 1 not in when
 
 
+def test_no_trigger_is_better_in_a_run_longer_than_its_memory():
+    """The ring buffers of "auto" wrap around."""
+    rng, n = np.random.default_rng(5), 2500
+    for steps, cost in ((rng.random(n) - 0.5, 2.0), (20 * (np.arange(n) % 90 == 0), 90.0)):
+        drift, noise = 0.05 * np.cumsum(steps), 0.02 * rng.random(n)
+        program = pylb.replaying.Imbalance(0.25, drift=drift, noise=noise)
+        best = program.optimum(cost)
+        for trigger in pylb.triggers():
+            assert program.run(trigger, cost=cost).time >= best.time - 1e-9
+
+
 def test_a_fixed_period_of_the_published_model():
     program = pylb.replaying.Imbalance.from_rates(0.52, lambda k: 0.1, 500)
     run = program.run(every=45, cost=52.0)
