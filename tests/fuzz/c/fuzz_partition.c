@@ -1,11 +1,10 @@
 /* The partitioner: asks pylb's own partitioner any question, also with impossible values.  Every
  * vertex must get a part, and fixed vertices their own.  V-cycles must keep this, and must not
  * increase the cut if the parts were within their limits.  Sometimes a library answers instead,
- * rightly or wrongly.  Then follows a call that takes a finished partition (finished.h). */
+ * rightly or wrongly. */
 #include <string.h>
 
 #include "feed.h"
-#include "finished.h"
 #include "library.h"
 #include "partition/partition.h"
 #include "plb.h"
@@ -167,7 +166,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(q, part);
         evaluate(q, part);
     }
-    finished_call(&feed, fail_at);
     if (feed_byte(&feed) < 32) {
         ask_library(q, &feed, part);
     }
