@@ -272,7 +272,6 @@ def speed(ranks: int, shared: int) -> dict[str, float]:
         "ranks_on_a_processor": shared,
         "operations": run_.n_ops,
         "seconds": time.perf_counter() - begin,
-        "bytes_beside_records": simulation.memory(),
     }
 
 

@@ -146,11 +146,6 @@ static PyObject *function_of(const plb_trigger_t *self)
     return Py_NewRef(self->kind == &kind_callable ? *(PyObject **)self->state : Py_None);
 }
 
-static bool has_considered(plb_reason_t reason)
-{
-    return reason >= PLB_REASON_SUSPECT && reason < PLB_REASON_EVERY;
-}
-
 #define TRIGGER(X)                                                                                \
     X(trigger, name, PyUnicode_FromString(self->core.kind->name),                                 \
       "Name of the trigger in the table.")                                                        \
@@ -159,9 +154,7 @@ static bool has_considered(plb_reason_t reason)
     X(trigger, params, params_of(&self->core), "Parameters of the trigger, a dict.")              \
     X(trigger, function, function_of(&self->core), "The callable, or None.")                      \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
-      "Reason of the most recent verdict, in words.")                                             \
-    X(trigger, considered, PyBool_FromLong(has_considered(self->core.verdict.reason)),            \
-      "Whether the most recent verdict considered an LB step and decided against it.")
+      "Reason of the most recent verdict, in words.")
 PLB_PY_PROPERTIES(trigger, TRIGGER)
 
 static PyObject *trigger_repr(PyObject *object)

@@ -103,15 +103,8 @@ PLB_PY_DEF(
     return plb_py_answer(c, plb_py_out(c, to));
 }
 
-PLB_PY_DEF(simulation, memory, "",
-           "Return the bytes of memory of the simulation, without the arrays given to feed().")
-{
-    return plb_py_answer(c, PyLong_FromLongLong(plb_whatif_memory(self->it)));
-}
-
-static const plb_py_def_t *const simulation_methods[] = {&simulation_feed,   &simulation_comms,
-                                                         &simulation_run,    &simulation_times,
-                                                         &simulation_memory, NULL};
+static const plb_py_def_t *const simulation_methods[] = {&simulation_feed, &simulation_comms,
+                                                         &simulation_run, &simulation_times, NULL};
 
 PLB_PY_TYPE(simulation, "pylb._core.Simulation",
             "comm_start comm_member place speed node alpha:@ beta:@ share period overhead eager",

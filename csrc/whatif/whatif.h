@@ -300,6 +300,3 @@ int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err);
 
 /** Get the times of each rank, out[n_ranks]. */
 void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out);
-
-/** Return about how many bytes of memory the simulation itself uses, without the operations. */
-int64_t plb_whatif_memory(const plb_whatif_t *self);

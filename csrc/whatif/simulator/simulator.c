@@ -309,23 +309,6 @@ void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out)
     }
 }
 
-int64_t plb_whatif_memory(const plb_whatif_t *self)
-{
-    int64_t out = (int64_t)sizeof *self;
-    out += (int64_t)self->room_messages * (int64_t)sizeof *self->message;
-    out += (int64_t)self->room_posts * (int64_t)sizeof *self->post;
-    out += (int64_t)self->room_channels * (int64_t)sizeof *self->channel;
-    out += self->channels.index.n_buckets * (int64_t)sizeof *self->channels.index.bucket;
-    out += self->channels.room * (int64_t)sizeof *self->channels.key;
-    out += (2 * (int64_t)self->n_ranks + self->target.n_processors) *
-           (int64_t)(sizeof *self->agenda.item + sizeof *self->agenda.at);
-    for (int32_t r = 0; r < self->n_ranks; r++) {
-        const process_t *one = &self->process[r];
-        out += (int64_t)sizeof *one + one->n_slots * (int64_t)sizeof *one->slot;
-    }
-    return out;
-}
-
 /* --- operations --- */
 
 static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t slot, plb_err_t *err)
