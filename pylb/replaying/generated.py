@@ -195,11 +195,15 @@ class Imbalance:
         best, after = np.full(n + 1, np.inf), np.zeros(n + 1, np.int64)
         best[0] = 0.0
         for s in range(n):
-            _core.check_signals()
-            with_step = np.cumsum(np.concatenate([best[s : s + 1], self._times(s)]))[1:]
+            if s % 64 == 0:
+                _core.check_signals()
+            with_step = self._times(s)
+            with_step[0] += best[s]
+            np.cumsum(with_step, out=with_step)
             with_step[:-1] += cost
-            better = np.flatnonzero(with_step <= best[s + 1 :]) + s + 1  # ties: the latest
-            best[better], after[better] = with_step[better - s - 1], s
+            better = with_step <= best[s + 1 :]  # ties: the latest
+            np.copyto(best[s + 1 :], with_step, where=better)
+            np.copyto(after[s + 1 :], s, where=better)
         iterations, s = list[int](), int(after[n])
         while s > 0:
             iterations.insert(0, s - 1)
@@ -209,14 +213,17 @@ class Imbalance:
 
     def _times(self, s: int) -> F64:
         """Return the seconds of iterations s ... n - 1 if the last LB step was just before s."""
-        x = np.full(self.iterations - s, self.residual)
-        if self.growth is not None:
-            x += self.growth[: len(x)]
+        n = self.iterations - s
+        x = np.full(n, self.residual) if self.growth is None else self.residual + self.growth[:n]
         if self.drift is not None:
-            x += np.abs(self.drift[s:] - (self.drift[s - 1] if s else self.start))
+            away = self.drift[s:] - (self.drift[s - 1] if s else self.start)
+            x += np.abs(away, out=away)
         if self.noise is not None:
             x += self.noise[s:]
-        return self.mean * (1.0 + np.maximum(x, 0.0))
+        np.maximum(x, 0.0, out=x)
+        x += 1.0
+        x *= self.mean
+        return x
 
     def __repr__(self) -> str:
         return f"<Imbalance: {self.iterations} iterations of at least {self.mean:.4g} s>"
