@@ -271,7 +271,7 @@ class Advisor(RunResults):
     strategy : str or callable
         How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
         "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
-        `pylb.decide.Selector` chooses a strategy for each LB step.  Without cells, only "auto".
+        pylb chooses a strategy for each LB step (Menon 2012, 3.7).  Without cells, only "auto".
     every, trigger, seed, pause_if_useless, record
         As for `Balancer`, with steps in place of iterations.
     mode : {"on", "shadow", "off"}

@@ -389,7 +389,7 @@ class Balancer(ProgramObjects, RunResults):
         The ranks; pylb works on its own duplicate.  None: one rank, without MPI.
     strategy : str or callable
         How to place objects: a name of `pylb.strategies()`, or a function of a snapshot.  "auto":
-        `pylb.decide.Selector` chooses a strategy for each LB step.
+        pylb chooses a strategy for each LB step (Menon 2012, 3.7).
     every : int, optional
         Number of iterations from one LB step to the next.
     trigger : str, callable or Trigger, optional
