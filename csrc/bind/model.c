@@ -33,7 +33,7 @@ int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
 int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
 {
     *out = (plb_trace_t){0};
-    int64_t n = -1, m, p, figures;
+    int64_t n = -1, m, p, figures, two = 2;
     PLB_PASS(plb_py_fields(c, object, "n_phases n_ranks entity_key:@",
                            PLB_TABLE(PLB_ONE(&out->n_phases), PLB_ONE(&out->n_ranks),
                                      PLB_MANY(&out->entity_key, &n))));
@@ -44,10 +44,12 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
     PLB_PASS(plb_py_fields(
         c, object,
         "entity_migratable:@? task_ptr:+ edge_ptr:+ speed:@? background:@? "
-        "memory_limit:@? figures:@? measured:@? _repeats:@? core_group:@? group_cores:@? waits",
+        "memory_limit:@? node:@? near:@? figures:@? measured:@? _repeats:@? core_group:@? "
+        "group_cores:@? waits",
         PLB_TABLE(PLB_MANY(&out->entity_migratable, &n), PLB_MANY(&out->task_ptr, &m),
                   PLB_MANY(&out->edge_ptr, &m), PLB_MANY(&out->speed, &p),
                   PLB_MANY(&out->background, &p), PLB_MANY(&out->memory_limit, &p),
+                  PLB_MANY(&out->node, &p), PLB_MANY(&out->near, &two),
                   PLB_MANY(&out->figures, &figures), PLB_MANY(&out->measured, &p),
                   PLB_MANY(&out->repeats, &m), PLB_MANY(&out->core_group, &p),
                   PLB_MANY(&out->group_cores, &p), PLB_ONE(&out->waits))));

@@ -257,7 +257,8 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
     X(speed, NPY_FLOAT64, p)                                                                      \
     X(background, NPY_FLOAT64, p)                                                                 \
     X(memory_limit, NPY_INT64, p)                                                                 \
-    X(node, NPY_INT32, p)
+    X(node, NPY_INT32, p)                                                                         \
+    X(near, NPY_FLOAT64, 2)
 
 /** Whether start[n + 1] begins with 0, ends with `end` and never decreases. */
 bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);

@@ -137,12 +137,11 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* If strategies are selected, their parameters alpha and beta get the cost of messages. */
+/* Give the cost of messages to the strategies, as their parameters alpha and beta. */
 static void tell_network(plb_decider_t *self)
 {
     const plb_network_t *net = &self->opt.network;
-    for (int32_t i = 0; i < self->opt.n && self->opt.selects && net->alpha + net->beta > 0.0;
-         i++) {
+    for (int32_t i = 0; i < self->opt.n && net->alpha + net->beta > 0.0; i++) {
         plb_candidate_strategy_t *c = &self->candidates[i];
         for (int k = 0; k < c->strategy.n_params; k++) {
             const plb_param_t *p = &c->strategy.params[k];
@@ -173,7 +172,6 @@ static int set_network(plb_decider_t *self, plb_network_t network, const double 
         self->selector = selector;
     }
     self->opt.network = network;
-    tell_network(self);
     return PLB_OK;
 }
 
@@ -203,6 +201,9 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
     ret = copy_candidates(self, err);
     PLB_THEN(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
     PLB_THEN(set_network(self, opt->network, opt->selection, err));
+    if (ret == PLB_OK && opt->selects) { /* else the parameters are what the user set */
+        tell_network(self);
+    }
     self->opt.candidates = NULL; /* these arrays are the caller's; they have been copied */
     self->opt.ledger = self->opt.selection = NULL;
     if (ret != PLB_OK) {
@@ -238,7 +239,9 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
     PLB_FAIL_IF(self->started || self->phase >= PLB_DECIDER_PLACES || self->n_lb_steps > 0, err,
                 PLB_ERR_STATE,
                 "the network was set too late: expected before the first iteration and LB step");
-    return set_network(self, network, self->selector.params, err);
+    PLB_PASS(set_network(self, network, self->selector.params, err));
+    tell_network(self);
+    return PLB_OK;
 }
 
 void plb_decider_limit(plb_decider_t *self, int64_t bytes)
@@ -435,6 +438,7 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
     plb_metrics_t m;
     plb_evaluation_t e;
     double *time;
+    const double alike[] = {1.0, 1.0}, *near = in->near == NULL ? alike : in->near;
     PLB_PASS(plb_evaluate(in, NULL, &e, err));
     PLB_PASS_NEW(time, in->n_ranks);
     plb_snapshot_rank_times(in, NULL, time);
@@ -446,8 +450,9 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
                                  .min = m.min,
                                  .total = m.mean * in->n_ranks,
                                  .utilization = m.max > 0.0 ? m.min / m.max : 1.0,
-                                 .messages = plb_whole(e.messages_node + e.messages_network),
-                                 .bytes = plb_whole(e.bytes_node + e.bytes_network)};
+                                 .messages =
+                                     plb_whole(near[0] * e.messages_node + e.messages_network),
+                                 .bytes = plb_whole(near[1] * e.bytes_node + e.bytes_network)};
     return plb_decider_observe(self, &now, err);
 }
 

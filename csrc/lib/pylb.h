@@ -326,6 +326,8 @@ typedef struct pylb_snapshot {
     const double *background;    /* [n_ranks] seconds of other work, or NULL */
     const int64_t *memory_limit; /* [n_ranks] bytes, or NULL: no limits */
     const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
+    const double *near; /* [2] what a message and a byte between two ranks of one node cost, as
+                           fractions of their cost between nodes (needs `node`); NULL: the same */
 } pylb_snapshot;
 
 /** Set every field to "not given". */

@@ -26,7 +26,8 @@
     X(speed)                                                                                      \
     X(background)                                                                                 \
     X(memory_limit)                                                                               \
-    X(node)
+    X(node)                                                                                       \
+    X(near)
 
 /* Make the internal view of a public snapshot, and check the snapshot (plb_snapshot_check). */
 int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err)

@@ -8,15 +8,16 @@
 enum { STEPS = 8 }; /* number of collective steps in an LB step */
 
 typedef struct sent {
-    double *messages, *bytes; /* [p] what each rank sends to other ranks */
+    const plb_snapshot_t *in;
+    double *messages, *bytes; /* [p] what each rank sends to other ranks, times the distance */
 } sent_t;
 
 static void add(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
     sent_t *self = arg;
     if (src != dst) {
-        self->messages[src] += messages;
-        self->bytes[src] += bytes;
+        self->messages[src] += plb_distance(self->in, src, dst, 0) * messages;
+        self->bytes[src] += plb_distance(self->in, src, dst, 1) * bytes;
     }
 }
 
@@ -33,7 +34,7 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
     }
     PLB_NEW0(sent, 2 * (int64_t)p);
     PLB_NEW(mark, p);
-    sent_t own = {sent, sent + p};
+    sent_t own = {in, sent, sent + p};
     rank = rank == NULL ? in->rank : rank;
     plb_each_edge(in, rank, add, &own);
     plb_each_multicast(in, rank, mark, add, &own);

@@ -2,9 +2,10 @@
  *
  * In an iteration each rank takes
  *     background + load / speed + alpha * messages + beta * bytes          (Menon eq. 3.6)
- * where messages and bytes are those that the rank sends to other ranks.  An edge goes to the
- * receiver's rank, a multicast once to each rank that has receivers.  Each such delivery is one
- * message, unless the snapshot has edge_messages or multicast_messages.
+ * where messages and bytes are those that the rank sends to other ranks; between two ranks of one
+ * node they count as the fractions near[2] of the snapshot, if it has these (plb_distance).  An
+ * edge goes to the receiver's rank, a multicast once to each rank that has receivers.  Each such
+ * delivery is one message, unless the snapshot has edge_messages or multicast_messages.
  *
  * An LB step takes
  *     steps + strategy + migration
@@ -19,8 +20,8 @@
 #include "model/snapshot.h"
 
 typedef struct plb_network {
-    double alpha; /* seconds per message */
-    double beta;  /* seconds per byte */
+    double alpha; /* seconds per message, between nodes */
+    double beta;  /* seconds per byte, between nodes */
 } plb_network_t;
 
 static inline bool plb_network_costs(plb_network_t self)

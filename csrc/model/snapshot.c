@@ -145,6 +145,17 @@ static int check_blocks(const plb_snapshot_t *s, plb_err_t *err)
     return plb_check_i64("block_bytes", s->block_bytes, 0, s->n_blocks, err);
 }
 
+int plb_check_nodes(const int32_t *node, const double *near, int32_t n_ranks, plb_err_t *err)
+{
+    PLB_FAIL_IF(near != NULL && node == NULL, err, PLB_ERR_VALUE,
+                "near is given without node: expected also the node of each rank");
+    for (int k = 0; near != NULL && k < 2; k++) {
+        PLB_FAIL_IF(!(near[k] >= 0.0 && near[k] <= 1.0), err, PLB_ERR_VALUE,
+                    "near[%d] is %g: expected a fraction, 0 ... 1", k, near[k]);
+    }
+    return plb_check_index("node", node, 0, n_ranks, INT32_MAX, err);
+}
+
 int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
 {
     PLB_FAIL_IF(s->n_ranks < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
@@ -169,7 +180,7 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
     PLB_PASS(plb_check_f64("speed", s->speed, 0, s->n_ranks, 1e-30, err));
     PLB_PASS(plb_check_f64("background", s->background, 0, s->n_ranks, 0.0, err));
     PLB_PASS(plb_check_i64("memory_limit", s->memory_limit, 0, s->n_ranks, err));
-    return plb_check_index("node", s->node, 0, s->n_ranks, INT32_MAX, err);
+    return plb_check_nodes(s->node, s->near, s->n_ranks, err);
 }
 
 int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, plb_err_t *err)

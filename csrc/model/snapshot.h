@@ -45,6 +45,9 @@ typedef struct plb_snapshot {
     const double *background;    /* [n_ranks] or NULL: seconds of other work */
     const int64_t *memory_limit; /* [n_ranks] bytes; NULL: no limits */
     const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
+    const double
+        *near; /* [2] or NULL: what a message and a byte between two ranks of one node cost,
+                  as fractions (0 ... 1) of their cost between nodes; needs `node` */
 } plb_snapshot_t;
 
 /** Check that every value is finite and in its range, and that `nbytes` and `memory` each add up
@@ -74,6 +77,15 @@ static inline long long plb_key(const plb_snapshot_t *self, int64_t i)
 static inline int plb_may_migrate(const plb_snapshot_t *self, int64_t i)
 {
     return self->migratable == NULL || self->migratable[i];
+}
+
+/** Return the cost of a message (k = 0) or a byte (k = 1) from rank a to rank b, as a fraction of
+ * its cost between nodes. */
+static inline double plb_distance(const plb_snapshot_t *self, int32_t a, int32_t b, int k)
+{
+    return a == b                                                 ? 0.0
+           : self->near != NULL && self->node[a] == self->node[b] ? self->near[k]
+                                                                  : 1.0;
 }
 
 /* Called for a delivery: what an edge or a multicast sends in an iteration from rank src to rank
@@ -137,6 +149,9 @@ int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_ch
 /** Check that each element is in 0 ... limit - 1.  PLB_ERR_RANGE if not. */
 int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
                     plb_err_t *err);
+
+/** Check `node` and `near` of a snapshot. */
+int plb_check_nodes(const int32_t *node, const double *near, int32_t n_ranks, plb_err_t *err);
 
 /** Check that each element is in least ... 1e30; least >= 0.  PLB_ERR_VALUE if not. */
 int plb_check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,

@@ -62,6 +62,7 @@ typedef struct step {
 /* What changes on ranks a and b, besides loads, if an object goes from one to the other. */
 typedef struct change {
     double a, b, kept;
+    double third; /* largest seconds of a third rank that takes longer (distances); else 0 */
     int64_t bytes_a, bytes_b;
 } change_t;
 
@@ -95,6 +96,7 @@ typedef struct search {
     plb_item_t *spare;
     uint32_t *bin;      /* scratch memory of the sort */
     double *bond;       /* [n] bonds of each object with the object that is examined; else 0 */
+    double *third;      /* [p] with distances: seconds by which third ranks take longer; else 0 */
     int32_t *best_rank; /* [n] the best placement so far, while random changes are tried */
     plb_rng_t rng;
     int32_t unit[UNITS + 1],
@@ -103,6 +105,35 @@ typedef struct search {
 } search_t;
 
 /* ---- what a step changes -------------------------------------------------------------------- */
+
+/* Add what changes because the edges of object i get shorter or longer, with distances. */
+static void add_distances(search_t *self, int32_t i, int32_t from, int32_t to, change_t *out)
+{
+    const plb_state_t *on = self->on;
+    const int32_t *node = on->in->node;
+    for (int64_t k = on->start[i]; k < on->start[i + 1]; k++) {
+        const int32_t r = on->rank[on->other[k]];
+        const double near = fabs(on->near[k]);
+        const double here = r != from && node[r] == node[from] ? near : 0.0;
+        const double there = r != to && node[r] == node[to] ? near : 0.0;
+        const bool pays = on->near[k] >= 0.0; /* the rank of i; else that of its partner */
+        out->kept += there - here;
+        out->a += pays ? here : r == from ? here - there : 0.0;
+        out->b += pays ? -there : r == to ? here - there : 0.0;
+        self->third[r] += pays || r == from || r == to ? 0.0 : here - there;
+    }
+    for (int64_t k = on->start[i]; k < on->start[i + 1]; k++) {
+        const int32_t r = on->rank[on->other[k]];
+        if (self->third[r] > 0.0) {
+            out->third = fmax(out->third, on->t[r] + self->third[r]);
+        }
+        self->third[r] = 0.0;
+    }
+    if (!on->of.messages) {
+        out->a = out->b = out->third = 0.0;
+    }
+    self->work -= (double)(on->start[i + 1] - on->start[i]);
+}
 
 static change_t change_of(search_t *self, int32_t i, int32_t from, int32_t to)
 {
@@ -121,6 +152,9 @@ static change_t change_of(search_t *self, int32_t i, int32_t from, int32_t to)
         out.a = on->of.messages ? here - on->own[i] : 0.0;
         out.b = on->of.messages ? on->own[i] - there : 0.0;
         self->work -= (double)(on->start[i + 1] - on->start[i]);
+        if (on->near != NULL) {
+            add_distances(self, i, from, to, &out);
+        }
     }
     if (block >= 0 && plb_state_uses(on, block, from) == 1) {
         out.a -= plb_state_homing(on, block, from);
@@ -147,6 +181,7 @@ static inline change_t together(const search_t *self, int64_t m, int64_t n)
     out.a += back.b;
     out.b += back.a;
     out.kept += back.kept - 2.0 * bond;
+    out.third = fmax(out.third, back.third);
     out.bytes_a += back.bytes_b;
     out.bytes_b += back.bytes_a;
     if (on->of.messages) {
@@ -180,15 +215,16 @@ static double value_after(search_t *self, int32_t i, int32_t j, const change_t *
 {
     const plb_state_t *on = self->on;
     const double pace_a = on->pace[self->a], pace_b = on->pace[self->b];
-    double value = 0.0, a = change->a, b = change->b;
+    double value = 0.0, a = change->a, b = change->b, third = change->third;
     int32_t k = 0;
     for (; k < on->d && value <= most; k++) {
         const double x = plb_state_load(on, i, k) - (j < 0 ? 0.0 : plb_state_load(on, j, k));
         const double here = self->here[k] - x * pace_a + a;
         const double there = self->there[k] + x * pace_b + b;
-        const double longer = here > there ? here : there;
+        const double of_two = here > there ? here : there;
+        const double longer = third > of_two ? third : of_two;
         value = plb_state_add(on, value, floor[k] > longer ? floor[k] : longer, k);
-        a = b = 0.0;
+        a = b = third = 0.0;
     }
     self->work -= k;
     return value;
@@ -412,13 +448,16 @@ static void look_for_move(search_t *self, double enough)
     }
 }
 
-/* Remember the bonds of object i, or reset them to 0. */
+/* Remember the bonds of object i, or reset them to 0.  With distances: what an edge costs less
+ * inside a rank than between ranks a and b. */
 static void set_bonds(search_t *self, int32_t i, bool on)
 {
     const plb_state_t *s = self->on;
+    const bool is_near = s->near != NULL && s->in->node[self->a] == s->in->node[self->b];
     for (int64_t k = s->own == NULL ? 0 : s->start[i]; s->own != NULL && k < s->start[i + 1];
          k++) {
-        self->bond[s->other[k]] = on ? self->bond[s->other[k]] + s->bond[k] : 0.0;
+        const double bond = s->bond[k] - (is_near ? fabs(s->near[k]) : 0.0);
+        self->bond[s->other[k]] = on ? self->bond[s->other[k]] + bond : 0.0;
     }
 }
 
@@ -530,8 +569,11 @@ static void look_for_division(search_t *self, double enough)
         code ^= 1 << u;
         for (int32_t k = 0; k < on->d; k++) {
             const double *t = on->t + (int64_t)k * on->p;
-            value =
-                plb_state_add(on, value, fmax(self->floor[k], fmax(t[self->a], t[self->b])), k);
+            double longest = fmax(t[self->a], t[self->b]);
+            for (int32_t r = 0; on->near != NULL && k == 0 && r < on->p; r++) {
+                longest = fmax(longest, t[r]); /* third ranks change, too */
+            }
+            value = plb_state_add(on, value, fmax(self->floor[k], longest), k);
         }
         const int64_t relief =
             on->left == NULL ? 0
@@ -740,6 +782,7 @@ static int search_init(search_t *self, plb_err_t *err)
     if (!self->plain) {
         PLB_PASS_NEW_EACH(n, self->mine.change, self->its.change);
         PLB_PASS_NEW0(self->bond, n);
+        PLB_PASS_NEW0(self->third, p);
     }
     return PLB_OK;
 }
@@ -764,6 +807,6 @@ out:
     PLB_FREE(self.here, self.there, self.rest, self.floor, self.least);
     PLB_FREE(self.before, self.after, self.next.item, self.talks);
     PLB_FREE(self.mine.item, self.its.item, self.spare, self.best_rank);
-    PLB_FREE(self.bin, self.mine.change, self.its.change, self.bond);
+    PLB_FREE(self.bin, self.mine.change, self.its.change, self.bond, self.third);
     return ret;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/csr.h"
 #include "base/err.h"
 #include "base/rng.h"
 #include "base/sort.h"
@@ -83,7 +84,11 @@ int plb_problem_slowest(const plb_problem_t *self, const int32_t *rank, double *
  * and y if they are on one rank.  So all messages of a rank cost the sum of x over all edges from
  * its objects, minus the sum of x - y over the edges inside the rank.  Therefore it is enough to
  * know own[i], the sum of x for object i, and bond, the sum of x - y for each pair of objects; a
- * move changes the messages of no third rank. */
+ * move changes the messages of no third rank.
+ *
+ * With distances (`near` of the snapshot), an edge between two ranks of one node costs the rank of
+ * i less than x, by near[k].  Then a move also changes the messages of third ranks: of those that
+ * share a node with the object before or after it, and send to it. */
 
 /* What a search makes as small as possible. */
 typedef struct plb_objective {
@@ -113,10 +118,13 @@ typedef struct plb_state {
     int64_t *start;         /* [n + 1] partners of object i: other[start[i]] ... */
     int32_t *other;         /* the partners; several entries can name the same one */
     double *bond;           /* see above */
-    int64_t *left;    /* [p] free bytes, negative above the limit; NULL: there are no limits */
-    bool fits;        /* whether all ranks kept their limits at the last plb_state_value */
-    int64_t *slot;    /* [n_blocks + 1] entries of each block; NULL: there are no blocks */
-    int32_t *n_slots; /* [n_blocks] entries in use; -1: entry r is that of rank r */
+    double *near;       /* see above; negative: the partner sends, and its rank pays; NULL: there
+                           are no distances */
+    int32_t *neighbour; /* [p] with distances: the next rank of the same node, in a ring */
+    int64_t *left;      /* [p] free bytes, negative above the limit; NULL: there are no limits */
+    bool fits;          /* whether all ranks kept their limits at the last plb_state_value */
+    int64_t *slot;      /* [n_blocks + 1] entries of each block; NULL: there are no blocks */
+    int32_t *n_slots;   /* [n_blocks] entries in use; -1: entry r is that of rank r */
     int32_t *holder, *uses; /* a rank that has the block, and how many of its objects use it */
     int32_t *head;          /* [p] first object of each rank that may migrate; -1: none.  NULL:
                                objects are not listed (yet) */
@@ -152,6 +160,10 @@ static inline void plb_state_move(plb_state_t *self, int32_t i, int32_t to)
     plb_state_take(self, i);
     plb_state_put(self, i, to);
 }
+
+/** Return what the edges of object i on rank r cost less because their other ends are on other
+ * ranks of r's node.  own: only edges for which rank r pays. */
+double plb_state_near(const plb_state_t *self, int32_t i, int32_t r, bool own);
 
 /** Find the slowest ranks of each component and whether limits are kept; return the value. */
 double plb_state_value(plb_state_t *self);
@@ -339,6 +351,10 @@ typedef struct plb_parts {
     int32_t n;       /* number of vertices that are objects; the ranks' vertices follow */
     double per_byte; /* edge or net weight for each byte that is sent in an iteration */
     int32_t *vertex; /* [n_objects] vertex of each object; -1: the object has none */
+    int32_t *node;   /* [n_ranks] number of each rank's node, from 0, if the snapshot has distances
+                        and   some ranks share a node; else NULL */
+    plb_groups_t ranks; /* the ranks of each node */
+    int32_t n_nodes;
     /* arrays that `question` borrows */
     int32_t *weight, *fixed, *old, *old_cost;
     double *share;
@@ -370,12 +386,13 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
  * this after plb_parts_graph and plb_parts_keep. */
 int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
 
-/** Renumber parts that have equal shares such that few bytes move (plb_relabel); an object counts
- * as its `bytes` plus 1, or as 1 byte if the snapshot has no `bytes`.  Does nothing if there are
- * fixed vertices, which determine the numbers. */
+/** Renumber parts that have equal shares (and, with distances, are on one node) such that few
+ * bytes move (plb_relabel); an object counts as its `bytes` plus 1, or as 1 byte if the snapshot
+ * has no `bytes`.  Does nothing if there are fixed vertices, which determine the numbers. */
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 
-/** Let a library, given by name, compute part[].  PLB_ERR_MISSING: the library was not loaded. */
+/** Let a library, given by name, compute part[]: with distances, first the node of each vertex,
+ * then its rank.  PLB_ERR_MISSING: the library was not loaded. */
 int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err);
 
 /** Set the rank of each object to its part.  Then bring ranks below `imbalance` times the average,

@@ -2,7 +2,9 @@
 
 #include <math.h>
 
+#include "base/csr.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/partition.h"
@@ -10,8 +12,9 @@
 void plb_parts_free(plb_parts_t *self)
 {
     plb_problem_free(&self->problem);
-    PLB_FREE(self->vertex, self->weight, self->fixed, self->old, self->old_cost, self->share,
-             self->start, self->to, self->edge_weight, self->net_start, self->pin,
+    plb_groups_free(&self->ranks);
+    PLB_FREE(self->node, self->vertex, self->weight, self->fixed, self->old, self->old_cost,
+             self->share, self->start, self->to, self->edge_weight, self->net_start, self->pin,
              self->net_weight);
     *self = (plb_parts_t){0};
 }
@@ -79,6 +82,32 @@ static void number_objects(plb_parts_t *self, bool anchors)
     }
 }
 
+/* Number the nodes, if there are distances, several nodes, and ranks that share a node. */
+static int number_nodes(plb_parts_t *self, plb_err_t *err)
+{
+    const plb_snapshot_t *in = self->problem.in;
+    const int32_t p = in->n_ranks;
+    plb_keys_t nodes = {0};
+    int ret = PLB_OK;
+    if (in->near == NULL) {
+        return ret;
+    }
+    PLB_NEW(self->node, p);
+    PLB_TRY(plb_keys_init(&nodes, p, err));
+    for (int32_t r = 0; r < p; r++) {
+        PLB_TRY(plb_keys_add(&nodes, in->node[r], &self->node[r], err));
+    }
+    self->n_nodes = (int32_t)nodes.n;
+    PLB_TRY(plb_groups_init(&self->ranks, self->node, p, self->n_nodes, err));
+    if (nodes.n == 1 || nodes.n == p) {
+        plb_free(self->node);
+        self->node = NULL;
+    }
+out:
+    plb_keys_free(&nodes);
+    return ret;
+}
+
 int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed, double imbalance,
                    uint64_t seed, plb_err_t *err)
 {
@@ -111,6 +140,7 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
                                       .imbalance = imbalance,
                                       .seed = (int32_t)(seed & INT32_MAX)};
     number_objects(self, anchors);
+    PLB_TRY(number_nodes(self, err));
     double movable = 0.0;
     PLB_TRY(fill_weights(self, &movable, err));
     PLB_TRY(fill_shares(self, movable, err));
@@ -176,28 +206,211 @@ int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part)
     return twice / 2 + moved;
 }
 
+/* Renumber whole nodes with all their parts, if all nodes are alike. */
+static int relabel_nodes(const plb_parts_t *self, const int32_t *now, const double *bytes,
+                         int32_t *part, plb_err_t *err)
+{
+    const plb_groups_t *ranks = &self->ranks;
+    const int32_t m = self->n_nodes, each = self->problem.in->n_ranks / m;
+    int32_t *from = NULL, *to = NULL, *name = NULL, *place = NULL;
+    int ret = PLB_OK;
+    for (int32_t k = 0; k <= m; k++) {
+        if (self->question.share != NULL || ranks->start[k] != (int64_t)k * each) {
+            return ret;
+        }
+    }
+    PLB_NEW_EACH(self->n, from, to);
+    PLB_NEW(name, m);
+    PLB_NEW(place, self->problem.in->n_ranks);
+    for (int32_t k = 0; k < self->problem.in->n_ranks; k++) {
+        place[ranks->item[k]] = k % each;
+    }
+    for (int32_t v = 0; v < self->n; v++) {
+        from[v] = self->node[now[v]];
+        to[v] = self->node[part[v]];
+    }
+    PLB_TRY(plb_relabel(self->n, from, to, bytes, m, NULL, name, err));
+    for (int32_t v = 0; v < self->n; v++) {
+        part[v] = ranks->item[name[to[v]] * each + place[part[v]]];
+    }
+out:
+    PLB_FREE(from, to, name, place);
+    return ret;
+}
+
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_snapshot_t *in = self->problem.in;
     int32_t *now = NULL, *name = NULL;
-    double *bytes = NULL;
+    double *bytes = NULL, *kind = NULL;
     if (self->fixed != NULL) {
         return ret;
     }
     PLB_NEW_EACH(self->n, now, bytes);
     PLB_NEW(name, in->n_ranks);
+    PLB_NEW(kind, in->n_ranks);
+    double most = 0.0;
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        most = fmax(most, 2.0 * self->share[r]);
+    }
+    for (int32_t r = 0; r < in->n_ranks;
+         r++) { /* ranks of different nodes are of different kinds */
+        kind[r] = self->node == NULL ? self->share[r] : self->share[r] + self->node[r] * most;
+    }
     for (int32_t v = 0; v < self->n; v++) {
         const int32_t i = plb_problem_object(&self->problem, v);
         now[v] = in->rank[i];
         bytes[v] = in->nbytes == NULL ? 1.0 : 1.0 + (double)in->nbytes[i];
     }
-    PLB_TRY(plb_relabel(self->n, now, part, bytes, in->n_ranks, self->share, name, err));
+    if (self->node != NULL) {
+        PLB_TRY(relabel_nodes(self, now, bytes, part, err));
+    }
+    PLB_TRY(plb_relabel(self->n, now, part, bytes, in->n_ranks, kind, name, err));
     for (int32_t v = 0; v < self->n; v++) {
         part[v] = name[part[v]];
     }
 out:
-    PLB_FREE(now, bytes, name);
+    PLB_FREE(now, bytes, name, kind);
+    return ret;
+}
+
+/* ---- the question --------------------------------------------------------------------------- */
+
+/* The part of a question that concerns one node: arrays that it owns. */
+typedef struct piece {
+    plb_question_t question;
+    int32_t *weight, *fixed, *start, *to, *edge_weight, *net_start, *pin, *net_weight;
+    double *share;
+} piece_t;
+
+static void piece_free(piece_t *self)
+{
+    PLB_FREE(self->weight, self->fixed, self->start, self->to, self->edge_weight, self->net_start,
+             self->pin, self->net_weight, self->share);
+}
+
+/* Keep the edges or nets between the vertices that have a number. */
+static void keep_connections(piece_t *self, const plb_question_t *from, const int32_t *number)
+{
+    plb_question_t *q = &self->question;
+    int32_t m = 0;
+    for (int32_t v = 0; from->start != NULL && v < from->n_vertices; v++) {
+        for (int32_t j = from->start[v]; number[v] >= 0 && j < from->start[v + 1]; j++) {
+            if (number[from->to[j]] >= 0) {
+                self->edge_weight[m] = from->edge_weight[j];
+                self->to[m++] = number[from->to[j]];
+            }
+        }
+        if (number[v] >= 0) {
+            self->start[number[v] + 1] = m;
+        }
+    }
+    for (int32_t e = 0; e < from->n_nets; e++) {
+        int32_t end = self->net_start[q->n_nets];
+        for (int32_t j = from->net_start[e]; j < from->net_start[e + 1]; j++) {
+            if (number[from->pin[j]] >= 0) {
+                self->pin[end++] = number[from->pin[j]];
+            }
+        }
+        if (end - self->net_start[q->n_nets] > 1) {
+            self->net_weight[q->n_nets++] = from->net_weight[e];
+            self->net_start[q->n_nets] = end;
+        }
+    }
+}
+
+/* Make the question for node k; number[v]: set to the number of vertex v there, or -1. */
+static int piece_init(piece_t *self, const plb_parts_t *parts, const int32_t *node, int32_t k,
+                      int32_t *number, plb_err_t *err)
+{
+    const plb_question_t *from = &parts->question;
+    const int64_t first = parts->ranks.start[k];
+    plb_question_t *q = &self->question;
+    *self = (piece_t){.question = *from};
+    q->n_parts = (int32_t)(parts->ranks.start[k + 1] - first);
+    q->n_vertices = q->n_nets = 0;
+    for (int32_t v = 0; v < from->n_vertices; v++) {
+        number[v] = node[v] == k ? q->n_vertices++ : -1;
+    }
+    PLB_PASS_NEW_EACH(q->n_vertices, self->weight, self->fixed);
+    PLB_PASS_NEW(self->share, q->n_parts);
+    for (int32_t r = 0; r < q->n_parts; r++) {
+        self->share[r] = parts->share[parts->ranks.item[first + r]];
+    }
+    for (int32_t v = 0; v < from->n_vertices; v++) {
+        if (number[v] < 0) {
+            continue;
+        }
+        self->weight[number[v]] = from->weight[v];
+        self->fixed[number[v]] = -1;
+        for (int32_t r = 0; from->fixed != NULL && r < q->n_parts; r++) {
+            if (from->fixed[v] == parts->ranks.item[first + r]) {
+                self->fixed[number[v]] = r;
+            }
+        }
+    }
+    if (from->start != NULL) {
+        PLB_PASS_NEW0(self->start, q->n_vertices + 1);
+        PLB_PASS_NEW_EACH(from->start[from->n_vertices], self->to, self->edge_weight);
+    }
+    if (from->net_start != NULL) {
+        PLB_PASS_NEW0(self->net_start, from->n_nets + 1);
+        PLB_PASS_NEW(self->pin, from->net_start[from->n_nets]);
+        PLB_PASS_NEW(self->net_weight, from->n_nets);
+    }
+    keep_connections(self, from, number);
+    q->weight = self->weight;
+    q->fixed = from->fixed == NULL ? NULL : self->fixed;
+    q->share = plb_all_equal(self->share, q->n_parts) ? NULL : self->share;
+    q->start = self->start;
+    q->to = self->to;
+    q->edge_weight = self->edge_weight;
+    q->net_start = self->net_start;
+    q->pin = self->pin;
+    q->net_weight = self->net_weight;
+    return PLB_OK;
+}
+
+/* Divide the vertices among the nodes, then those of each node among its ranks.  Each of the two
+ * divisions gets half of the imbalance that is allowed. */
+static int ask_by_node(const plb_parts_t *self, const plb_partitioner_t *with, int32_t *part,
+                       plb_err_t *err)
+{
+    const plb_question_t *q = &self->question;
+    const int32_t n = q->n_vertices, m = self->n_nodes;
+    plb_question_t top = *q;
+    piece_t piece = {0};
+    int32_t *node = NULL, *number = NULL, *fixed = NULL, *answer = NULL;
+    double *share = NULL;
+    int ret = PLB_OK;
+    PLB_NEW_EACH(n, node, number, fixed, answer);
+    PLB_NEW0(share, m);
+    for (int32_t r = 0; r < self->problem.in->n_ranks; r++) {
+        share[self->node[r]] += self->share[r];
+    }
+    for (int32_t v = 0; q->fixed != NULL && v < n; v++) {
+        fixed[v] = q->fixed[v] < 0 ? -1 : self->node[q->fixed[v]];
+    }
+    top.imbalance = sqrt(q->imbalance);
+    top.n_parts = m;
+    top.share = plb_all_equal(share, m) ? NULL : share;
+    top.fixed = q->fixed == NULL ? NULL : fixed;
+    PLB_TRY(plb_partition_run(with, &top, node, err));
+    for (int32_t k = 0; k < m; k++) {
+        piece_free(&piece);
+        PLB_TRY(piece_init(&piece, self, node, k, number, err));
+        piece.question.imbalance = top.imbalance;
+        PLB_TRY(plb_partition_run(with, &piece.question, answer, err));
+        for (int32_t v = 0; v < n; v++) {
+            if (number[v] >= 0) {
+                part[v] = self->ranks.item[self->ranks.start[k] + answer[number[v]]];
+            }
+        }
+    }
+out:
+    piece_free(&piece);
+    PLB_FREE(node, number, fixed, answer, share);
     return ret;
 }
 
@@ -206,7 +419,9 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, p
     const plb_partitioner_t *with = plb_partitioner_find(library);
     PLB_FAIL_IF(with == NULL, err, PLB_ERR_MISSING, "%s has not been loaded", library);
     PLB_PASS(plb_interrupted(PLB_INTERRUPT_NOW));
-    PLB_PASS(plb_partition_run(with, &self->question, part, err));
+    PLB_PASS(self->node != NULL && self->question.old == NULL
+                 ? ask_by_node(self, with, part, err)
+                 : plb_partition_run(with, &self->question, part, err));
     return plb_interrupted(PLB_INTERRUPT_NOW);
 }
 

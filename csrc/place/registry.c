@@ -38,22 +38,28 @@ static plb_network_t network_of(const plb_strategy_t *self, const plb_opts_t *op
     return (plb_network_t){cost[ALPHA], cost[BETA]};
 }
 
+typedef struct remote {
+    const plb_snapshot_t *in;
+    double messages, bytes; /* that go from rank to rank, times the distance */
+} remote_t;
+
 static void add_remote(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
-    double *sum = arg;
-    sum[0] += src == dst ? 0.0 : messages;
-    sum[1] += src == dst ? 0.0 : bytes;
+    remote_t *self = arg;
+    self->messages += plb_distance(self->in, src, dst, 0) * messages;
+    self->bytes += plb_distance(self->in, src, dst, 1) * bytes;
 }
 
 /* Say whether fewer messages or bytes go from rank to rank than in the present placement. */
 static bool sends_less(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark)
 {
-    double before[2] = {0.0, 0.0}, after[2] = {0.0, 0.0};
-    plb_each_edge(in, in->rank, add_remote, before);
-    plb_each_multicast(in, in->rank, mark, add_remote, before);
-    plb_each_edge(in, rank, add_remote, after);
-    plb_each_multicast(in, rank, mark, add_remote, after);
-    return after[0] < before[0] * (1.0 - ROUNDING) || after[1] < before[1] * (1.0 - ROUNDING);
+    remote_t before = {.in = in}, after = {.in = in};
+    plb_each_edge(in, in->rank, add_remote, &before);
+    plb_each_multicast(in, in->rank, mark, add_remote, &before);
+    plb_each_edge(in, rank, add_remote, &after);
+    plb_each_multicast(in, rank, mark, add_remote, &after);
+    return after.messages < before.messages * (1.0 - ROUNDING) ||
+           after.bytes < before.bytes * (1.0 - ROUNDING);
 }
 
 static bool keeps_memory(const plb_snapshot_t *in, int64_t *left)

@@ -47,8 +47,13 @@ static int32_t best_rank(const plb_state_t *on, int64_t i, double *score)
     score_ranks(on, on->in->load + i * on->d, score);
     for (int64_t k = on->own == NULL || !on->of.messages ? 0 : on->start[i];
          on->own != NULL && on->of.messages && k < on->start[i + 1]; k++) {
-        if (on->rank[on->other[k]] >= 0) { /* a rank where partners are */
-            score[on->rank[on->other[k]]] -= on->bond[k] * on->per[0];
+        const int32_t at = on->rank[on->other[k]];
+        if (at >= 0) { /* a rank where partners are */
+            score[at] -= on->bond[k] * on->per[0];
+        }
+        for (int32_t r = at < 0 || on->near == NULL ? at : on->neighbour[at]; r != at;
+             r = on->neighbour[r]) {
+            score[r] -= fabs(on->near[k]) * on->per[0];
         }
     }
     for (int32_t r = 0; r < on->p; r++) {

@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 
@@ -96,6 +97,36 @@ static double bonds_with(const plb_state_t *self, int32_t i, int32_t r)
     return sum;
 }
 
+static inline bool is_near(const plb_state_t *self, int32_t a, int32_t b)
+{
+    return a != b && a >= 0 && b >= 0 && self->in->node[a] == self->in->node[b];
+}
+
+double plb_state_near(const plb_state_t *self, int32_t i, int32_t r, bool own)
+{
+    double sum = 0.0;
+    for (int64_t k = self->near == NULL ? 0 : self->start[i];
+         self->near != NULL && k < self->start[i + 1]; k++) {
+        const bool counts = is_near(self, self->rank[self->other[k]], r);
+        sum += !counts ? 0.0 : own ? fmax(self->near[k], 0.0) : fabs(self->near[k]);
+    }
+    return sum;
+}
+
+/* Charge what the messages of object i, which has come to rank r (sign 1) or left it (-1), cost on
+ * r, and what they cost less on the other ranks of r's node. */
+static void charge(plb_state_t *self, int32_t i, int32_t r, double sign)
+{
+    self->t[r] += sign * (self->own[i] - bonds_with(self, i, r));
+    for (int64_t k = self->near == NULL ? 0 : self->start[i];
+         self->near != NULL && k < self->start[i + 1]; k++) {
+        const int32_t other = self->rank[self->other[k]];
+        if (is_near(self, other, r)) {
+            self->t[self->near[k] < 0.0 ? other : r] -= sign * fabs(self->near[k]);
+        }
+    }
+}
+
 static void enter_list(plb_state_t *self, int32_t i)
 {
     int32_t *head = &self->head[self->rank[i]];
@@ -114,7 +145,7 @@ void plb_state_put(plb_state_t *self, int32_t i, int32_t r)
         self->t[(int64_t)k * self->p + r] += plb_state_load(self, i, k) * self->pace[r];
     }
     if (self->own != NULL && self->of.messages) {
-        self->t[r] += self->own[i] - bonds_with(self, i, r);
+        charge(self, i, r, 1.0);
     }
     const bool first = block >= 0 && enter_block(self, block, r);
     if (first) {
@@ -138,7 +169,7 @@ void plb_state_take(plb_state_t *self, int32_t i)
     }
     self->rank[i] = -1;
     if (self->own != NULL && self->of.messages) {
-        self->t[r] -= self->own[i] - bonds_with(self, i, r);
+        charge(self, i, r, -1.0);
     }
     const bool last = block >= 0 && leave_block(self, block, r);
     if (last) {
@@ -355,6 +386,7 @@ typedef struct reader {
 static void read_edge(const reader_t *reader, int32_t from, int32_t to, double bytes,
                       double messages)
 {
+    const double *near = reader->self->in->near;
     plb_state_t *self = reader->self;
     const plb_objective_t *of = &self->of;
     const double apart = of->alpha * messages + of->beta * bytes, together = of->gamma * bytes;
@@ -369,6 +401,11 @@ static void read_edge(const reader_t *reader, int32_t from, int32_t to, double b
         self->other[k] = to;
         self->other[m] = from;
         self->bond[k] = self->bond[m] = apart - together;
+        if (self->near != NULL) {
+            self->near[k] =
+                of->alpha * messages * (1.0 - near[0]) + of->beta * bytes * (1.0 - near[1]);
+            self->near[m] = -self->near[k];
+        }
     }
 }
 
@@ -391,6 +428,31 @@ static int read_messages(reader_t reader)
     return PLB_OK;
 }
 
+/* Link the ranks of each node to a ring; *several: whether a node has several ranks. */
+static int link_neighbours(plb_state_t *self, bool *several, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_keys_t nodes = {0};
+    int32_t *last = NULL, node;
+    PLB_TRY(plb_keys_init(&nodes, self->p, err));
+    PLB_NEW(self->neighbour, self->p);
+    PLB_NEW(last, self->p);
+    for (int32_t r = 0; r < self->p; r++) {
+        const int64_t before = nodes.n;
+        PLB_TRY(plb_keys_add(&nodes, self->in->node[r], &node, err));
+        self->neighbour[r] = nodes.n > before ? r : self->neighbour[last[node]];
+        if (nodes.n == before) {
+            self->neighbour[last[node]] = r;
+        }
+        last[node] = r;
+    }
+    *several = nodes.n < self->p;
+out:
+    plb_keys_free(&nodes);
+    plb_free(last);
+    return ret;
+}
+
 static int list_partners(plb_state_t *self, plb_err_t *err)
 {
     const int64_t n = self->in->n_objects;
@@ -406,6 +468,13 @@ static int list_partners(plb_state_t *self, plb_err_t *err)
         self->start[i] = sum;
     }
     PLB_PASS_NEW_EACH(self->start[n], self->other, self->bond);
+    bool several = false;
+    if (self->in->near != NULL) {
+        PLB_PASS(link_neighbours(self, &several, err));
+    }
+    if (several) {
+        PLB_PASS_NEW(self->near, self->start[n]);
+    }
     return read_messages((reader_t){self, false});
 }
 
@@ -431,7 +500,7 @@ void plb_state_free(plb_state_t *self)
 {
     PLB_FREE(self->goal, self->per, self->slowest, self->pace, self->head, self->t, self->next,
              self->prev, self->left);
-    PLB_FREE(self->own, self->start, self->other, self->bond, self->slot, self->n_slots,
-             self->holder, self->uses);
+    PLB_FREE(self->own, self->start, self->other, self->bond, self->near, self->neighbour,
+             self->slot, self->n_slots, self->holder, self->uses);
     *self = (plb_state_t){0};
 }

@@ -240,9 +240,9 @@ static inline void each_crossing(const plb_phases_t *self, int64_t i, plb_delive
 static void add_sent(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
     plb_phases_t *self = arg;
-    (void)dst;
-    self->messages[src] += messages;
-    self->sent[src] += bytes;
+    const plb_snapshot_t where = {.node = self->node, .near = self->near};
+    self->messages[src] += plb_distance(&where, src, dst, 0) * messages;
+    self->sent[src] += plb_distance(&where, src, dst, 1) * bytes;
 }
 
 /* Add the cost of the messages that each rank sends to other ranks. */

@@ -35,6 +35,7 @@ int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
     PLB_PASS(plb_check_f64("speed", t->speed, 0, t->n_ranks, 1e-30, err));
     PLB_PASS(plb_check_f64("background", t->background, 0, t->n_ranks, 0.0, err));
     PLB_PASS(plb_check_i64("memory_limit", t->memory_limit, 0, t->n_ranks, err));
+    PLB_PASS(plb_check_nodes(t->node, t->near, t->n_ranks, err));
     PLB_PASS(plb_check_f64("measured", t->measured, 0, t->n_ranks, 1e-30, err));
     return PLB_OK;
 }
@@ -251,6 +252,8 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
                 .migratable = self->movable,
                 .coords = self->has_coords ? self->coords : NULL,
                 .memory_limit = self->memory_limit,
+                .node = self->node,
+                .near = self->near,
                 .speed = self->trace_speed,
                 .background = self->background,
             },
@@ -395,6 +398,7 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     PLB_NEW(self->speed, p);
     PLB_NEW(self->own_ranks, 2 * p);
     PLB_NEW(self->own_limit, p);
+    PLB_NEW(self->own_node, p);
     PLB_NEW0(self->other, p);
     PLB_NEW(self->rank_ptr, p + 1);
     PLB_NEW(self->mark, p);
@@ -417,8 +421,8 @@ void plb_phases_free(plb_phases_t *self)
              self->load, self->drift, self->spare, self->order, self->rank_ptr, self->own_edge,
              self->own_amount, self->src, self->dst, self->amount, self->speed, self->sum,
              self->room_of_sums, self->time, self->messages, self->sent, self->own_ranks,
-             self->own_limit, self->coords, self->work, self->other, self->start, self->mark,
-             self->shared, self->part, self->parts, self->part_sum);
+             self->own_limit, self->own_node, self->coords, self->work, self->other, self->start,
+             self->mark, self->shared, self->part, self->parts, self->part_sum);
     plb_sharing_free(&self->sharing);
     *self = (plb_phases_t){0};
 }
@@ -526,6 +530,8 @@ out:
     self->has_coords = t->task_coords != NULL;
     self->has_work = t->task_work != NULL;
     self->memory_limit = t->memory_limit;
+    self->node = t->node;
+    self->near = t->near;
     return ret;
 }
 
@@ -548,6 +554,11 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
                 (size_t)self->opt.n_ranks * sizeof *self->own_limit);
         self->memory_limit = self->own_limit;
     }
+    if (self->node != NULL) {
+        memmove(self->own_node, self->node, (size_t)self->opt.n_ranks * sizeof *self->own_node);
+        self->node = self->own_node;
+    }
+    self->near = own(self->near, self->own_near, 2);
     const int64_t m = self->n_edges;
     if (self->edge_src != NULL && self->edge_src != self->own_edge) {
         PLB_PASS_RENEW(self->own_edge, 3 * m + 1);

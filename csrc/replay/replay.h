@@ -87,6 +87,8 @@ typedef struct plb_trace {
     const double *speed;         /* [n_ranks] speed of each rank; NULL: all are 1 */
     const double *background;    /* [n_ranks] seconds of other work in an iteration, or NULL */
     const int64_t *memory_limit; /* [n_ranks] bytes; NULL: no limits */
+    const int32_t *node;         /* [n_ranks] and near[2], as in a snapshot; or NULL */
+    const double *near;
 
     const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] measured values; NULL: unknown */
     const double *measured; /* [n_ranks] speeds at which the loads were measured; NULL: equal */
@@ -194,6 +196,10 @@ typedef struct plb_phases {
     double *own_ranks;                      /* [2 * n_ranks] copies of trace_speed, background */
     const int64_t *memory_limit;            /* [n_ranks] from the trace, or NULL */
     int64_t *own_limit;                     /* [n_ranks] copy of `memory_limit` */
+    const int32_t *node; /* [n_ranks] and near[2], from the trace, or NULL; and their copies */
+    const double *near;
+    int32_t *own_node;
+    double own_near[2];
     /* [n_ranks, PLB_SUM_PHASES] loads of ranks in the phases sums_begin ... sums_end - 1 */
     double *sum, *room_of_sums; /* room_of_sums: scratch memory */
     int64_t sums_begin, sums_end;

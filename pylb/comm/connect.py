@@ -11,6 +11,7 @@ from pylb.comm.agreement import Agreement, Contribution, Stats, Step
 from pylb.comm.cores import Cores
 from pylb.comm.transport import Memory, Sends, Transferred, Transport
 from pylb.errors import StateError
+from pylb.model.machine import Machine
 from pylb.model.network import Network
 from pylb.virtual.comm import VirtualComm
 
@@ -95,6 +96,12 @@ class Virtual(Transport):
 
     def network(self) -> Network:
         return Network(*self.comm.network)
+
+    def machine(self) -> Machine:
+        return Machine.measure(self.comm)
+
+    def host(self) -> str:
+        return ""
 
     def price(self, nbytes: int) -> float:
         return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +10,14 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.comm.cores import Cores
+from pylb.errors import DomainError
+from pylb.model.machine import Machine
 from pylb.model.network import Network
 from pylb.model.snapshot import I32, I64
 
 Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
+
+QUICK = 1e-3  # seconds for which `Transport.machine` measures speeds, which are not used
 
 LOADS = 5  # index of the loads in a sample, see `pylb.comm.agreement.Contribution`
 
@@ -100,6 +105,14 @@ class Transport:
         """Return the cost of messages between the ranks, measured if necessary.  Collective."""
         return Network(0.0, 0.0)
 
+    def machine(self) -> Machine:
+        """Measure the machine of the ranks.  Collective."""
+        return Machine.measure(None, seconds=QUICK)
+
+    def host(self) -> str:
+        """Return the name of this rank's host; "": the ranks are virtual."""
+        return platform.node()
+
     def price(self, nbytes: int) -> float:
         """Return the seconds of communication of an LB step that sends `nbytes`.  Collective."""
         return 0.0
@@ -115,6 +128,12 @@ class Together(Transport):
     def __init__(self, size: int) -> None:
         self.size = size
         self.loads: NDArray[np.float64] | None = None  # (p,) of each rank, for steps with loads
+
+    def machine(self) -> Machine:
+        raise DomainError("network is 'measure' with ranks=: expected (alpha, beta) or a Machine")
+
+    def host(self) -> str:
+        return ""
 
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /

@@ -16,9 +16,10 @@ from pylb import _core, optional
 from pylb.comm import program_end
 from pylb.comm.agreement import Agreement, Attempt
 from pylb.comm.cores import Cores
-from pylb.comm.transport import Memory, Sends, Sides, Transferred, Transport
+from pylb.comm.transport import QUICK, Memory, Sends, Sides, Transferred, Transport
 from pylb.errors import DomainError, MPIError
 from pylb.model import checks
+from pylb.model.machine import Machine
 from pylb.model.network import Network, measure_network
 
 TIMES, TRANSFERS = 10, 2  # how often a collective step and a transfer are measured
@@ -103,6 +104,14 @@ class MPITransport(Transport):
 
     def network(self) -> Network:
         return measure_network(self.comm)
+
+    def machine(self) -> Machine:
+        return Machine.measure(self.comm, seconds=QUICK)
+
+    def host(self) -> str:
+        from mpi4py import MPI
+
+        return str(MPI.Get_processor_name())
 
     def price(self, nbytes: int) -> float:
         """Measure one collective step and a transfer of at most `MOST` bytes.

@@ -125,6 +125,16 @@ class RunFacts:
     answers: list[tuple[int, dict[str, list[float]]]] = field(default_factory=list)
     phases: tuple[str, ...] = ()  #: Names of the phases of an iteration.
 
+    @property
+    def links(self) -> dict[str, Any]:
+        """`node` and `near` of the run's `Snapshot`, if it knew distances; otherwise {}."""
+        if not (known := self.parameters.get("distances")):
+            return {}
+        return {
+            "node": np.array(known["node"], np.int32),
+            "near": np.array(known["near"], np.float64),
+        }
+
     def ranks_at(self, moment: int) -> dict[str, Any]:
         """Return the ranks' properties (`OF_RANKS`) by name, (p,), at a moment (see `answers`)."""
         known = [given for at, given in self.answers if at <= moment]

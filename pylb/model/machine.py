@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -490,6 +490,40 @@ class Machine:
         """Return the cost of a message between nodes number `a` and `b`."""
         return Network(float(self.alpha[a, b]), float(self.beta[a, b]))
 
+    def _mean(self, within: bool) -> Network:
+        at = np.eye(len(self.alpha), dtype=bool) == within
+        known = [x[at & ~np.isnan(x)] for x in (self.alpha, self.beta)]
+        return Network(*(float(x.mean()) if len(x) else math.nan for x in known))
+
+    @property
+    def between(self) -> Network:
+        """The mean cost of a message between two nodes; of one node: between its ranks.
+
+        Raises
+        ------
+        DomainError
+            The machine does not know its network.
+        """
+        out = self._mean(within=len(self.alpha) < 2)
+        if math.isnan(sum(out)) and self.n_ranks > 1:
+            raise DomainError(
+                "alpha or beta of the machine is not known: expected a machine whose network was "
+                "measured, e.g. by Machine.measure"
+            )
+        return Network(0.0, 0.0) if math.isnan(sum(out)) else out
+
+    @property
+    def near(self) -> F64 | None:
+        """The mean cost within a node as fractions of `between`, for `Snapshot(near=...)`.
+
+        (2,): of alpha and of beta.  None: there is one node, or no node has several ranks.
+        """
+        within = self._mean(within=True)
+        if len(self.alpha) < 2 or math.isnan(sum(within)):
+            return None
+        pairs = zip(within, self.between, strict=True)
+        return np.array([min(x / y, 1.0) if y > 0 else 1.0 for x, y in pairs])
+
     # ---- shares --------------------------------------------------------------------------------
 
     def power(self, w_comm: float = W_COMM) -> F64:
@@ -640,6 +674,53 @@ class Machine:
         if len(lines) > 4 * SHOWN:
             lines[2 * SHOWN : -2 * SHOWN] = [f"  ... {len(lines) - 4 * SHOWN} lines more"]
         return "\n".join(lines)
+
+
+# ---- the argument `network` ----------------------------------------------------------------------
+
+
+NetworkLike: TypeAlias = "tuple[float, float] | Machine | str | os.PathLike[str]"
+
+
+class Links(NamedTuple):
+    """The cost of messages between the ranks of a job."""
+
+    network: Network  #: Between nodes.
+    machine: Machine | None  #: None: all pairs of ranks have the same cost.
+
+    @classmethod
+    def of(cls, given: Any, n_ranks: int) -> Links:
+        """Convert an argument `network`: (alpha, beta), a `Machine`, or the path of its file."""
+        if isinstance(given, (str, os.PathLike)):
+            given = Machine.load(given)
+        if not isinstance(given, Machine):
+            return cls(Network.of(given), None)
+        if given.n_ranks != n_ranks:
+            raise DomainError(
+                f"network is of another machine, with {given.n_ranks} ranks: expected {n_ranks}"
+            )
+        return cls(given.between, given)
+
+    @property
+    def ranks(self) -> dict[str, Any]:
+        """The arguments `node` and `near` of a `Snapshot`, by name; {}: (alpha, beta) was given."""
+        if self.machine is None:
+            return {}
+        near = self.machine.near
+        if near is None or self.machine.node.min() < 0:
+            return {"node": None, "near": None}  # all pairs of ranks are alike
+        return {"node": self.machine.node, "near": near}
+
+    def check_host(self, rank: int, host: str) -> None:
+        """Raise DomainError if `rank` runs on another host than on the machine."""
+        node = -1 if self.machine is None else int(self.machine.node[rank])
+        name = self.machine.nodes[node].name if self.machine and node >= 0 else ""
+        named = not re.fullmatch(r"[\d.]*", name)  # else a place of `parse`
+        if host and named and name != host:
+            raise DomainError(
+                f"network is of another machine: its rank {rank} is on host {clip(repr(name))}, "
+                f"but here rank {rank} is on {clip(repr(host))}"
+            )
 
 
 # ---- iterations on ranks that share cores; see csrc/model/machine.h -----------------------------

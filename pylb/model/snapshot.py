@@ -102,6 +102,9 @@ class Snapshot(InNotebook):
         Bytes that the objects of a rank may occupy.
     node : (p,) array of int, optional
         Node of each rank.  Default: each rank is a node.
+    near : (2,) array of float, optional
+        What a message and a byte between two ranks of one node cost, as fractions (0 ... 1) of
+        their cost between nodes, e.g. `Machine.near`; needs `node`.  Default: the same everywhere.
     block : (n,) array of int, optional
         Index in `block_bytes` of the data block that an object shares with other objects; -1: none.
     block_bytes : (b,) array of int, optional
@@ -141,6 +144,7 @@ class Snapshot(InNotebook):
     block: I32 | None = None
     block_bytes: I64 | None = None
     home: I32 | None = None
+    near: F64 | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -261,6 +265,7 @@ def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
         ("background", np.float64, (p,)),
         ("memory_limit", np.int64, (p,)),
         ("node", np.int32, (p,)),
+        ("near", np.float64, (2,)),
         ("block", np.int32, (n,)),
         ("block_bytes", np.int64, (b,)),
         ("home", np.int32, (b,)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, overload
 
 from numpy.typing import ArrayLike
@@ -12,11 +12,12 @@ from pylb import _core
 from pylb.console import InNotebook
 from pylb.errors import DomainError
 from pylb.model import checks
+from pylb.model.machine import Links, NetworkLike
 from pylb.model.metrics import Metrics
 from pylb.model.network import Network
 from pylb.model.snapshot import I32, I64, Snapshot
 from pylb.placing.copies import Copies, place_copies
-from pylb.placing.registry import COPIES, Strategy, find
+from pylb.placing.registry import COPIES, Strategy, find, with_network
 from pylb.placing.registry import strategy as strategy_of
 
 NETWORK = (2e-6, 1e-10)  # assumed by "auto": seconds per message and per byte
@@ -69,7 +70,7 @@ def place(
     strategy: str | Strategy | Callable[..., Any] = "BestFitLB",
     *,
     seed: int = 0,
-    network: tuple[float, float] | None = None,
+    network: NetworkLike | None = None,
     **params: Any,
 ) -> Placement: ...
 def place(
@@ -77,7 +78,7 @@ def place(
     strategy: str | Strategy | Callable[..., Any] = "BestFitLB",
     *,
     seed: int = 0,
-    network: tuple[float, float] | None = None,
+    network: NetworkLike | None = None,
     **params: Any,
 ) -> Any:
     """Compute a new placement of the objects of a snapshot.
@@ -94,8 +95,10 @@ def place(
         `pylb.placing.copies.place_copies` describes its parameters.
     seed : int
         Seed of strategies that draw random numbers.
-    network : (alpha, beta), optional
-        Seconds per message and per byte, for strategy "auto".  Default: 2 µs and 0.1 ns.
+    network : (alpha, beta), Machine or path, optional
+        Seconds per message and per byte, for "auto" and strategies that read communication.  A
+        `Machine`, or its file, has them within nodes and between nodes.  Default for "auto": 2 µs
+        and 0.1 ns.
     **params
         Parameters of the strategy, as for `pylb.strategy`.
 
@@ -127,10 +130,19 @@ def place(
     if entry.name == COPIES.name:
         return place_copies(snapshot, **entry.values)
     checks.instance("snapshot", snapshot, Snapshot)
-    if entry.name in CHOOSERS:
-        return CHOOSERS[entry.name](snapshot, entry, seed, Network.of(network or NETWORK))
+    chooses = entry.name in CHOOSERS
     if network is not None:
-        raise DomainError(f"network is {network!r}: expected it only with strategy 'auto'")
+        if not chooses and "communication" not in entry.looks_at:
+            raise DomainError(
+                f"network is given with strategy {entry.name!r}: expected 'auto' or a strategy "
+                "that reads communication"
+            )
+        links = Links.of(network, snapshot.n_ranks)
+        entry = with_network(entry, links.network)
+        snapshot = replace(snapshot, **links.ranks)
+    if chooses:
+        known = NETWORK if network is None else links.network
+        return CHOOSERS[entry.name](snapshot, entry, seed, Network.of(known))
     rank, before, after, migrations, nbytes, seconds = _core.place(
         snapshot, entry.bound(), entry.numbers, seed
     )

@@ -57,6 +57,14 @@ def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float])
     return out
 
 
+def with_network(entry: Strategy, network: tuple[float, float]) -> Strategy:
+    """Return the strategy with alpha and beta as its parameters, if it has both and none is set."""
+    alpha, beta = network
+    if alpha + beta == 0 or not {"alpha", "beta"} <= {param.name for param in entry.params}:
+        return entry
+    return replace(entry, values={"alpha": alpha, "beta": beta, **entry.values})
+
+
 def _check_names(owner: str, names: list[str], given: Mapping[str, Any]) -> None:
     for name in given:
         if name not in names:

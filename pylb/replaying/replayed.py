@@ -24,14 +24,14 @@ from pylb.decide.decider import (
     settings,
 )
 from pylb.decide.receipts import History
-from pylb.errors import suggesting
+from pylb.errors import DomainError, suggesting
 from pylb.io.phases import Phases, check_trace
 from pylb.io.run_record import OF_RANKS, Loop, Stretch
 from pylb.model import checks
-from pylb.model.machine import BEFORE, as_before, fractions, spans
+from pylb.model.machine import BEFORE, Links, NetworkLike, as_before, fractions, spans
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
-from pylb.placing.registry import Strategy, find
+from pylb.placing.registry import find, with_network
 from pylb.replaying.trace_conversion import Entities, one_phase, or_zeros, stretch_of
 
 
@@ -85,7 +85,7 @@ def start(core: Any, trace: Phases, first: int) -> None:
 
 def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
     """Return a trace with one phase, in which these objects exist; moment: see `ranks_at`."""
-    facts = {name: getattr(trace, name) for name in OF_RANKS}
+    facts = {name: getattr(trace, name) for name in (*OF_RANKS, "node", "near")}
     if trace.recorded and trace.recorded.answers:
         facts |= trace.recorded.ranks_at(moment)
     phase = one_phase(trace.n_ranks, objects, Entities.of(trace), facts)
@@ -152,6 +152,13 @@ class Prices:
         if any(self._given) or given is None or not given.selects:
             return self._given
         return (0.0, 0.0) if any(map(math.isnan, recorded)) else recorded
+
+    @property
+    def told(self) -> tuple[float, float]:
+        """(alpha, beta) for a strategy's parameters: as given now, or else to the recorded run."""
+        recorded = self._known("alpha"), self._known("beta")
+        had = self._trace.recorded is not None and "network" in self._trace.recorded.parameters
+        return self._given if any(self._given) or not had or math.isnan(sum(recorded)) else recorded
 
     @functools.cached_property
     def _network(self) -> tuple[float, float]:
@@ -437,6 +444,7 @@ def replay(
     speed: ArrayLike | None = None,
     background: ArrayLike | None = None,
     memory_limit: ArrayLike | None = None,
+    network: NetworkLike | None = None,
     seed: int = 0,
 ) -> Replay:
     """Replay a recorded run with different decisions.
@@ -481,6 +489,9 @@ def replay(
         Values for the ranks that replace those of the trace.
     memory_limit : (p,) array of int, optional
         Bytes that the objects of each rank may occupy, instead of the limits of the trace.
+    network : (alpha, beta), Machine or path, optional
+        Instead of `alpha` and `beta`.  A `Machine`, or its file, has them within nodes and between
+        nodes, instead of the distances of the trace.
 
     Returns
     -------
@@ -512,13 +523,19 @@ def replay(
     seed = checks.integer("seed", seed)
     tell, foresight = checks.flag("tell", tell), checks.flag("foresight", foresight)
     trace = _with_ranks(trace, speed, background, memory_limit)
+    if network is not None:
+        if alpha or beta:
+            raise DomainError("network is given with alpha or beta: expected only one of them")
+        links = Links.of(network, trace.n_ranks)
+        (alpha, beta), trace = links.network, dataclasses.replace(trace, **links.ranks)
+    prices = Prices(trace, cost, tell, (alpha, beta), (migration_alpha, migration_beta))
     given = None
     if strategy in BASELINES:
         if every is not None or isinstance(trigger, str):
             settings(every=every, trigger=trigger)  # checked, though without effect
     else:
         given = settings(
-            _with_prices(strategy, alpha, beta),
+            with_network(find(strategy, auto=True), prices.told),
             every=every,
             trigger=trigger,
             lag=lag,
@@ -528,7 +545,6 @@ def replay(
             distributed=True,
         )
         given.load()
-    prices = Prices(trace, cost, tell, (alpha, beta), (migration_alpha, migration_beta))
     decider = None if given is None else given.decider(trace.n_ranks, prices.network(given))
     core = _core.Replay(
         n_ranks=trace.n_ranks,
@@ -633,14 +649,6 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
         r.realised_idle_mean = float(metrics["idle_mean"][of].mean())
         r.realised_idle_max = float(metrics["idle_max"][of].mean())
     return History(out)
-
-
-def _with_prices(strategy: StrategyLike, alpha: float, beta: float) -> Strategy:
-    """Return the strategy, with alpha and beta as its parameters if it has both."""
-    entry = find(strategy, auto=True)
-    if alpha + beta == 0 or not {"alpha", "beta"} <= {param.name for param in entry.params}:
-        return entry
-    return dataclasses.replace(entry, values={"alpha": alpha, "beta": beta, **entry.values})
 
 
 def _with_ranks(

@@ -83,13 +83,14 @@ class Trace(Phases, InNotebook):
     def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
         """Make a trace whose phases are these snapshots; objects keep their order.
 
-        Objects with the same `key` are the same object in all phases.  `node` is not kept.
+        Objects with the same `key` are the same object in all phases.  `node` is kept
+        only with `near`.
 
         Raises
         ------
         DomainError
             There are no snapshots; only some snapshots have `coords`; or the number of ranks or of
-            loads per object, `speed`, `background` or `memory_limit` differ between them.
+            loads per object, `speed`, `background`, `memory_limit` or `near` differ.
         DuplicateKeyError
             A key occurs twice in one snapshot.
         """
@@ -162,7 +163,7 @@ class Trace(Phases, InNotebook):
             rank = where.take(self.task_entity, mode="clip")
         absent = "task_home task_seconds speed background memory_limit measured figures core_group"
         nothing: dict[str, Any] = dict.fromkeys(
-            f"{absent} group_cores recorded _run _phases".split()
+            f"{absent} node near group_cores recorded _run _phases".split()
         )
         return dataclasses.replace(
             self,

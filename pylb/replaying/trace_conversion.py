@@ -45,6 +45,7 @@ def trace_fields(run: RunData) -> Arrays:
         "figures": frozen(run.figures),
         "measured": np.array(learned[-1]) if learned and learned[-1] else None,
         **sharing_of(run.parameters),
+        **run.links,
         "recorded": RunFacts(
             parameters=run.parameters,
             history=run.history,
@@ -104,7 +105,12 @@ def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
         "speed": snapshots[0].speed,
         "background": snapshots[0].background,
         "memory_limit": snapshots[0].memory_limit,
+        **{name: getattr(snapshots[0], name) for name in _distances(snapshots[0])},
     }
+
+
+def _distances(s: Snapshot) -> tuple[str, ...]:
+    return () if s.near is None else ("node", "near")
 
 
 def _check(snapshots: Sequence[Snapshot]) -> None:
@@ -125,7 +131,7 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
             )
         if (s.coords is None) != (first.coords is None):
             raise DomainError(f"snapshots[{i}] and the first: expected coords in both or in none")
-        for name in OF_RANKS:
+        for name in (*OF_RANKS, *_distances(first), "near"):
             a, b = getattr(s, name), getattr(first, name)
             if (a is None) != (b is None) or not np.array_equal(a, b):
                 raise DomainError(

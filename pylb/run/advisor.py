@@ -20,6 +20,7 @@ from pylb.decide.decider import StrategyLike, TriggerLike
 from pylb.errors import DomainError, StateError, suggesting
 from pylb.measure.load_model import LoadModel, features_of
 from pylb.model import checks
+from pylb.model.machine import NetworkLike
 from pylb.model.snapshot import F64
 from pylb.run.advice import Advice, Stopwatch
 from pylb.run.cells import OPTIONAL, Cells, cells_of, loads_of
@@ -292,8 +293,8 @@ class Advisor(RunResults):
     speed, background, memory_limit : optional
         Properties of the ranks, as for `Balancer`.  A memory limit applies to the sum of the cells'
         `memory`, or, if `memory` is not given, to the sum of their `nbytes`.
-    network : (alpha, beta), optional
-        Seconds per message and per byte, for strategy "auto".  Default: measured in the first step.
+    network : (alpha, beta), "measure", Machine or path, optional
+        As for `Balancer`.
 
     Raises
     ------
@@ -369,7 +370,7 @@ class Advisor(RunResults):
         speed: Any = None,
         background: Any = None,
         memory_limit: Any = None,
-        network: tuple[float, float] | None = None,
+        network: NetworkLike | None = None,
         record: bool | str | os.PathLike[str] = True,
     ) -> None:
         arguments = {**locals()}

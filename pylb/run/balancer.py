@@ -18,7 +18,7 @@ from pylb.console import count
 from pylb.decide.decider import StrategyLike, TriggerLike
 from pylb.errors import DomainError, DuplicateKeyError, StateError, UnknownKeyError, suggesting
 from pylb.model import checks
-from pylb.model.machine import Machine
+from pylb.model.machine import Machine, NetworkLike
 from pylb.model.objects import checked
 from pylb.model.snapshot import I32
 from pylb.run import progress as bar
@@ -438,8 +438,12 @@ class Balancer(ProgramObjects, RunResults):
     pause_if_useless : bool, optional
         Stop LB steps as long as they cost more than they save, and try again from time to time.
         Default: True, unless `every` or a function of yours decides when to rebalance.
-    network : (alpha, beta), optional
-        Seconds per message and per byte, for strategy "auto".  Default: measured in the first loop.
+    network : (alpha, beta), "measure", Machine or path, optional
+        Seconds per message and per byte, for "auto" and other strategies with these parameters.
+        Default: measured in the first loop, for "auto" only.  "measure": call `Machine.measure`
+        before the first iteration; a `pylb.Machine`, or a file that `Machine.save` wrote, has what
+        was measured before.  Then messages within a node cost less, and strategies that read
+        communication keep objects that communicate on one node.
     overlap : {"auto", True, False}
         Whether objects migrate while the program goes on: they are in the store of their new rank
         at once, with their messages, but their data arrive during the next iteration, while the
@@ -502,7 +506,7 @@ class Balancer(ProgramObjects, RunResults):
         speed: ArrayLike | Machine | Callable[[], float] | None = None,
         background: ArrayLike | Callable[[], float] | None = None,
         memory_limit: ArrayLike | Callable[[], int] | str | None = None,
-        network: tuple[float, float] | None = None,
+        network: NetworkLike | None = None,
         overlap: bool | str = "auto",
         record: bool | str | os.PathLike[str] = True,
         replay: str | os.PathLike[str] | None = None,

@@ -269,6 +269,7 @@ class LBStep:
             multicasts=multicasts,
             coords=_positions(objects),
             **facts,
+            **self.facts.links,
         )
 
     def _parts(

@@ -34,9 +34,10 @@ from pylb.errors import DomainError, SerializationError, StateError, StrategyErr
 from pylb.io import h5
 from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.measure.load_model import LoadModel
+from pylb.model.machine import Links
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, Snapshot
-from pylb.placing.registry import Strategy, find
+from pylb.placing.registry import Strategy, find, with_network
 from pylb.replaying.replayed import DEFAULTS
 from pylb.replaying.trace import Trace
 from pylb.replaying.trace_conversion import (
@@ -77,6 +78,9 @@ class RunState:
             else ReplayedDecider(options.replay, n_ranks)
         )
         self.records = Records(agreement, objects, options)
+        given = options.network
+        #: The cost of messages, if `network` was given; "measure": after `find_links`.
+        self.given_network = given.network if isinstance(given, Links) else None
 
     def ignore_recording_by_environment(self) -> None:
         """Record nothing if only ``PYLB_RECORD`` asks for it.  No iteration may have begun."""
@@ -127,9 +131,43 @@ class RunState:
             overlaps=self.options.overlaps(self.agreement),
         )
 
+    @property
+    def known_network(self) -> Network | None:
+        """The cost of messages between nodes, given or measured by now."""
+        return self.given_network or self.agreement.known_network
+
     def network(self) -> Network:
         """Return the cost of messages, given or measured.  Collective the first time."""
-        return self.options.network or self.agreement.network()
+        self.find_links()
+        return self.given_network or self.agreement.network()
+
+    def with_network(self, settings: Settings) -> bool:
+        """Whether strategies get the cost of messages: they are selected, or it is measured.
+
+        What the user gives as alpha and beta of a strategy stays.
+        """
+        values = settings.strategy.values
+        measured = self.options.network == "measure" and not {"alpha", "beta"} & values.keys()
+        return settings.selects or measured
+
+    def find_links(self) -> None:
+        """Measure the machine, or compare it with this job, if `network` says so.  Collective."""
+        given, facts = self.options.network, self.options.facts
+        transport = self.agreement.transport
+        plain = isinstance(given, Links) and given.machine is None
+        if given is None or plain or facts.links or self.options.replay is not None:
+            return
+        with Attempt() as tried:
+            if isinstance(given, Links):
+                given.check_host(transport.rank, transport.host())
+        self.agreement.step(Step.FORESEE, self.done, error=tried.error)
+        links = given
+        if not isinstance(links, Links):
+            links = Links.of(transport.machine(), transport.size)
+        self.given_network, facts.links = links.network, links.ranks
+        if (near := facts.links.get("near")) is not None:
+            known = {"node": facts.links["node"].tolist(), "near": near.tolist()}
+            self.records.parameters = {**self.records.parameters, "distances": known}
 
 
 class Ahead:
@@ -311,8 +349,10 @@ class MeasuringMode:
         """Begin n iterations (None: unknown), after all objects were registered.  Collective."""
         state, core = self._state, self._state.decider.core
         state.options.facts.start(state.done)
-        if state.done == 0 and self.balances and state.decider.settings.selects:
+        state.find_links()
+        if state.done == 0 and self.balances and state.with_network(state.decider.settings):
             core.network(*state.network())
+        if state.done == 0 and self.balances and state.decider.settings.selects:
             limit = state.options.facts.limit_of_root(state.done)
             if limit is not None:
                 core.limit(limit)
@@ -337,7 +377,7 @@ class MeasuringMode:
             return math.nan, math.nan
         known, transport = objects.recorded(), state.agreement.transport
         n, nbytes = len(known), int(known["nbytes"].sum())
-        network, handling = state.options.network, objects.handling
+        network, handling = state.given_network, objects.handling
         cost = _core.first_cost(*(network or (0.0, 0.0)), handling, n, nbytes, transport.size)
         if not network:
             # A rank that has failed comes to this step, but not to the measurement after it.
@@ -349,8 +389,8 @@ class MeasuringMode:
     def _prices(self) -> Prices:
         """Return alpha, beta, handling and steps: costs of an LB step, see `Loop`; nan: unknown."""
         state = self._state
-        known = state.options.network or state.agreement.known_network
-        return (*(known or Network(math.nan, math.nan)), state.objects.handling, math.nan)
+        known = state.known_network or Network(math.nan, math.nan)
+        return (*known, state.objects.handling, math.nan)
 
     def all_prices(self) -> Prices:
         """Return the costs of `_prices`, equal on all ranks; measure unknown ones.  Collective."""
@@ -864,6 +904,9 @@ class ShadowMode(MeasuringMode):
     def _new_replay(self, loop: Loop) -> _core.Replay:
         n_ranks, settings = self._state.agreement.transport.size, self._state.decider.settings
         network = (loop.alpha, loop.beta)
+        if not settings.selects and self._state.with_network(settings):
+            told = with_network(settings.strategy, network)
+            settings = replace(settings, strategy=told, strategies=(told,))
         settings.load()
         self._decider = settings.decider(
             n_ranks, network if settings.selects else (0.0, 0.0), keep=KEPT_RECEIPTS
@@ -908,13 +951,14 @@ class ShadowMode(MeasuringMode):
         records = self._state.records
         facts_of_run = RunFacts(parameters=records.parameters, answers=records.answers)
         stretches = [on_ranks(s, facts_of_run.ranks_at(0)) for s in stretches]
+        links = facts_of_run.links
         left = stretches.pop() if stretches and not stretches[-1].iterations else None
         n_ranks = self._state.agreement.transport.size
         if stretches:
-            self._run(stretches, rows, facts_of_run.ranks_at(2 * stretches[0].first + 1))
+            self._run(stretches, rows, facts_of_run.ranks_at(2 * stretches[0].first + 1) | links)
         self._remaining = None
         if left is not None:
-            facts = facts_of_run.ranks_at(2 * left.first)
+            facts = facts_of_run.ranks_at(2 * left.first) | links
             self._remaining = one_phase(n_ranks, left, self._entities, facts)
             self._entities = Entities.of(self._remaining)
 

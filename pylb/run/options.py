@@ -27,10 +27,9 @@ from pylb.decide.registry import of_arguments
 from pylb.errors import DomainError, MissingPartError, PylbError, StateError
 from pylb.io.hdf5 import SUFFIXES
 from pylb.model import checks
-from pylb.model.machine import Machine
-from pylb.model.network import Network
+from pylb.model.machine import Links, Machine
 from pylb.model.snapshot import I32
-from pylb.placing.registry import Strategy, find
+from pylb.placing.registry import Strategy, find, with_network
 
 
 def own_node() -> str:
@@ -192,6 +191,7 @@ class RankFacts:
         self._last: dict[int, Own] = {}  # on rank 0: the most recent values of each rank
         self._is_said = False  # whether `is_news` has returned True
         self._near: I32 | None = None
+        self.links: dict[str, Any] = {}  # `node` and `near` of the machine, see `Links.ranks`
 
     def _resolved(self, name: str, value: Any) -> Any:
         """Return the value for this rank; a function or "auto" is returned as it is, for `_ask`."""
@@ -253,6 +253,8 @@ class RankFacts:
         """Return the ranks of this node; empty: all ranks, or nodes do not matter.  Collective."""
         if "nodes" not in strategy.looks_at:
             return np.zeros(0, np.int32)
+        if (node := self.links.get("node")) is not None:
+            return np.flatnonzero(node == node[self._agreement.transport.rank]).astype(np.int32)
         if self._near is None:
             self._near = ranks_with(self._agreement, iteration, own_node())
         return self._near
@@ -399,7 +401,7 @@ class Options:
     lag: float
     clock: str
     load: Callable[[int, Any], float] | None
-    network: Network | None
+    network: Links | str | None  # "measure": measured at the start
     record: bool | str | os.PathLike[str]
     replay: str | os.PathLike[str] | None
     facts: RankFacts
@@ -450,8 +452,16 @@ class Options:
             "record": self.record is not False,
             "replay": self.replay is not None,
             **self.facts.words,
+            **({} if self.network is None else {"network": self._network_in_words}),
             **({"environment": list(settings.environment)} if settings.environment else {}),
         }
+
+    @property
+    def _network_in_words(self) -> str:
+        if isinstance(self.network, str):
+            return self.network
+        assert self.network is not None
+        return "machine" if self.network.machine else "given"
 
     def arguments(self, loop: str) -> tuple[int, str]:
         """Return the arguments of a loop, as a number and as text; all ranks compare them."""
@@ -475,8 +485,12 @@ def options_of(
     """
     lag = checked_lag(arguments["lag"])
     arguments, overrides = overridden(arguments)
+    network, strategy = arguments["network"], find(arguments["strategy"], auto=True)
+    if network is not None and network != "measure":
+        network = Links.of(network, agreement.transport.size)
+        strategy = with_network(strategy, network.network)
     checked = settings(
-        arguments["strategy"],
+        strategy,
         every=arguments["every"],
         trigger=arguments["trigger"],
         lag=lag,
@@ -489,7 +503,7 @@ def options_of(
     return Options(
         settings=checked,
         lag=lag,
-        network=None if arguments["network"] is None else Network.of(arguments["network"]),
+        network=network,
         facts=RankFacts(agreement, **{name: arguments[name] for name in DTYPES}),
         load=arguments.get("load"),
         replay=arguments.get("replay"),

@@ -1,9 +1,14 @@
 """pylb.Machine and its monitor in a job."""
 
+import dataclasses
+import shutil
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from each_case import raised, told_clock
+from mpi4py import MPI
 
 import pylb
 from pylb import errors
@@ -58,4 +63,69 @@ def followed(comm):
     raised(errors.DomainError, "comm is 3", lambda: pylb.measure.Monitor(machine, 3))
 
 
-CASES = (measured, followed)
+def linked(comm):
+    """`network=` of a Balancer: measured, a machine, its file; one of another machine."""
+    p, host = comm.size, MPI.Get_processor_name()
+    measured = _ring(comm, network="measure")
+    assert "near" not in measured.parameters.get("distances", {})  # all ranks are on one host
+    rank, half = pylb.model.Place("rank"), (p + 1) // 2
+    sides = tuple(pylb.model.Place("node", host, (rank,) * n) for n in (half, p - half) if n)
+    near = np.eye(len(sides), dtype=bool)
+    root = pylb.model.Place("machine", children=sides)
+    machine = pylb.Machine(root, alpha=np.where(near, 1e-6, 1e-3), beta=np.where(near, 1e-9, 1e-6))
+    run = _ring(comm, network=machine)
+    folder = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
+    file = Path(folder, "machine.json")
+    if comm.rank == 0:
+        machine.save(file)
+    comm.Barrier()
+    again = _ring(comm, network=file)
+    comm.Barrier()
+    if comm.rank == 0:
+        shutil.rmtree(folder)
+        assert np.array_equal(run.stretches[-1].rank, again.stretches[-1].rank)
+        known = again.parameters.get("distances")
+        assert (known is None) == (machine.near is None)
+        assert known is None or known["node"] == machine.node.tolist()
+    other = pylb.Machine.parse(f"node:{p + 1}")
+    raised(
+        *(errors.DomainError, f"another machine, with {p + 1} ranks: expected {p}"),
+        lambda: pylb.Balancer(comm, network=other),
+    )
+    if p > 1:
+        raised(
+            *(errors.DomainError, "alpha or beta of the machine is not known"),
+            lambda: pylb.Balancer(comm, network=pylb.Machine(root)),
+        )
+    elsewhere = tuple(
+        dataclasses.replace(side, name="elsewhere" if side is sides[-1] else host) for side in sides
+    )
+    root = dataclasses.replace(root, children=elsewhere)
+    other = pylb.Machine(root, alpha=machine.alpha, beta=machine.beta)
+    raised(
+        *(errors.DomainError, ("is on host 'elsewhere'", f"is on {host!r}")),
+        lambda: _ring(comm, network=other),
+    )
+
+
+def _ring(comm, **words):
+    lb = pylb.Balancer(
+        comm, strategy="RefineCommLB", every=2, load=lambda key, _: 1.0 + key, **words
+    )
+    n = 6 * comm.size
+    for key in range(n):
+        if key * comm.size // n == comm.rank:
+            lb.add(key, [0])
+    for _ in lb.iterate(6):
+        for key, _ in lb.local():
+            lb.send((key + 1) % n, key, b"x" * 1000)
+    folder = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
+    lb.save(Path(folder, "run.h5"))
+    out = pylb.RunRecord.load(Path(folder, "run.h5"))
+    comm.Barrier()
+    if comm.rank == 0:
+        shutil.rmtree(folder)
+    return out
+
+
+CASES = (measured, followed, linked)

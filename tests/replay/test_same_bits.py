@@ -398,6 +398,40 @@ def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, stra
     assert not any(r.moved for r in history)
 
 
+def two_nodes(n_ranks):
+    """Return a machine whose ranks are on two nodes, with a slow network between them."""
+    rank, half = pylb.model.Place("rank"), n_ranks // 2
+    nodes = tuple(pylb.model.Place("node", "", (rank,) * n) for n in (half, n_ranks - half) if n)
+    near = np.eye(len(nodes), dtype=bool)
+    root = pylb.model.Place("machine", children=nodes)
+    return pylb.Machine(root, alpha=np.where(near, 1e-6, 1e-3), beta=np.where(near, 1e-9, 1e-6))
+
+
+@examples(8)
+@given(
+    program=programs.filter(lambda p: not (p.asks and p.lasts)),
+    strategy=st.sampled_from(["auto", "RefineCommLB", "CCMLB", "HypergraphLB"]),
+    shadow=st.booleans(),
+)
+def test_distances_are_recorded(tmp_path_factory, program, strategy, shadow):
+    """A run on a machine, its shadow, and the replay of its record decide alike."""
+    path, machine = tmp_path_factory.mktemp("run") / "run.h5", two_nodes(program.n_ranks)
+    words = {"strategy": strategy, "every": 3}
+    if not shadow:
+        check(program, words, path, network=machine)
+    else:
+        program = fit(program, words)
+        cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
+        words |= {"mode": "shadow", "network": machine}
+        history, _ = cluster.run(program.run, str(path), words)[0]
+        replay = pylb.Trace.load(path).replay(strategy, every=3)
+        assert differences(history, replay.decisions, without=("moved",)) == []
+    trace = pylb.Trace.load(path)
+    if machine.near is not None:
+        assert np.array_equal(trace.node, machine.node)
+        assert np.array_equal(trace.near, machine.near)
+
+
 @examples(3)
 @given(
     program=programs.filter(lambda p: not p.lasts and not p.sizes),

@@ -13,8 +13,9 @@
  * (Ties: the heaviest, so that few objects migrate; then the highest index.)  The object goes to
  * the rank r with the largest gain (ties: the lowest) of those that then stay below the threshold.
  * Of the ranks with which object i does not communicate, only the one that can take the most load
- * is considered.  If messages take time (RefineCommLB), the gain is the time that the two ranks
- * together save by sending less.
+ * is considered; with distances (`near` of the snapshot), also those that share a node with a rank
+ * with which it communicates: bytes to them count for what they save.  If messages take time
+ * (RefineCommLB), the gain is the time that the two ranks together save by sending less.
  *
  * The most loaded rank (ties: the lowest) gives away its excess first, then the next most loaded
  * one, and so on.  If a rank cannot get below the threshold, its time becomes the threshold for
@@ -55,6 +56,12 @@ typedef struct way {
     int32_t to; /* rank to which the object should go; -1: no rank can take it */
     double gain;
 } way_t;
+
+/* Return what object i saves by messages on rank r, compared with messages between nodes. */
+static double mover_bond(const mover_t *self, int32_t i, int32_t r)
+{
+    return self->bond[r] + plb_state_near(&self->on, i, r, false);
+}
 
 static bool mover_overloaded(const mover_t *self, int32_t r)
 {
@@ -98,7 +105,8 @@ static double mover_time(const mover_t *self, int32_t i, int32_t r)
 {
     const plb_state_t *on = &self->on;
     const bool messages = on->own != NULL && on->of.messages;
-    return on->in->load[i] * on->pace[r] + (messages ? on->own[i] - self->bond[r] : 0.0);
+    return on->in->load[i] * on->pace[r] +
+           (messages ? on->own[i] - self->bond[r] - plb_state_near(on, i, r, true) : 0.0);
 }
 
 static bool mover_takes(const mover_t *self, int32_t r, int32_t i)
@@ -136,18 +144,21 @@ static way_t mover_way(mover_t *self, int32_t i)
     const int32_t from = self->on.rank[i];
     way_t best = {-1, -INFINITY};
     mover_fill_bonds(self, i);
-    const double here = self->bond[from];
+    const double here = mover_bond(self, i, from);
     for (int32_t k = 0; k < self->n_touched; k++) {
-        const int32_t r = self->touched[k];
-        const double gain = self->bond[r] - here;
-        if (r != from && (gain > best.gain || (gain == best.gain && r < best.to)) &&
-            mover_takes(self, r, i)) {
-            best = (way_t){r, gain};
-        }
+        int32_t r = self->touched[k];
+        do {
+            const double gain = mover_bond(self, i, r) - here;
+            if (r != from && (gain > best.gain || (gain == best.gain && r < best.to)) &&
+                mover_takes(self, r, i)) {
+                best = (way_t){r, gain};
+            }
+            r = self->on.near == NULL ? r : self->on.neighbour[r];
+        } while (r != self->touched[k]);
     }
     if (-here > best.gain) {
         const int32_t to = mover_any_receiver(self, i);
-        best = to < 0 ? best : (way_t){to, self->bond[to] - here};
+        best = to < 0 ? best : (way_t){to, mover_bond(self, i, to) - here};
     }
     /* the donor's time must become shorter, including its messages to the object */
     const double relief = mover_time(self, i, from);

@@ -6,8 +6,12 @@
  * this does not keep the memory limits, from a placement that is made for memory only, if there is
  * one.  If the
  * result is no better than the present placement, which keeps the limits, it starts again from the
- * present one; if that is no better either, no object moves. */
+ * present one; if that is no better either, no object moves.  With distances, a start from parts
+ * follows: it keeps objects that communicate on one node, which steps of single objects hardly
+ * find.
+ */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "place/internal.h"
@@ -41,6 +45,32 @@ static int start(plb_state_t *on, double overload, bool kept, plb_err_t *err)
     return ret;
 }
 
+/* Search from the placement of HypergraphLB, and keep the result if it is better than `value`. */
+static int start_from_parts(plb_state_t *on, double value, const plb_aim_t *aim, plb_err_t *err)
+{
+    static const double params[] = {1.03, 3.0, 0.0}; /* the defaults */
+    const plb_opts_t opts = {params, aim->seed, false};
+    const int64_t n = on->in->n_objects;
+    int32_t *before = NULL, *parts = NULL;
+    int ret = PLB_OK;
+    PLB_NEW_EACH(n, before, parts);
+    memcpy(before, on->rank, (size_t)n * sizeof *before);
+    ret = plb_strategy_hypergraph.run(&plb_strategy_hypergraph, on->in, &opts, parts, err);
+    if (ret == PLB_ERR_INFEASIBLE) {
+        ret = PLB_OK; /* the limits leave no room for parts */
+        goto out;
+    }
+    PLB_TRY(ret);
+    plb_state_set(on, parts);
+    PLB_TRY(plb_improve(on, aim, err));
+    if (!on->fits || plb_state_value(on) >= value) {
+        plb_state_set(on, before);
+    }
+out:
+    PLB_FREE(before, parts);
+    return ret;
+}
+
 static int vector_run(const plb_snapshot_t *in, const plb_objective_t *of, double overload,
                       int kicks, uint64_t seed, int32_t *out, plb_err_t *err)
 {
@@ -67,6 +97,9 @@ static int vector_run(const plb_snapshot_t *in, const plb_objective_t *of, doubl
         if (ret == PLB_OK && plb_state_value(&on) >= most) {
             plb_start_present(&on);
         }
+    }
+    if (ret == PLB_OK && on.near != NULL && in->block == NULL && in->n_components == 1) {
+        ret = start_from_parts(&on, plb_state_value(&on), &aim, err);
     }
 out:
     plb_state_free(&on);
