@@ -621,7 +621,8 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                      plb_err_t *err);
 void plb_decider_free(plb_decider_t *self);
 
-/** Set the cost of messages; only before the first iteration and the first LB step. */
+/** Set the cost of messages, also as alpha and beta of the strategies; only before the first
+ * iteration and the first LB step. */
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err);
 
 /** Set the memory limit of rank 0 in bytes; negative: none. */

@@ -361,12 +361,19 @@ TEST(test_strategies_are_told_the_network)
     }
     assert_true(told >= 2);
     unmake(&m);
-    /* a strategy that the user chose keeps its parameters */
+    /* a strategy that the user chose keeps its parameters until the network is measured */
     assert_int_equal(make(&m, "periodic", "RefineCommLB", &err), PLB_OK);
-    assert_int_equal(plb_decider_network(&m.decider, (plb_network_t){0.25, 0.5}, &err), PLB_OK);
     const plb_candidate_strategy_t *c = &m.decider.candidates[0];
     for (int k = 0; k < c->strategy.n_params; k++) {
         assert_true(c->params[k] == c->strategy.params[k].fallback);
+    }
+    assert_int_equal(plb_decider_network(&m.decider, (plb_network_t){0.25, 0.5}, &err), PLB_OK);
+    for (int k = 0; k < c->strategy.n_params; k++) {
+        const plb_param_t *p = &c->strategy.params[k];
+        const double expected = strcmp(p->name, "alpha") == 0  ? 0.25
+                                : strcmp(p->name, "beta") == 0 ? 0.5
+                                                               : p->fallback;
+        assert_true(c->params[k] == expected);
     }
     unmake(&m);
 }
