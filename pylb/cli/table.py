@@ -321,18 +321,21 @@ schedule in advance; pylb triggers RUN shows how much time each trigger loses.
     ),
     "report": Command(
         runs.report,
-        "show a recorded run: an interactive page, efficiencies",
+        "show a recorded run: an interactive page, efficiencies, tables, a timeline",
         """\
   pylb report run.h5                         (writes run.html)
   pylb report run.h5 --html page.html --title 'Monday, 64 nodes'
   pylb report run/ --strategy RefineLB --every 10 --html refined.html
   pylb report run.h5 --json                  (efficiencies of the run, in the format of TALP)
+  pylb report run.h5 --csv tables/ --chrome run.json    (run.json opens in ui.perfetto.dev)
 
 A truncated run record is shown up to its last complete iteration.
 """,
         (
             *RUN,
-            arg("--html FILE", "write the page (without --json, by default: RUN.html)", short="-o"),
+            arg("--html FILE", "write the page (if nothing else is written: RUN.html)", short="-o"),
+            arg("--csv FOLDER", "write tables of comma-separated values"),
+            arg("--chrome FILE", "write a Chrome trace, for Perfetto"),
             flag("--json", "print the efficiencies in the JSON format of TALP"),
             arg("--title", "title of the page (default: the file's name)"),
             arg("--names FILE", 'names of the objects, a JSON file: {"KEY": "name", ...}'),
@@ -351,6 +354,7 @@ A truncated run record is shown up to its last complete iteration.
         "watch a run while its program writes it (Balancer(record='run.h5'))",
         """\
   pylb watch run.h5
+  pylb watch run.h5 --serve                  (a page for a browser on this host)
   pylb watch run.h5 --once                   (the present state, once)
   pylb watch run.h5 --json --interval 5      (a line of JSON whenever the file changes)
 
@@ -365,6 +369,13 @@ Ctrl-C ends the command.  The program writes after 64 iterations or a second, wh
                 default=1.0,
             ),
             flag("--once", "show the present state once"),
+            arg(
+                "--serve PORT",
+                "serve a page for a browser on this host (default of PORT: any free port)",
+                int,
+                nargs="?",
+                const=0,
+            ),
             flag("--json", "print JSON, one object per line"),
         ),
     ),

@@ -118,6 +118,11 @@ def partitioning():
     yield {"parent": np.repeat([-1, 0, 1, 2], [1, 4, 4, 4]), "w": np.ones(10)}
 
 
+def phases():
+    yield {"comm": comm}
+    yield {"np": np}
+
+
 def recorded_runs():
     recorded().save("run")
     yield {}
