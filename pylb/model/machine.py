@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core, files
 from pylb.console import clip
-from pylb.errors import DomainError, FormatError
+from pylb.errors import DomainError, FormatError, MissingFileError
 from pylb.model import checks
 from pylb.model.checks import alike
 from pylb.model.network import SIZES, Network, ping_pong
@@ -692,7 +692,13 @@ class Links(NamedTuple):
     def of(cls, given: Any, n_ranks: int) -> Links:
         """Convert an argument `network`: (alpha, beta), a `Machine`, or the path of its file."""
         if isinstance(given, (str, os.PathLike)):
-            given = Machine.load(given)
+            try:
+                given = Machine.load(given)
+            except MissingFileError as why:
+                raise MissingFileError(
+                    f"network: {why}: expected (alpha, beta), a Machine or its file; in a Balancer "
+                    'or an Advisor also "measure"'
+                ) from None
         if not isinstance(given, Machine):
             return cls(Network.of(given), None)
         if given.n_ranks != n_ranks:
