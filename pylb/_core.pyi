@@ -434,7 +434,7 @@ class Simulation:
     def __new__(
         cls, comm_start: ArrayLike, comm_member: ArrayLike, place: ArrayLike, speed: ArrayLike,
         node: ArrayLike, alpha: ArrayLike, beta: ArrayLike, share: ArrayLike, period: float,
-        overhead: float, eager: int, as_recorded: bool,
+        overhead: float, eager: int,
     ) -> Simulation: ...
     def feed(
         self, rank: int, ops: NDArray[Any], closed: bool, steps: NDArray[Any] | None, /
