@@ -6,7 +6,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* ---- cholesky ---------------------------------------------------------------------------------- */
+/* ---- cholesky ------------------------------------------------------------------------------ */
 
 static int invert(int32_t n, const int32_t *perm, int32_t *at, plb_err_t *err)
 {
