@@ -65,7 +65,7 @@ int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err)
 {
     PLB_FAIL_IF(in->n_components != 1, err, PLB_ERR_VALUE,
                 "load has %d components per object: expected 1 for this strategy "
-                "(VectorLB takes several)",
+                "(VectorLB takes several; or give the sum of each object's loads)",
                 in->n_components);
     PLB_FAIL_IF(in->block != NULL && in->memory_limit != NULL, err, PLB_ERR_VALUE,
                 "block and memory_limit are given: expected no shared blocks for "
