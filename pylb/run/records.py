@@ -215,7 +215,7 @@ class Saved:
         self.cores = Cores()  # the ranks that share cores; none if the loads are not measured
         self._begun = False  # whether an LB step has taken place: before it, nothing can be saved
         # Loads of this rank in the last iterations before that, in each phase.
-        self._recent: list[F64] = []
+        self._recent: list[list[float]] = []
         self._width = 1  # number of phases; 1 without phases
         # (k, n) sums of loads for each n ranks where objects were created: (ranks, rows).  With d
         # phases, each iteration has d rows, because all ranks wait at the end of a phase.
@@ -242,7 +242,7 @@ class Saved:
         """
         self._width = len(loads)
         if not self._begun:
-            own = np.array([load.sum() for load in loads])
+            own = [float(load.sum()) for load in loads]
             own[0] += background
             self._recent = [*self._recent[1 - BEFORE :], own]
             return
