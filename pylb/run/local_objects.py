@@ -146,12 +146,6 @@ class Store:
         return self.base + HERE * len(self.phases or ())
 
     @property
-    def window(self) -> F64:
-        """Loads of the objects, summed since the last LB step, (n,)."""
-        out: F64 = self.sums[0]
-        return out
-
-    @property
     def expected(self) -> F64:
         """Expected load of each object, (n,); with phases, in each of them, (n, d)."""
         rows = self.estimates[self.base :: HERE]
@@ -236,9 +230,9 @@ class Store:
         # expected load of each object.  The column of an object migrates with it.
         self.objects, self._values, self.estimates = items
         self.places = places  # finds the index of a key
-        # Loads, (1 + d, n): summed since the last LB step, also of each of d phases; (n,): in the
-        # present iteration so far.
-        self.sums, self.seconds = sums, seconds
+        # Loads: summed since the last LB step, (1 + d, n), also of each of d phases, and the first
+        # row of these; in the present iteration so far, (n,).
+        self.sums, self.window, self.seconds = sums, sums[0], seconds
         self.recorder = recorder  # yields (key, object), adds the time of a loop body to `seconds`
 
     def use(self, clock: str) -> None:
@@ -380,17 +374,20 @@ class Store:
         if names:
             self.estimates = np.concatenate([self.estimates[: self.base], more])
             self.sums = np.concatenate([self.sums[:1], np.zeros((len(names), n))])
+            self.window = self.sums[0]
 
     def end_pass(self, background: float) -> None:
         """Enter the loads of the iteration into the estimates and the sums."""
         if self.phases is None:
             self.name_phases(tuple(self._parts))
-        whole = self.estimates[: self.base] if self._parts else self.estimates
-        _core.end_pass(self.seconds, whole, self.sums[0])
-        for k, part in enumerate(self._parts.values()):
-            rows = self.base + HERE * k
-            _core.end_pass(part, self.estimates[rows : rows + HERE], self.sums[1 + k])
-        self._parts = {}
+        if not self._parts:
+            _core.end_pass(self.seconds, self.estimates, self.window)
+        else:
+            _core.end_pass(self.seconds, self.estimates[: self.base], self.window)
+            for k, part in enumerate(self._parts.values()):
+                rows = self.base + HERE * k
+                _core.end_pass(part, self.estimates[rows : rows + HERE], self.sums[1 + k])
+            self._parts = {}
         self.count(1, background)
 
     def count(self, n: int, background: float) -> None:

@@ -235,7 +235,7 @@ class Saved:
         """Forget that LB steps have begun: the program did not carry out the first one."""
         self._begun, self._parts, self._kept = False, [], 0
 
-    def keep(self, loads: F64, homes: Any, background: float) -> None:
+    def keep(self, loads: Sequence[F64] | F64, homes: Any, background: float) -> None:
         """Keep the loads of an iteration, (1 or d phases, n).
 
         homes: where the objects were created; None: here.
@@ -409,11 +409,11 @@ class LoadHistory:
         if not self.full:
             self._append(self._objects.recorded().copy(), [], starts=True)
 
-    def keep(self) -> None:
-        """Keep the loads of the iteration that has ended."""
+    def keep(self, parts: F64) -> None:
+        """Keep the loads of the iteration that has ended; parts: in each phase, (d, n)."""
         self._changed = False
         if not self.full:
-            seconds, parts = self._objects.seconds, self._objects.parts
+            seconds = self._objects.seconds
             # Take the properties now: between loops, add() and remove() take effect immediately.
             if not self._loads or self._version != self._objects.version:
                 self._known, self._version = self._objects.recorded().copy(), self._objects.version
@@ -648,10 +648,9 @@ class Records:
     def keep(self, background: float) -> None:
         """Keep the loads of this rank's objects in the iteration that has ended."""
         objects, parts = self.objects, self.objects.parts
-        loads = parts if len(parts) else objects.seconds[None]
-        self.saved.keep(loads, objects.homes, background)
+        self.saved.keep(parts if len(parts) else (objects.seconds,), objects.homes, background)
         for history in self.keepers:
-            history.keep()
+            history.keep(parts)
 
     def add(self, stats: Stats) -> None:
         """Add an iteration."""
