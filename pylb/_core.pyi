@@ -71,6 +71,7 @@ def map_parts(
 # measure
 ESTIMATE_ROWS: Final[int]
 ESTIMATE_HERE: Final[int]
+MOST_PHASES: Final[int]
 STATS_BYTES: Final[int]
 
 def end_pass(loads: _F64, table: _F64, window: _F64, /) -> None: ...

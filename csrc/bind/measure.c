@@ -29,6 +29,7 @@ static int constants(PyObject *module)
 {
     return PyModule_AddIntConstant(module, "ESTIMATE_ROWS", PLB_ESTIMATE_ROWS) ||
            PyModule_AddIntConstant(module, "ESTIMATE_HERE", PLB_ESTIMATE_HERE) ||
+           PyModule_AddIntConstant(module, "MOST_PHASES", PLB_MOST_PHASES) ||
            PyModule_AddIntConstant(module, "STATS_BYTES", sizeof(plb_stats_t));
 }
 

@@ -93,7 +93,7 @@ typedef struct database {
     int64_t *count; /* [p] number of cells of each rank */
     keyed_t *order; /* [n] all cells, sorted by key */
     int64_t n_components;
-    double *load, *total; /* [n * n_components], [n]; of one component, both are the same */
+    double *load, *total; /* [n * n_components]; [n], or NULL with one component */
     double *coords, *edge_bytes;
     int64_t *key, *nbytes, *memory;
     uint8_t *migratable;
@@ -170,7 +170,9 @@ static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const i
         const int64_t d = self->n_components;
         for (int64_t x = 0; x < d; x++) {
             self->load[k * d + x] = c->load[i * d + x];
-            self->total[k] += d > 1 ? c->load[i * d + x] : 0.0;
+            if (self->total != NULL) {
+                self->total[k] += c->load[i * d + x];
+            }
         }
         self->rank[k] = r;
         if (self->nbytes != NULL) {
@@ -211,9 +213,7 @@ static int join(database_t *self, const char *wire, const int64_t *size, int p, 
     const int64_t d = self->n_components = all.n_components;
     PLB_NEW_EACH(n, self->order, self->key, self->rank, self->placed);
     PLB_NEW(self->load, n * d);
-    self->total = self->load;
     if (d > 1) {
-        self->total = NULL; /* after a failure, nothing is freed twice */
         PLB_NEW0(self->total, n);
     }
     if (all.has >> HAS_nbytes & 1) {
@@ -282,6 +282,14 @@ static plb_snapshot_t snapshot_of(const database_t *self, int p)
     };
 }
 
+static plb_database_t database_of(const database_t *self, int p)
+{
+    return (plb_database_t){
+        .snapshot = snapshot_of(self, p),
+        .here = self->total == NULL ? self->load : self->total,
+    };
+}
+
 /* ---- the answer ----------------------------------------------------------------------------- */
 
 /* The part of a placement that a rank gets. */
@@ -314,7 +322,7 @@ typedef struct question {
 static int place(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
                  plb_err_t *err)
 {
-    const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->total};
+    const plb_database_t all = database_of(db, p);
     PLB_PASS(plb_decider_place(self->decider, &all, db->placed, speed, &reply->placing, err));
     for (int64_t k = 0; k < db->n; k++) {
         if (db->placed[k] != db->rank[k]) {
@@ -328,7 +336,7 @@ static int place(const question_t *self, database_t *db, int p, double *speed, r
 static int preview(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
                    plb_err_t *err)
 {
-    const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->total};
+    const plb_database_t all = database_of(db, p);
     (void)speed;
     memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
     return plb_decider_preview(self->decider, &all, &reply->seconds, err);
@@ -376,9 +384,8 @@ static int answer(plb_transport_t *ranks, const question_t *question, const char
         rank[db.order[k].at] = db.placed[k];
     }
 out:
-    plb_free(db.total == db.load ? NULL : db.total);
-    PLB_FREE(db.count, db.order, db.load, db.coords, db.edge_bytes, db.key, db.nbytes, db.memory,
-             db.migratable, db.rank, db.src, db.dst, db.placed);
+    PLB_FREE(db.count, db.order, db.load, db.total, db.coords, db.edge_bytes, db.key, db.nbytes,
+             db.memory, db.migratable, db.rank, db.src, db.dst, db.placed);
     return ret;
 }
 

@@ -20,11 +20,11 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Raw, Struct
 
+from pylb import _core
 from pylb.errors import DomainError, FormatError, StateError
 from pylb.io import vt
 from pylb.model.snapshot import I32, I64
 
-MOST_SUBPHASES = 8  # as in csrc/measure/measure.h
 MOST_PHASES = 1_000_000  # largest number of phases in `skipped` or in `identical_to_previous`
 ABSENT = -(2**63)  # the home of an end of a communication that does not say it
 
@@ -386,7 +386,7 @@ def _subphases(name: str, task: dict[str, Any]) -> dict[str, Any]:
     What a task's time has beyond its subphases is part of the first.
     """
     ids = sorted(int(key.split()[1]) for key in task if key.startswith("subphase "))
-    if not 2 <= len(ids) <= MOST_SUBPHASES:
+    if not 2 <= len(ids) <= _core.MOST_PHASES:
         return {}
     times = np.stack([np.nan_to_num(task[f"subphase {i}"]) for i in ids], axis=1)
     rest = task["load"] - times.sum(axis=1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb import optional
+from pylb import _core, optional
 from pylb.console import clip
 from pylb.errors import DomainError, StateError, differing, of_rank, told
 
@@ -229,3 +229,25 @@ def alike(comm: Any, words: str, call: Callable[[], T]) -> T:
     if len({given for given, _ in every}) > 1:
         raise DomainError(f"arguments differ between ranks: {differing(w for w, _ in every)}")
     return out
+
+
+def phase(name: str, inside: str, before: Collection[str]) -> None:
+    """Check that a phase may begin; inside: the one that has not ended, or ""."""
+    if inside:
+        raise StateError(f"phase({name!r}) within phase({inside!r}): expected one at a time")
+    if name not in before and len(before) == _core.MOST_PHASES:
+        raise DomainError(
+            f"phase {name!r} would be number {len(before) + 1}: expected at most {len(before)}"
+        )
+
+
+def same_phases(
+    names: tuple[str, ...], known: tuple[str, ...] | None, rank: int, what: str, number: int
+) -> None:
+    """Check that an iteration or a step (`what`) had the known phases; None: it is the first."""
+    if known is not None and names != known:
+        here, before = (", ".join(x) or "none" for x in (names, known))
+        raise DomainError(
+            f"rank {rank} ran other phases in {what} {number} than before: {here}; expected "
+            f"{before}, each in every {what} and in this order"
+        )

@@ -18,7 +18,6 @@ from pylb.errors import DomainError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 from pylb.run.lb_step import Placed
-from pylb.run.local_objects import MOST_PHASES
 
 
 class Block:
@@ -99,12 +98,7 @@ class Stopwatch:
     def phase(self, name: str) -> Iterator[None]:
         """Count what is timed in the block for a phase of the step."""
         self.check_closed("phase()")
-        if self.inside:
-            raise StateError(
-                f"phase({name!r}) within phase({self.inside!r}): expected one at a time"
-            )
-        if name not in self.parts and len(self.parts) == MOST_PHASES:
-            raise DomainError(f"phase {name!r} would be number 9: expected at most {MOST_PHASES}")
+        checks.phase(name, self.inside, self.parts)
         self.check_outside(name)
         self.inside, began = name, _core.load_clock(self.work.clock)
         try:

@@ -139,12 +139,7 @@ class AdvisorInput:
     def _phases(self, d: int) -> tuple[str, ...]:
         """Return the names of the phases; DomainError: the step has other phases than before."""
         names, cells = tuple(self._watch.parts) or tuple(map(str, range(d))), self._state.cells
-        if cells.names is not None and names != cells.names:
-            here, before = (", ".join(x) or "none" for x in (names, cells.names))
-            raise DomainError(
-                f"rank {cells.rank} ran other phases in step {self._state.done} than before: "
-                f"{here}; expected {before}, each in every step and in this order"
-            )
+        checks.same_phases(names, cells.names, cells.rank, "step", self._state.done)
         return names
 
     def _outcome(self, advice: Advice, now: Cells, changed: bool) -> tuple[float, bool]:

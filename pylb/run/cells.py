@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb import _core
 from pylb.decide.decider import Settings
 from pylb.errors import DomainError, UnknownKeyError
 from pylb.model.objects import Objects
 from pylb.model.snapshot import F64, I32, I64, _array
-from pylb.run.local_objects import MOST_PHASES, NO_PARTS
+from pylb.run.local_objects import NO_PARTS
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
 # Optional properties of n cells, and the types of their arrays (n,).
@@ -63,10 +64,10 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
     out = _array("loads", loads, np.float64)
     if out.ndim == 1:
         return out, NO_PARTS
-    if out.ndim != 2 or not 1 <= out.shape[1] <= MOST_PHASES:
+    if out.ndim != 2 or not 1 <= out.shape[1] <= _core.MOST_PHASES:
         raise DomainError(
             f"loads has shape {out.shape}: expected (n,), one load for each cell, or (n, d), one "
-            f"for each of at most {MOST_PHASES} phases"
+            f"for each of at most {_core.MOST_PHASES} phases"
         )
     for i, k in np.argwhere(~((out >= 0) & (out <= 1e30)))[:1]:
         raise DomainError(f"loads[{i}, {k}] is {out[i, k]:g}: expected 0 ... 1e30 seconds")

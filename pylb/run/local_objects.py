@@ -18,11 +18,11 @@ from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.transport import Sends, Transferred
 from pylb.console import clip
 from pylb.decide.decider import Settings
-from pylb.errors import DomainError, SerializationError, StateError, UnknownKeyError
+from pylb.errors import DomainError, SerializationError, UnknownKeyError
+from pylb.model import checks
 from pylb.model.objects import NO_KEYS, Objects, joined
 from pylb.model.snapshot import F64, I32, I64
 
-MOST_PHASES = 8  # as in csrc/measure/measure.h
 NO_PARTS: F64 = np.zeros((0, 0))  # loads in no phases
 HERE = _core.ESTIMATE_HERE  # rows of estimates from this one on use only iterations on this rank
 Ints = NDArray[np.integer[Any]]
@@ -317,14 +317,9 @@ class Store:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Count the loop bodies of a block for a phase, also if the block raises an error."""
-        if self._inside:
-            raise StateError(
-                f"phase({name!r}) within phase({self._inside!r}): expected one at a time"
-            )
+        checks.phase(name, self._inside, () if self.phases else self._parts)
         if self.phases and name not in self.phases:
             raise DomainError(f"phase is {name!r}: expected {', '.join(self.phases)}, as before")
-        if name not in self._parts and len(self._parts) == MOST_PHASES:
-            raise DomainError(f"phase {name!r} would be number 9: expected at most {MOST_PHASES}")
         self._check_outside()
         self._inside = name
         try:
@@ -356,12 +351,7 @@ class Store:
     def join_phases(self, iteration: int, rank: int) -> str:
         """At the end of an iteration, sum the loads over the phases; return the phases' names."""
         names = tuple(self._parts)
-        if self.phases is not None and names != self.phases:
-            here, before = (", ".join(x) or "none" for x in (names, self.phases))
-            raise DomainError(
-                f"rank {rank} ran other phases in iteration {iteration} than before: {here}; "
-                f"expected {before}, each in every iteration and in this order"
-            )
+        checks.same_phases(names, self.phases, rank, "iteration", iteration)
         if names:
             self._check_outside()
             self.seconds[:] = self.parts.sum(axis=0)
