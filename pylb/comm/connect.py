@@ -10,6 +10,7 @@ from pylb import _core
 from pylb.comm.agreement import Agreement, Contribution, Stats, Step
 from pylb.comm.cores import Cores
 from pylb.comm.transport import Memory, Sends, Transferred, Transport
+from pylb.comm.transport_torch import agreement_on_group, is_group
 from pylb.errors import StateError
 from pylb.model.machine import Machine
 from pylb.model.network import Network
@@ -26,6 +27,8 @@ def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
         return Agreement(Transport())
     if isinstance(comm, VirtualComm):
         return _virtual(comm)
+    if is_group(comm):
+        return agreement_on_group(comm)
     from pylb.comm.transport_mpi import agreement_on
 
     agreement = agreement_on(comm)

@@ -268,7 +268,6 @@ def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
 
 def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
     """Measure alpha and beta between all pairs of nodes; on the diagonal, within each node."""
-    from mpi4py import MPI
 
     leaders = sorted(set(first))
     alpha = np.full((len(leaders),) * 2, np.nan)
@@ -281,7 +280,7 @@ def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
         comm.Barrier()
         for a, b in pairs:
             if comm.rank in (a, b):
-                times = ping_pong(comm, b if comm.rank == a else a, comm.rank == a, MPI.Wtime)
+                times = ping_pong(comm, b if comm.rank == a else a, comm.rank == a)
                 if comm.rank == a:
                     measured_here.append((first[a], first[b], _line(times)))
     for one, other, network in (row for rows in comm.allgather(measured_here) for row in rows):

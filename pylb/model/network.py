@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,40 +114,33 @@ def measure_network(comm: Any) -> Network:
     if isinstance(known, Network):  # `comm` belongs to a virtual cluster
         return known
     checks.intracommunicator(comm)
-    from mpi4py import MPI
-
-    if comm.size == 1:
-        return Network(0.0, 0.0)
     own = comm.Dup()
     try:
-        pairs = own.gather(_halves(own, MPI.Wtime))
-        answer = own.bcast(None if pairs is None else _fitted(pairs))
-        if isinstance(answer, Exception):
-            raise answer
-        return Network(*answer)
+        return network_between(own, own.allgather)
     finally:
         own.Free()
 
 
-def _fitted(pairs: list[list[float] | None]) -> Network | Exception:
-    """Fit to the mean over the pairs; return an error, so that all ranks can raise it."""
-    try:
-        return Network.fit(SIZES, np.mean([row for row in pairs if row is not None], axis=0))
-    except Exception as why:
-        return why
+def network_between(comm: Any, allgather: Callable[[Any], list[Any]]) -> Network:
+    """Measure on a communicator of which only `rank`, `size`, `Send` and `Recv` are used."""
+    if comm.size == 1:
+        return Network(0.0, 0.0)
+    pairs = [times for times in allgather(_halves(comm)) if times is not None]
+    # unlike processors may round differently: all ranks take the result of rank 0
+    return Network(*allgather(tuple(Network.fit(SIZES, np.mean(pairs, axis=0))))[0])
 
 
-def _halves(comm: Any, clock: Any) -> list[float] | None:
+def _halves(comm: Any) -> list[float] | None:
     """Return seconds per message for each size; None on the upper half of the ranks."""
     half = comm.size // 2
     below = comm.rank < half
     if comm.rank >= 2 * half:  # if the number of ranks is odd, the last one pauses
         return None
-    times = ping_pong(comm, comm.rank + half if below else comm.rank - half, below, clock)
+    times = ping_pong(comm, comm.rank + half if below else comm.rank - half, below)
     return times if below else None
 
 
-def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float]:
+def ping_pong(comm: Any, partner: int, is_first: bool) -> list[float]:
     """Return half the seconds of the fastest round trip for each of `SIZES`.
 
     Both partners call this function, one of them with ``is_first=True``.
@@ -153,9 +148,9 @@ def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float
     out = []
     for size in SIZES:
         data, times = np.zeros(size, dtype=np.uint8), list[float]()
-        begin = clock()
+        begin = perf_counter()
         while not data[0]:  # the last message begins with a byte 1
-            start = clock()
+            start = perf_counter()
             if is_first:
                 n = len(times) + 1
                 data[0] = n == REPEATS[1] or (n >= REPEATS[0] and start - begin > ENOUGH)
@@ -164,6 +159,6 @@ def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float
             else:
                 comm.Recv(data, partner)
                 comm.Send(data, partner)
-            times.append((clock() - start) / 2)
+            times.append((perf_counter() - start) / 2)
         out.append(max(min(times), 1e-9))  # the clock may not resolve a single message
     return out

@@ -255,8 +255,9 @@ class Advisor(RunResults):
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm or VirtualComm, optional
-        The ranks; pylb works on its own duplicate.  None: one rank, without MPI.
+    comm : mpi4py.MPI.Comm, VirtualComm or torch.distributed.ProcessGroup, optional
+        The ranks; pylb works on its own duplicate, for a process group one with gloo, which needs
+        no GPU.  Only MPI lends rows (`share`) or allows `lag` > 0.  None: one rank, without MPI.
     ranks : int, optional
         Without MPI: this process alone, e.g. the scheduler of a server, calls `advise`, and tells
         the seconds of so many ranks.  It gets the same advice as those ranks would get under MPI.

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pylb import _core, optional
 from pylb.comm.agreement import Attempt
 from pylb.comm.connect import agreement_of
+from pylb.comm.transport_torch import is_group
 from pylb.errors import DomainError, PylbError, RemoteError, StrategyError
 from pylb.measure.load_model import LoadModel, features_of
 from pylb.model import checks
@@ -78,6 +79,8 @@ class Sharer:
         self.rank, self.n_ranks = transport.rank, transport.size  #: this rank; number of ranks
         self._core: Any = None
         if self.n_ranks > 1 and mode != "off" and not isinstance(comm, VirtualComm):
+            if is_group(comm):
+                raise DomainError(f"comm is {comm!r}: expected a communicator of MPI to lend rows")
             native: Any = optional.require("MPI")
             seconds = 0.0 if beta is None else checks.seconds("beta", beta)
             self._core = native.Share(transport.comm, mode == "on", reactive, seconds)

@@ -80,19 +80,6 @@ def test_measured_under_mpiexec(mpiexec, ranks):
     assert 1e-13 < beta < 1e-5  # between 10 TB/s and 100 kB/s
 
 
-@pytest.mark.slow
-def test_an_error_of_the_fit_is_raised_on_all_ranks(mpiexec):
-    program = (
-        "from mpi4py import MPI; from pylb.model import network\n"
-        "def fit(*given): raise ValueError(f'no fit on rank {MPI.COMM_WORLD.rank}')\n"
-        "network.Network.fit = fit\n"
-        "try: network.measure_network(MPI.COMM_WORLD)\n"
-        "except ValueError as why: said = str(why)\n"
-        "assert MPI.COMM_WORLD.allgather(said) == ['no fit on rank 0'] * 3\n"
-    )
-    printed(mpiexec, 3, "-c", program)  # ends without an error
-
-
 def test_an_argument_that_is_not_a_communicator():
     pytest.importorskip("mpi4py")
     with pytest.raises(DomainError, match="comm is 3: expected an intracommunicator"):
