@@ -274,8 +274,8 @@ void plb_share_leave(plb_sharer_t *self, int why);
 
 /** Look whether others have waited for ten seconds for this rank, which waits for them in another
  * collective call: then leave, so that nobody waits forever.  ends: leave in any case, because the
- * program ends.  Local. */
-void plb_share_look(plb_sharer_t *self, bool ends);
+ * program ends.  Returns whether MPI no longer uses the memory of this call.  Local. */
+bool plb_share_look(plb_sharer_t *self, bool ends);
 
 /** Seconds of each of the n rows in the most recent call, at the speed of this rank; n = 0: they
  * were not measured, because a decision still held. */

@@ -996,7 +996,7 @@ void plb_share_leave(plb_sharer_t *self, int why)
     self->lost = reduce(self, &self->leaving, &self->err) == PLB_OK;
 }
 
-void plb_share_look(plb_sharer_t *self, bool ends)
+bool plb_share_look(plb_sharer_t *self, bool ends)
 {
     int there = 0, done = 0;
     MPI_Message message;
@@ -1015,6 +1015,7 @@ void plb_share_look(plb_sharer_t *self, bool ends)
     if (self->lost && MPI_Test(&self->leaving, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
         self->lost = !done;
     }
+    return !self->lost;
 }
 
 int plb_share_call(plb_sharer_t *self, const plb_shared_rows_t *rows, plb_tick_fn tick,

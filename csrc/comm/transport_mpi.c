@@ -1,6 +1,7 @@
 #include "comm/comm.h"
 
 #include <limits.h>
+#include <sched.h>
 
 #include "base/mem.h"
 
@@ -44,17 +45,20 @@ static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Send `mine` to all ranks: the size of a gather, 0 before an exchange, or a negative error code.
- * If one rank has failed, all fail.  If one has left, it no longer takes part: all fail at once.
- */
+static const int64_t SHARES = INT64_MAX; /* a rank's first call of `share` */
+
+/* Send `mine` to all ranks: the size of a gather, 0 before an exchange, SHARES, or a negative
+ * error code.  If one rank has failed, or only some share rows, all fail.  If one has left, it no
+ * longer takes part: all fail at once. */
 static int announce(by_mpi_t *self, int64_t mine, plb_err_t *err)
 {
     const plb_err_t own = *err;
-    int ret = PLB_OK, failed = -1;
+    int ret = PLB_OK, failed = -1, other = -1;
     if (self->gone < 0) {
         ret = plb_comm_sizes(&self->comm, mine, self->size, err);
         for (int r = self->face.size - 1; ret == PLB_OK && r >= 0; r--) {
             failed = self->size[r] < 0 ? r : failed;
+            other = (self->size[r] == SHARES) != (mine == SHARES) ? r : other;
             self->gone = self->size[r] == PLB_ERR_STATE ? r : self->gone;
         }
         self->leaves = self->leaves || self->gone >= 0;
@@ -63,6 +67,9 @@ static int announce(by_mpi_t *self, int64_t mine, plb_err_t *err)
         ret = plb_comm_raise_for(PLB_ERR_STATE, self->gone, err);
     } else if (ret == PLB_OK && failed >= 0) {
         ret = plb_comm_raise_for((int)self->size[failed], failed, err);
+    } else if (ret == PLB_OK && other >= 0) {
+        ret = PLB_FAIL(err, PLB_ERR_STATE, "rank %d %s share rows: expected all ranks to do so",
+                       other, mine == SHARES ? "does not" : "does");
     }
     return plb_comm_own_first(mine, &own, ret, err);
 }
@@ -103,6 +110,9 @@ static int leave(plb_transport_t *face, plb_err_t *err)
         self->farewell[0] = PLB_ERR_STATE;
         PLB_MPI(MPI_Iallgather(self->farewell, 1, MPI_INT64_T, self->farewell + 1, 1, MPI_INT64_T,
                                self->comm.comm, &self->leaving));
+    }
+    if (self->share != NULL) {
+        (void)plb_share_look(self->share, true);
     }
 out:
     return ret;
@@ -212,9 +222,18 @@ static int share(plb_transport_t *face, const plb_shared_rows_t *rows,
     by_mpi_t *self = (by_mpi_t *)face;
     const plb_share_options_t options = {.lend = true, .reactive = true};
     if (self->share == NULL) {
+        PLB_PASS(announce(self, SHARES, err));
         PLB_PASS(plb_share_new(&self->share, self->comm.comm, &options, &face->patience, err));
     }
     return plb_share_call(self->share, rows, NULL, NULL, figures, err);
+}
+
+static void look(plb_transport_t *face)
+{
+    by_mpi_t *self = (by_mpi_t *)face;
+    if (self->share != NULL) {
+        (void)plb_share_look(self->share, false);
+    }
 }
 
 static void free_arrays(by_mpi_t *self)
@@ -228,6 +247,9 @@ static void free_mpi(plb_transport_t *face)
     by_mpi_t *self = (by_mpi_t *)face;
     if (leave(face, &unheard) == PLB_OK) {
         (void)plb_comm_finish(&self->leaving, &face->patience, &unheard);
+        while (self->share != NULL && !plb_share_look(self->share, true)) {
+            sched_yield(); /* all ranks have left, so this ends at once */
+        }
     }
     plb_reducer_free(&self->reducer);
     if (self->reducer.stats != MPI_COMM_NULL) {
@@ -275,6 +297,7 @@ int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, const plb_patience_t
                                    .begin_exchange = begin_exchange,
                                    .end_exchange = end_exchange,
                                    .share = share,
+                                   .look = look,
                                    .free = free_mpi};
     self->leaving = MPI_REQUEST_NULL;
     self->gone = -1;

@@ -610,6 +610,16 @@ void plb_lib_say_late(void *arg)
             self->ranks->rank, (long long)self->step);
 }
 
+/* Called while this rank waits. */
+static int look(void *arg)
+{
+    const plb_lib_advisor_t *self = arg;
+    if (self->ranks->look != NULL) {
+        self->ranks->look(self->ranks);
+    }
+    return PLB_OK;
+}
+
 static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
 {
     const plb_stats_t *all = &self->steps.all;
@@ -628,10 +638,10 @@ static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
 static int complete(plb_lib_advisor_t *self, plb_err_t *err)
 {
     bool done;
-    PLB_PASS(plb_steps_leave(&self->steps, NULL, PLB_WAIT_PATIENCE_NS, NULL, NULL, &done, err));
+    PLB_PASS(plb_steps_leave(&self->steps, NULL, PLB_WAIT_PATIENCE_NS, look, self, &done, err));
     if (!done) {
         plb_lib_say_late(self);
-        PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
+        PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, look, self, &done, err));
     }
     return PLB_OK;
 }
@@ -768,10 +778,10 @@ static int exchange(plb_lib_advisor_t *self, double work, int failed, bool *have
     }
     PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
     if (failed == PLB_OK || self->steps.lag == 0) { /* with a lag, end_steps waits */
-        PLB_PASS(plb_steps_take(&self->steps, PLB_WAIT_PATIENCE_NS, NULL, NULL, have, err));
+        PLB_PASS(plb_steps_take(&self->steps, PLB_WAIT_PATIENCE_NS, look, self, have, err));
         if (!*have && plb_steps_is_due(&self->steps)) {
             plb_lib_say_late(self);
-            PLB_PASS(plb_steps_take(&self->steps, -1, NULL, NULL, have, err));
+            PLB_PASS(plb_steps_take(&self->steps, -1, look, self, have, err));
         }
     }
     *err = own;
@@ -977,13 +987,13 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     PLB_PASS(plb_lib_advisor_begin_leaving(self, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
         /* Take the next record, although it is not due. */
-        PLB_PASS(plb_steps_next(&self->steps, PLB_WAIT_PATIENCE_NS, NULL, NULL, &have, err));
+        PLB_PASS(plb_steps_next(&self->steps, PLB_WAIT_PATIENCE_NS, look, self, &have, err));
         if (!have && plb_steps_under_way(&self->steps) > 0) {
             fprintf(stderr,
                     "pylb: rank %d has waited 10 s for the other ranks to close an advisor before "
                     "step %lld: all ranks must close several advisors in the same order\n",
                     self->ranks->rank, (long long)self->step);
-            PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
+            PLB_PASS(plb_steps_next(&self->steps, -1, look, self, &have, err));
         }
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
             /* no same_answer(): answers have no effect here, and other ranks may make steps */

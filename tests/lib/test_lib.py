@@ -71,6 +71,12 @@ def test_a_function_of_rows_that_fails_ends_all(mpi_program, mpiexec):
     assert "the function of pylb_share returned 7" in done.stderr
 
 
+@pytest.mark.parametrize("words", [("close", 0), ("close", 3), ("advise", 0), ("advise", 3)])
+def test_a_rank_that_does_not_come_to_share_ends_all(mpi_program, mpiexec, words):
+    done = finished([*mpiexec, "-n", "3", str(mpi_program("share")), *map(str, words)])
+    assert done.stdout.count("code -") == 3, done.stdout + done.stderr
+
+
 def test_lent_rows_are_computed_again_at_home(mpi_program, mpiexec):
     """The function adds the number of the rank that computes a row."""
     done = finished([*mpiexec, "-n", "3", str(mpi_program("share")), "verify"])
