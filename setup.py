@@ -28,7 +28,7 @@ from setuptools.command.build_ext import build_ext
 
 ROOMS = ["base", "model", "measure", "partition", "place", "place/strategies"]
 ROOMS += ["decide", "decide/triggers", "replay", "whatif", "whatif/simulator", "run"]
-MPI_SHELLS = ["comm_ranks", "partition_settle"]
+MPI_SHELLS = ["comm_ranks"]
 BOTH_SHELLS = ["convert", "measure_stats", "views"]
 CORES = len(os.sched_getaffinity(0))
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-declarations"]
@@ -103,9 +103,8 @@ def mpi_extension(mpicc, words):
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._mpi",
-        sources("base", "model", "measure", "partition/ranks")
+        sources("base", "model", "measure")
         + [f for f in sources("comm") if "/transport_" not in f]  # these belong to the C library
-        + [f"csrc/partition/{f}.c" for f in ("quality", "remap")]
         + [f"csrc/bind/{f}.c" for f in ("mpimodule", *MPI_SHELLS, *BOTH_SHELLS)],
         compile_args=compile_args,
         link_args=link_args,

@@ -12,11 +12,6 @@ TAGS: Final[tuple[int, int]]
 
 def number_of(comm: Any, /) -> int: ...
 def library_version() -> str: ...
-def settle(
-    comm: Any, *, parts: int, part: Any, old: Any, dist: Any, ids: Any, n_weights: int,
-    weight: Any, size: Any, rename: bool, share: Any, fixed: Any, kept_part: Any, kept_old: Any,
-    kept: Any,
-) -> tuple[Any, ...]: ...  # fmt: skip
 
 @final
 class Comm:

@@ -33,18 +33,6 @@ static inline int64_t plb_whole(double x)
         }                                                                                         \
     }
 
-/** Set at[i] to the sum of count[0] ... count[i - 1]: the displacements of an MPI collective.  All
- * sums must be below 2^31.  Returns the sum of all counts. */
-static inline int64_t plb_displacements(const int *count, int n, int *at)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < n; i++) {
-        at[i] = (int)sum;
-        sum += count[i];
-    }
-    return sum;
-}
-
 /** Return the smallest i with x[i] >= value, where x[n] is ascending; n if there is none. */
 static inline int64_t plb_lower_bound(const int64_t *x, int64_t n, int64_t value)
 {

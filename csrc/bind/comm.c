@@ -96,164 +96,67 @@ PLB_PY_DEF(fn, home, "ids n_ranks",
 
 static const plb_py_def_t *const methods[] = {&fn_route, &fn_gather, &fn_scatter, &fn_home, NULL};
 
-/* ---- a rank's part of a directory ----------------------------------------------------------- */
+/* ---- numbers of ids ------------------------------------------------------------------------- */
 
 typedef struct table {
     PLB_PY_HEAD plb_table_t core;
-    PyArrayObject *staged; /* the ids given to stage() and not committed yet, or NULL */
-    int64_t *slot;
 } table_t;
-
-static void forget_staged(table_t *self)
-{
-    Py_CLEAR(self->staged);
-    plb_free(self->slot);
-    self->slot = NULL;
-}
 
 static int table_init(table_t *self, plb_py_call_t *c)
 {
-    int64_t data_bytes;
-    bool has_local = true;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&data_bytes), PLB_ONE(&has_local)));
-    PLB_PASS(plb_py_refuse(data_bytes < 0, PyExc_ValueError, "data_bytes: expected 0 or more"));
-    plb_table_init(&self->core, data_bytes, has_local);
+    (void)self;
+    (void)c;
     return 0;
 }
 
 static void table_fini(table_t *self)
 {
-    forget_staged(self);
     plb_table_free(&self->core);
 }
 
-static int is_staged(const table_t *self)
+PLB_PY_DEF(table, put, "ids numbers", "Set the numbers, 0 or more, of ids, which may be new.")
 {
-    PLB_PASS(plb_py_refuse(self->staged != NULL, PyExc_RuntimeError,
-                           "ids are staged: commit or abandon them"));
-    return 0;
-}
-
-/* View the ids that a call was given. */
-static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *ids)
-{
-    if (is_staged(self)) {
-        return NULL;
+    const int64_t *id;
+    const int32_t *value;
+    int64_t n = -1;
+    bool good = true;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&id, &n), PLB_MANY(&value, &n)));
+    for (int64_t i = 0; i < n; i++) {
+        good = good && value[i] >= 0;
     }
-    return plb_py_hold(&c->held, ids, NPY_INT64, 1);
+    PLB_PASS(plb_py_refuse(!good, PyExc_ValueError, "numbers: expected 0 or more"));
+    return PLB_PY_UNLOCKED(c, plb_table_put(&self->core, id, value, n, &c->err));
 }
 
-PLB_PY_DEF(
-    table, stage, "!ids",
-    "Reserve entries for ids; commit() then writes these entries.  Returns None.  If an id is\n"
-    "given twice, nothing is staged, and the first two indices of that id are returned.")
+PLB_PY_DEF(table, find, "ids", "Return the number of each id, int32; -1: it has none.")
 {
-    PyArrayObject *a = ids_of(self, c, c->arg);
-    PLB_PASS(a == NULL);
-    const npy_intp n = PyArray_SIZE(a);
-    int64_t twice[2] = {0, 0};
-    if ((self->slot = plb_malloc((size_t)n, sizeof *self->slot)) == NULL) {
-        plb_py_no_memory();
-        return -1;
-    }
-    self->staged = (PyArrayObject *)Py_NewRef((PyObject *)a);
-    const int ret = PLB_PY_UNLOCKED(
-        c, plb_table_stage(&self->core, PyArray_DATA(a), n, self->slot, twice, &c->err));
-    if (ret != PLB_OK) {
-        forget_staged(self);
-    }
-    return ret == PLB_ERR_KEY
-               ? plb_py_answer(c, Py_BuildValue("LL", (long long)twice[0], (long long)twice[1]))
-               : ret;
+    const int64_t *id;
+    int64_t n = -1;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&id, &n)));
+    int32_t *value = plb_py_new(c, NPY_INT32, n);
+    PLB_PASS(PLB_PY_UNLOCKED(c, (plb_table_find(&self->core, id, n, value), PLB_OK)));
+    return plb_py_answer(c, plb_py_out(c, value));
 }
 
-/* View n entries of user data; None gives NULL. */
-static int data_of(const table_t *self, PyObject *object, int64_t n, char **data)
+PLB_PY_DEF(table, remove, "ids", "Remove ids.  Returns how many of them were in the table.")
 {
-    *data = NULL;
-    if (object == Py_None) {
-        return 0;
-    }
-    PLB_PASS(plb_py_refuse(!is_plain(object) || PyArray_NBYTES((PyArrayObject *)object) !=
-                                                    n * self->core.data_bytes,
-                           PyExc_ValueError, "data: expected a contiguous array of %zd bytes",
-                           (Py_ssize_t)(n * self->core.data_bytes)));
-    *data = PyArray_DATA((PyArrayObject *)object);
-    return 0;
-}
-
-PLB_PY_DEF(table, commit, "owner local:? data",
-           "Write the entries of the ids that were given to stage().  data None: old entries\n"
-           "keep their user data, and new ones get zeros.")
-{
-    const int32_t *owner;
-    const int64_t *local;
-    int64_t n = -1, n_local = -1;
-    PyObject *data;
-    char *bytes;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&owner, &n), PLB_MANY(&local, &n_local), PLB_ONE(&data)));
-    PLB_PASS(plb_py_refuse(self->staged == NULL || n != PyArray_SIZE(self->staged) ||
-                               n_local != (self->core.has_local ? n : -1),
-                           PyExc_ValueError, "owner, local: expected one for each staged id"));
-    PLB_PASS(data_of(self, data, n, &bytes));
-    PLB_PASS(PLB_PY_UNLOCKED(
-        c, (plb_table_commit(&self->core, self->slot, n, owner, local, bytes), PLB_OK)));
-    forget_staged(self);
-    return PLB_OK;
-}
-
-PLB_PY_DEF(table, abandon, "", "Forget the ids that were given to stage(), if there are any.")
-{
-    if (self->staged != NULL) {
-        plb_table_unstage(&self->core, PyArray_DATA(self->staged), PyArray_SIZE(self->staged));
-        forget_staged(self);
-    }
-    return PLB_OK;
-}
-
-PLB_PY_DEF(table, find, "ids data",
-           "Return (owner, local, missing): owner and local id of each id (-1: unknown; None:\n"
-           "not wanted), and the index of the first unknown id (-1: none).  data: gets the user "
-           "data; or None.")
-{
-    PyObject *object, *data;
-    PyArrayObject *ids;
-    int32_t *owner;
-    int64_t *local = NULL, missing = -1;
-    char *bytes;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&object), PLB_ONE(&data)));
-    PLB_PASS((ids = ids_of(self, c, object)) == NULL);
-    PLB_PASS(data_of(self, data, PyArray_SIZE(ids), &bytes));
-    PLB_PASS((owner = plb_py_new(c, NPY_INT32, PyArray_SIZE(ids))) == NULL);
-    PLB_PASS(self->core.has_local &&
-             (local = plb_py_new(c, NPY_INT64, PyArray_SIZE(ids))) == NULL);
-    PLB_PASS(PLB_PY_UNLOCKED(c, (plb_table_find(&self->core, PyArray_DATA(ids), PyArray_SIZE(ids),
-                                                owner, local, bytes, &missing),
-                                 PLB_OK)));
-    return plb_py_answer(
-        c, Py_BuildValue("NNL", plb_py_out(c, owner), plb_py_out(c, local), (long long)missing));
-}
-
-PLB_PY_DEF(table, remove, "!ids", "Remove ids.  Returns how many of them were in the table.")
-{
-    int64_t n;
-    PyArrayObject *a = ids_of(self, c, c->arg);
-    PLB_PASS(a == NULL);
-    PLB_PASS(PLB_PY_UNLOCKED(
-        c, (n = plb_table_remove(&self->core, PyArray_DATA(a), PyArray_SIZE(a)), PLB_OK)));
-    return plb_py_answer(c, PyLong_FromLongLong(n));
+    const int64_t *id;
+    int64_t n = -1, found;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&id, &n)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, (found = plb_table_remove(&self->core, id, n), PLB_OK)));
+    return plb_py_answer(c, PyLong_FromLongLong(found));
 }
 
 PLB_PY_DEF(table, ids, "", "Return all ids, in arbitrary order.")
 {
     int64_t *ids = plb_py_new(c, NPY_INT64, self->core.n);
-    PLB_PASS(is_staged(self) || ids == NULL);
+    PLB_PASS(ids == NULL);
     plb_table_ids(&self->core, ids);
     return plb_py_answer(c, plb_py_out(c, ids));
 }
 
-static const plb_py_def_t *const table_methods[] = {
-    &table_stage, &table_commit, &table_abandon, &table_find, &table_remove, &table_ids, NULL};
+static const plb_py_def_t *const table_methods[] = {&table_put, &table_find, &table_remove,
+                                                    &table_ids, NULL};
 
 static Py_ssize_t table_length(PyObject *object)
 {
@@ -265,9 +168,7 @@ static Py_ssize_t table_length(PyObject *object)
       "Bytes of memory that the table uses.")
 PLB_PY_PROPERTIES(table, TABLE)
 
-PLB_PY_TYPE(table, "pylb._core.Table", "data_bytes has_local=True",
-            "A rank's entries of a directory: id, owner, local id (if wanted), and data_bytes of\n"
-            "user data.",
+PLB_PY_TYPE(table, "pylb._core.Table", "", "A number for each of some ids.",
             {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )
 
 static int constants(PyObject *module)

@@ -1,4 +1,4 @@
-/* Python binding of csrc/model: snapshots, traces, metrics, performance models, topologies. */
+/* Python binding of csrc/model: snapshots, traces, metrics, states of components. */
 #include "bind/convert.h"
 
 #include "bind/rooms.h"
@@ -145,89 +145,7 @@ PLB_PY_DEF(fn, check_snapshot, "!snapshot",
     return plb_py_snapshot(c, c->arg, &view);
 }
 
-/* ---- performance models --------------------------------------------------------------------- */
-
-/* Read the models; set *p to their number, and *points to the number of all their points. */
-static int read_models(plb_py_call_t *c, plb_fpm_t *models, int64_t *p, int64_t *points)
-{
-    *p = *points = -1;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&models->start, p), PLB_MANY(&models->rows, points),
-                      PLB_MANY(&models->speed, points)));
-    models->p = (int32_t)*p;
-    return plb_py_refuse(
-        *p < 1 || *p >= INT32_MAX || !plb_py_rises(models->start, *p, *points), PyExc_ValueError,
-        "start: expected 2 or more rising numbers, from 0 to the number of points");
-}
-
-PLB_PY_DEF(fn, fpm_check, "start:+ rows speed",
-           "Raise an error that describes the first invalid model, if there is one.")
-{
-    plb_fpm_t models;
-    int64_t p, points;
-    PLB_PASS(read_models(c, &models, &p, &points));
-    return plb_fpm_check(&models, &c->err);
-}
-
-PLB_PY_DEF(fn, fpm_times, "start:+ rows speed ... parts",
-           "Return the seconds of each rank for its parts[p] rows, as the models predict them.")
-{
-    plb_fpm_t models;
-    int64_t p, points;
-    const double *parts;
-    double *seconds;
-    PLB_PASS(read_models(c, &models, &p, &points));
-    PLB_PASS(PLB_READ(c, PLB_MANY(&parts, &p)));
-    PLB_PASS((seconds = plb_py_new(c, NPY_FLOAT64, p)) == NULL);
-    PLB_PASS(plb_fpm_check(&models, &c->err));
-    plb_fpm_times(&models, parts, seconds);
-    return plb_py_answer(c, plb_py_out(c, seconds));
-}
-
-PLB_PY_DEF(fn, fpm_update, "start:+ rows speed ... parts seconds",
-           "Return (start, rows, speed) of the models, updated with a measurement: parts[p]\n"
-           "rows took seconds[p] on each rank.")
-{
-    plb_fpm_t models;
-    int64_t p, points;
-    const int64_t *parts;
-    const double *seconds;
-    PLB_PASS(read_models(c, &models, &p, &points));
-    PLB_PASS(PLB_READ(c, PLB_MANY(&parts, &p), PLB_MANY(&seconds, &p)));
-    int64_t *start = plb_malloc((size_t)p + 1, sizeof *start);
-    double *rows = plb_malloc((size_t)(points + p), sizeof *rows);
-    double *speed = plb_malloc((size_t)(points + p), sizeof *speed);
-    if (start == NULL || rows == NULL || speed == NULL) {
-        PLB_FREE(start, rows, speed);
-        plb_py_no_memory();
-        return -1;
-    }
-    plb_fpm_update(&models, parts, seconds, start, rows, speed);
-    const int64_t n = start[p];
-    return plb_py_answer(c, Py_BuildValue("NNN", plb_py_take(start, p + 1, NPY_INT64),
-                                          plb_py_take(rows, n, NPY_FLOAT64),
-                                          plb_py_take(speed, n, NPY_FLOAT64)));
-}
-
-static int check_and_split(const plb_fpm_t *models, int64_t n, int64_t *parts, double *seconds,
-                           plb_err_t *err)
-{
-    PLB_PASS(plb_fpm_check(models, err));
-    return plb_fpm_split(models, n, parts, seconds, err);
-}
-
-PLB_PY_DEF(fn, fpm_split, "start:+ rows speed ... n",
-           "Return integers parts[p] with the sum n, such that all ranks end at nearly the same\n"
-           "time; and the seconds that all ranks would take if parts were real numbers.")
-{
-    plb_fpm_t models;
-    int64_t p, points, n;
-    double seconds = 0.0;
-    PLB_PASS(read_models(c, &models, &p, &points));
-    PLB_PASS(PLB_READ(c, PLB_ONE(&n)));
-    int64_t *parts = plb_py_new(c, NPY_INT64, p);
-    PLB_PASS(PLB_PY_UNLOCKED(c, check_and_split(&models, n, parts, &seconds, &c->err)));
-    return plb_py_answer(c, Py_BuildValue("Nd", plb_py_out(c, parts), seconds));
-}
+/* ---- ranks that share cores ---------------------------------------------------------------- */
 
 /* Evaluate the rows of x[k, p], one for each iteration: either their times (k,), or the loads
  * without waits (k, p). */
@@ -269,115 +187,8 @@ PLB_PY_DEF(fn, loads_without_waits, "group cores ends:@",
     return on_shared_cores(c, false);
 }
 
-/* ---- topologies ----------------------------------------------------------------------------- */
-
-typedef struct question {
-    plb_topology_t machine;
-    plb_flows_t flows;
-    const int32_t *place, *group;
-} question_t;
-
-/* Check that data[m] are in 0 ... n-1 and, if `once` is true, that none is repeated. */
-static int check_range(plb_py_call_t *c, const char *name, const int32_t *data, int64_t m,
-                       int32_t n, bool once)
-{
-    char *seen = plb_py_memory(c, n, 1);
-    for (int64_t k = 0; seen != NULL && k < m; k++) {
-        PLB_PASS(plb_py_refuse(data[k] < 0 || data[k] >= n, PyExc_IndexError,
-                               "%s[%lld] is %d: expected 0 ... %d", name, (long long)k, data[k],
-                               n - 1));
-        PLB_PASS(plb_py_refuse(seen[data[k]] && once, PyExc_ValueError,
-                               "%s[%lld] is %d, like an entry before it", name, (long long)k,
-                               data[k]));
-        seen[data[k]] = 1;
-    }
-    return seen != NULL ? 0 : -1;
-}
-
-static int read_question(plb_py_call_t *c, bool groups, question_t *q)
-{
-    bool torus;
-    const int64_t *sizes;
-    int64_t n_sizes = -1, parts = -1, m = -1, bytes = -1, places = -1, grouped = -1;
-    const plb_py_arg_t args[] = {PLB_ONE(&torus),
-                                 PLB_MANY(&sizes, &n_sizes),
-                                 PLB_MANY(&q->flows.start, &parts),
-                                 PLB_MANY(&q->flows.to, &m),
-                                 PLB_MANY(&q->flows.bytes, &bytes),
-                                 PLB_MANY(&q->place, &places),
-                                 groups ? (plb_py_arg_t)PLB_MANY(&q->group, &grouped)
-                                        : (plb_py_arg_t){0},
-                                 {0}};
-    PLB_PASS(plb_py_read(c, args));
-    PLB_PASS(plb_topology_init(&q->machine, torus ? PLB_TORUS : PLB_TREE, sizes, (int)n_sizes,
-                               &c->err));
-    const int32_t n = q->machine.n_places;
-    const struct {
-        const char *name;
-        int64_t is, expected;
-    } lengths[] = {{"start", parts + 1, n + 1},
-                   {"to", m, parts == n ? q->flows.start[n] : m},
-                   {"bytes", bytes, m},
-                   {"place", places, n},
-                   {"group", groups ? grouped : n, n}};
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        PLB_PASS(plb_py_refuse(lengths[i].is != lengths[i].expected, PyExc_ValueError,
-                               "%s has %lld entries: expected %lld", lengths[i].name,
-                               (long long)lengths[i].is, (long long)lengths[i].expected));
-    }
-    for (int32_t i = 0; i < n; i++) {
-        PLB_PASS(plb_py_refuse(
-            q->flows.start[i] < (i > 0 ? q->flows.start[i - 1] : 0) || q->flows.start[i] > m,
-            PyExc_ValueError, "start[%d] is %lld: expected rising numbers, 0 ... %lld", i,
-            (long long)q->flows.start[i], (long long)m));
-    }
-    PLB_PASS(check_range(c, "to", q->flows.to, m, n, false));
-    PLB_PASS(check_range(c, "place", q->place, n, n, true));
-    return 0;
-}
-
-static int measure(const question_t *q, double *sum, double *most, plb_err_t *err)
-{
-    *sum = plb_hop_bytes(&q->machine, &q->flows, q->place);
-    return plb_topology_link(&q->machine, &q->flows, q->place, most, err);
-}
-
-PLB_PY_DEF(fn, hop_bytes, "torus sizes start:+ to bytes place",
-           "Return the hop-bytes (sum of bytes times hops), and the bytes over the busiest link.")
-{
-    question_t q;
-    double sum = 0.0, most = 0.0;
-    PLB_PASS(read_question(c, false, &q));
-    PLB_PASS(PLB_PY_UNLOCKED(c, measure(&q, &sum, &most, &c->err)));
-    return plb_py_answer(c, Py_BuildValue("dd", sum, most));
-}
-
-PLB_PY_DEF(fn, map_parts, "torus sizes start:+ to bytes place group",
-           "Return a new place for each part, such that the hop-bytes are at most those of the\n"
-           "given `place`.  Two parts change places only if they have the same number in `group`.")
-{
-    question_t q;
-    int32_t *place;
-    PLB_PASS(read_question(c, true, &q));
-    PLB_PASS((place = plb_py_new(c, NPY_INT32, q.machine.n_places)) == NULL);
-    memcpy(place, q.place, (size_t)q.machine.n_places * sizeof *place);
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_topology_map(&q.machine, &q.flows, q.group, place, &c->err)));
-    return plb_py_answer(c, plb_py_sealed(c, place));
-}
-
-static const plb_py_def_t *const methods[] = {&fn_metrics,
-                                              &fn_rank_times,
-                                              &fn_phase_times,
-                                              &fn_evaluate,
-                                              &fn_check_snapshot,
-                                              &fn_fpm_check,
-                                              &fn_fpm_times,
-                                              &fn_fpm_update,
-                                              &fn_fpm_split,
-                                              &fn_shared_times,
-                                              &fn_loads_without_waits,
-                                              &fn_hop_bytes,
-                                              &fn_map_parts,
-                                              NULL};
+static const plb_py_def_t *const methods[] = {
+    &fn_metrics,        &fn_rank_times,   &fn_phase_times,         &fn_evaluate,
+    &fn_check_snapshot, &fn_shared_times, &fn_loads_without_waits, NULL};
 
 const plb_py_room_t plb_py_model = {methods, {NULL}, NULL};

@@ -2,13 +2,12 @@
 #define PLB_PY_MAIN
 #include "bind/rooms.h"
 
-extern const plb_py_room_t plb_py_comm_ranks, plb_py_partition_settle;
+extern const plb_py_room_t plb_py_comm_ranks;
 
 static int mpi_exec(PyObject *module)
 {
     PLB_PASS(PyArray_ImportNumPyAPI());
-    PLB_PASS(plb_py_add(module, &plb_py_comm_ranks));
-    return plb_py_add(module, &plb_py_partition_settle);
+    return plb_py_add(module, &plb_py_comm_ranks);
 }
 
 PyMODINIT_FUNC PyInit__mpi(void);

@@ -1,5 +1,5 @@
-/* Python binding of csrc/partition: library calls, quality of partitions, objects that move; Mt-
- * KaHyPar. */
+/* Python binding of csrc/partition: library calls, checks of rows, fill, new numbers; Mt-KaHyPar.
+ */
 #include "partition/partition.h"
 
 #include "bind/library.h"
@@ -100,12 +100,6 @@ PLB_PY_DEF(fn, fill, "start:+ to perm",
     return plb_py_answer(c, plb_py_out(c, entries));
 }
 
-/* The arguments of graph_quality() and of nets_quality(). */
-typedef struct rows_question {
-    plb_rows_t rows;
-    plb_places_t places;
-} rows_question_t;
-
 PLB_PY_DEF(
     fn, scan_rows, "name start:+ to first objects",
     "Check the rows of a graph or of nets.  Returns (loops, skew): the number of edges\n"
@@ -123,72 +117,6 @@ PLB_PY_DEF(
     return plb_py_answer(c, Py_BuildValue("LL", (long long)out.loops, (long long)out.skew));
 }
 
-static int read_rows(plb_py_call_t *c, rows_question_t *q)
-{
-    plb_rows_t *rows = &q->rows;
-    plb_places_t *places = &q->places;
-    int64_t n_entries = -1, n_weights = -1, n_parts = -1;
-    rows->n = places->n = places->n_ghosts = -1;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&rows->start, &rows->n), PLB_MANY(&rows->to, &n_entries),
-                      PLB_MANY(&rows->weight, &n_weights), PLB_ONE(&places->n_parts),
-                      PLB_ONE(&places->first), PLB_MANY(&places->part, &places->n),
-                      PLB_MANY(&places->ghost, &places->n_ghosts),
-                      PLB_MANY(&places->ghost_part, &n_parts)));
-    return plb_py_refuse(n_parts != places->n_ghosts, PyExc_ValueError,
-                         "ghost_part: expected a part for each ghost");
-}
-
-PLB_PY_DEF(
-    fn, graph_quality, "start:+ to weight:? parts first part ghost ghost_part",
-    "Return (cut, cut weight, boundary, volume, pairs); csrc/partition/partition.h explains\n"
-    "them.  The first three have an entry for each part.  The rows must have passed\n"
-    "scan_rows; every object of another rank that they name must be among the ghosts.")
-{
-    rows_question_t q;
-    int64_t n_pairs = 0, *pair = NULL;
-    double volume = 0.0;
-    PLB_PASS(read_rows(c, &q));
-    const int32_t parts = q.places.n_parts;
-    double *cut = plb_py_new(c, NPY_FLOAT64, parts);
-    double *cut_weight = plb_py_new(c, NPY_FLOAT64, parts);
-    int64_t *boundary = plb_py_new(c, NPY_INT64, parts);
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_quality_graph(&q.rows, &q.places, cut, cut_weight, boundary,
-                                                  &volume, &pair, &n_pairs, &c->err)));
-    return plb_py_answer(c, Py_BuildValue("NNNdN", plb_py_sealed(c, cut),
-                                          plb_py_sealed(c, cut_weight), plb_py_sealed(c, boundary),
-                                          volume, plb_py_take(pair, n_pairs, NPY_INT64)));
-}
-
-PLB_PY_DEF(fn, nets_quality, "start:+ pin weight:? parts first part ghost ghost_part",
-           "Return two weighted sums over the nets: of the number of parts of a net minus 1, and\n"
-           "of 1 for each net that is cut.")
-{
-    rows_question_t q;
-    double connectivity = 0.0, cut = 0.0;
-    PLB_PASS(read_rows(c, &q));
-    PLB_PASS(
-        PLB_PY_UNLOCKED(c, plb_quality_nets(&q.rows, &q.places, &connectivity, &cut, &c->err)));
-    return plb_py_answer(c, Py_BuildValue("dd", connectivity, cut));
-}
-
-PLB_PY_DEF(fn, part_sums, "part parts weight:@? columns",
-           "Return the number of objects of each part; then, for each column of the weights, its\n"
-           "sum over the objects of each part.")
-{
-    const int32_t *part;
-    const double *weight;
-    int64_t n = -1, n_weights = -1;
-    int32_t parts, columns;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&part, &n), PLB_ONE(&parts), PLB_MANY(&weight, &n_weights),
-                      PLB_ONE(&columns)));
-    PLB_PASS(plb_py_refuse(
-        parts < 1 || columns < 0 || (weight == NULL ? 0 : n_weights) != n * columns,
-        PyExc_ValueError, "parts: expected 1 or more; weight: expected the shape (n, columns)"));
-    double *sums = plb_py_new(c, NPY_FLOAT64, (int64_t)parts * (1 + columns));
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_part_sums(part, n, parts, weight, columns, sums, &c->err)));
-    return plb_py_answer(c, plb_py_sealed(c, sums));
-}
-
 PLB_PY_DEF(fn, remap,
            "parts ranks ... share:@? fixed:@? kept_part:@? kept_old:@? kept:@? on_rank:@?",
            "Return the new number of each part, chosen such that as much data as possible stays\n"
@@ -204,24 +132,6 @@ PLB_PY_DEF(fn, remap,
     in.n_kept = in.kept == NULL ? 0 : kept;
     PLB_PASS(PLB_PY_UNLOCKED(c, plb_remap(&in, name, &c->err)));
     return plb_py_answer(c, plb_py_sealed(c, name));
-}
-
-PLB_PY_DEF(fn, moves, "part old:? parts first ids:?",
-           "Return (row, id, new part) of the objects of one process that change their part, in\n"
-           "ascending order of the rows; see csrc/partition/partition.h.")
-{
-    plb_new_parts_t in = {.n_ranks = 1, .n = -1};
-    plb_moves_t out = {0};
-    PLB_PASS(PLB_READ(c, PLB_MANY(&in.part, &in.n), PLB_MANY(&in.old, &in.n), PLB_ONE(&in.n_parts),
-                      PLB_ONE(&in.first), PLB_MANY(&in.ids, &in.n)));
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_moves_init(&out, &in, &c->err)));
-    PyObject *found = Py_BuildValue("NNN", plb_py_take(out.row, out.n, NPY_INT64),
-                                    plb_py_take(out.id, out.n, NPY_INT64),
-                                    plb_py_take(out.part, out.n, NPY_INT32));
-    out.row = out.id = NULL; /* NumPy owns the arrays now */
-    out.part = NULL;
-    plb_moves_free(&out);
-    return plb_py_answer(c, found);
 }
 
 /* ---- Mt-KaHyPar ----------------------------------------------------------------------------- */
@@ -279,8 +189,7 @@ static int add_mtkahypar(PyObject *module)
     return failed ? -1 : 0;
 }
 
-static const plb_py_def_t *const methods[] = {
-    &fn_install,      &fn_partition, &fn_fill,  &fn_scan_rows, &fn_graph_quality,
-    &fn_nets_quality, &fn_part_sums, &fn_remap, &fn_moves,     NULL};
+static const plb_py_def_t *const methods[] = {&fn_install,   &fn_partition, &fn_fill,
+                                              &fn_scan_rows, &fn_remap,     NULL};
 
 const plb_py_room_t plb_py_partition = {methods, {NULL}, add_mtkahypar};

@@ -1,4 +1,4 @@
-/* Python binding of csrc/place: strategies, also Python callables; rows and rectangles. */
+/* Python binding of csrc/place: strategies, also Python callables; shares of whole rows. */
 #include "bind/convert.h"
 
 #include "bind/rooms.h"
@@ -150,59 +150,12 @@ PLB_PY_DEF(fn, apportion, "share n",
     const double *share;
     int64_t p = -1, n;
     PLB_PASS(PLB_READ(c, PLB_MANY(&share, &p), PLB_ONE(&n)));
-    PLB_PASS(plb_py_refuse(p < 1 || n < 0 || n > PLB_FPM_MOST_ROWS, PyExc_ValueError,
+    PLB_PASS(plb_py_refuse(p < 1 || n < 0 || n > PLB_MOST_APPORTIONED, PyExc_ValueError,
                            "share: expected one or more entries; n: expected 0 ... %lld",
-                           PLB_FPM_MOST_ROWS));
+                           PLB_MOST_APPORTIONED));
     int64_t *parts = plb_py_new(c, NPY_INT64, p);
     PLB_PASS(PLB_PY_UNLOCKED(c, plb_apportion(share, (int32_t)p, n, parts, &c->err)));
     return plb_py_answer(c, plb_py_out(c, parts));
-}
-
-static int check_shares(int64_t p)
-{
-    PLB_PASS(plb_py_refuse(p < 1 || p >= INT32_MAX, PyExc_ValueError,
-                           "share: expected one or more entries, one for each rank"));
-    return 0;
-}
-
-PLB_PY_DEF(fn, rectangles_columns, "share rows cols column:?=None",
-           "Return (column[p], perimeter) of rectangles with areas in proportion to share[p].\n"
-           "perimeter: the sum of the half perimeters of all rectangles.  column, the column of\n"
-           "each rectangle, is returned as given; None: it is chosen to minimize this sum.")
-{
-    const double *share;
-    const int32_t *old = NULL;
-    double rows, cols, perimeter = 0.0;
-    int64_t n = -1;
-    int32_t *column;
-    PLB_PASS(
-        PLB_READ(c, PLB_MANY(&share, &n), PLB_ONE(&rows), PLB_ONE(&cols), PLB_MANY(&old, &n)));
-    PLB_PASS(check_shares(n));
-    PLB_PASS((column = plb_py_new(c, NPY_INT32, n)) == NULL);
-    const int32_t p = (int32_t)n;
-    if (old != NULL) {
-        memcpy(column, old, (size_t)p * sizeof *column);
-    }
-    const int ret =
-        old ? plb_rectangles_perimeter(share, column, p, rows, cols, &perimeter, &c->err)
-            : plb_rectangles_columns(share, p, rows, cols, column, &perimeter, &c->err);
-    PLB_PASS(ret);
-    return plb_py_answer(c, Py_BuildValue("Nd", plb_py_out(c, column), perimeter));
-}
-
-PLB_PY_DEF(fn, rectangles_place, "share column rows cols",
-           "Return box[p, 4]: first row, last row + 1, first column, last column + 1 of each box.")
-{
-    const double *share;
-    const int32_t *column;
-    int64_t p = -1, rows, cols;
-    PLB_PASS(
-        PLB_READ(c, PLB_MANY(&share, &p), PLB_MANY(&column, &p), PLB_ONE(&rows), PLB_ONE(&cols)));
-    PLB_PASS(check_shares(p));
-    int64_t *box = plb_py_new2(c, NPY_INT64, p, 4);
-    PLB_PASS(PLB_PY_UNLOCKED(
-        c, plb_rectangles_place(share, column, (int32_t)p, rows, cols, box, &c->err)));
-    return plb_py_answer(c, plb_py_out(c, box));
 }
 
 PLB_PY_DEF(
@@ -483,8 +436,7 @@ PLB_PY_DEF(fn, traffic, "snapshot strategy params seed",
                                           plb_py_sealed(c, t.held)));
 }
 
-static const plb_py_def_t *const methods[] = {
-    &fn_strategies,       &fn_place,   &fn_copies, &fn_pack, &fn_apportion, &fn_rectangles_columns,
-    &fn_rectangles_place, &fn_traffic, NULL};
+static const plb_py_def_t *const methods[] = {&fn_strategies, &fn_place,   &fn_copies, &fn_pack,
+                                              &fn_apportion,  &fn_traffic, NULL};
 
 const plb_py_room_t plb_py_place = {methods, {&agent_spec}, constants};

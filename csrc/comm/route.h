@@ -27,61 +27,33 @@ void plb_gather(const char *from, const int64_t *offset, const int32_t *index, i
 void plb_scatter(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
                  int64_t bytes, char *to);
 
-/* A rank's part of a distributed directory: for each global id its owner and, if wanted, a local
- * id and user data.
- *
- * The hash table is at most three quarters full.  A removal moves back the entries that follow, so
- * there are no markers of removed entries.  Each field is a separate array: a slot with only an id
- * and an owner takes 12 bytes.  (Entries lie in the slots, not in arrays by number as in hash.h: a
- * look-up among 4 * 10^6 ids takes 22 % longer with one more access to memory, even if it is
- * prefetched.) */
+/** The rank, 0 ... n_ranks-1, that keeps the directory's entry of an id. */
+int32_t plb_home(int64_t id, int32_t n_ranks);
 
-enum { PLB_FREE = -1, PLB_STAGED = -2 };
-
+/* A number, 0 or more, for each of some ids.  Ids can be removed: the entries that follow in the
+ * hash table, which is at most three quarters full, then move back.  (Entries lie in the slots,
+ * not in arrays by number as in hash.h: a look-up among 4 * 10^6 ids takes 22 % longer with one
+ * more access to memory, even if it is prefetched.)  {0} is a valid empty table. */
 typedef struct plb_table {
-    int64_t *id;    /* [n_slots] id of the entry */
-    int32_t *owner; /* [n_slots] owner's rank; PLB_FREE: no entry; PLB_STAGED: not yet written */
-    int64_t *local; /* [n_slots] local id; NULL: the table has none */
-    int32_t *row;   /* [n_slots] row of the entry in the user data; NULL: the table has none */
-    int64_t n_slots, n; /* size of the hash table; number of entries */
-    bool has_local;
-    char *data;                    /* [room * data_bytes] user data, row by row */
-    int64_t data_bytes;            /* bytes of user data per entry; may be 0 */
-    int32_t *spare;                /* [n_spare] rows that are free after removals */
-    int32_t n_rows, room, n_spare; /* `room`: capacity of `data` and `spare`, in rows */
+    int64_t *id;        /* [n_slots] */
+    int32_t *value;     /* [n_slots] -1: the slot is free */
+    int64_t n_slots, n; /* n: number of entries */
 } plb_table_t;
 
-void plb_table_init(plb_table_t *self, int64_t data_bytes, bool has_local);
 void plb_table_free(plb_table_t *self);
 
 /** Return the number of bytes of memory that the table uses. */
 int64_t plb_table_bytes(const plb_table_t *self);
 
-/** The rank, 0 ... n_ranks-1, that keeps the entry of an id. */
-int32_t plb_home(int64_t id, int32_t n_ranks);
+/** Set the numbers of id[n], which may be new.  After an error nothing has changed. */
+int plb_table_put(plb_table_t *self, const int64_t *id, const int32_t *value, int64_t n,
+                  plb_err_t *err);
 
-/** Find or create the entries of id[n], and set slot[n], the slot of each.  A new entry is staged:
- * it has no values until plb_table_commit writes them.  PLB_ERR_KEY: an id occurs twice; twice[2]
- * are its first two indices, and the new entries are removed again. */
-int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *slot, int64_t *twice,
-                    plb_err_t *err);
+/** Look up the numbers of id[n]; -1: the id is not in the table. */
+void plb_table_find(const plb_table_t *self, const int64_t *id, int64_t n, int32_t *value);
 
-/** Write the entries at slot[n].  Slots are valid until the next call that changes the table.
- * local: NULL only if the table has none.  data: NULL: old data stay, new entries get zeros. */
-void plb_table_commit(plb_table_t *self, const int64_t *slot, int64_t n, const int32_t *owner,
-                      const int64_t *local, const char *data);
-
-/** Remove the entries of id[n] that are staged. */
-void plb_table_unstage(plb_table_t *self, const int64_t *id, int64_t n);
-
-/** Look up owner[n], local[n] and data[n * data_bytes] of id[n]; an unknown id gets -1, -1 and
- * zeros.  Returns the number of unknown ids; *missing is the index of the first, or -1.  local
- * and data may be NULL; local must be NULL if the table has no local ids. */
-int64_t plb_table_find(const plb_table_t *self, const int64_t *id, int64_t n, int32_t *owner,
-                       int64_t *local, char *data, int64_t *missing);
-
-/** Remove the entries of id[n]; return how many of them were in the table. */
+/** Remove id[n]; return how many of them were in the table. */
 int64_t plb_table_remove(plb_table_t *self, const int64_t *id, int64_t n);
 
-/** Write the ids of all entries to id[self->n], in the order of the slots. */
+/** Write the ids of all entries to id[self->n], in any order. */
 void plb_table_ids(const plb_table_t *self, int64_t *id);

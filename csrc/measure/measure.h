@@ -79,60 +79,6 @@ double plb_stats_max(const plb_stats_t *self);
  * is high)") shows that load / (load + idle) is meant. */
 double plb_utilization(double load, double idle);
 
-/* For row partitions: judges repeated measurements of the same parts (rows of each rank).  In: the
- * seconds of each rank in an iteration.  Out: mean times, noise, which ranks have changed, and
- * whether other parts would be better by more than the noise.
- *
- * A rank's time is the mean of several measurements.  If a measurement is far from this mean, the
- * processor has changed or was interrupted.  The next measurement shows which of the two. */
-
-typedef struct plb_repeats {
-    int32_t p;
-    double *mean;  /* [p] seconds: mean of each rank's measurements */
-    int64_t *n;    /* [p] number of measurements in the mean */
-    double *doubt; /* [p] last measurement: 1: far above the mean; -1: far below it; 0: near it */
-    double *off;   /* ring buffer of relative deviations, then scratch memory of the same size */
-    int64_t n_off; /* number of deviations so far */
-} plb_repeats_t;
-
-int plb_repeats_init(plb_repeats_t *self, int32_t p, plb_err_t *err);
-void plb_repeats_free(plb_repeats_t *self);
-
-/** Start the means again, because the ranks have new parts; the noise is kept. */
-void plb_repeats_begin(plb_repeats_t *self);
-
-/** Add the measurement seconds[r] of each rank r for which busy[r] is true.  Returns false if a
- * measurement is far from its mean, and the previous measurement was not far off on the same side:
- * only the next measurement shows whether the rank has changed.  If the next one is far off on
- * the same side, the rank has changed, and its mean starts again. */
-bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy);
-
-/** Learn the noise from the differences between seconds[r] and the predicted expected[r], for the
- * ranks r with which[r] true: their predictions rest on measurements of nearly the same parts.
- * Times that differ by more than noise (a factor of 1.25) are left out. */
-void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const double *expected,
-                           const bool *which);
-
-typedef enum plb_division {
-    PLB_DIVIDE_STAY, /* keep the present parts */
-    PLB_DIVIDE_BOLD, /* take the parts that the models compute */
-    PLB_DIVIDE_SAFE, /* like BOLD, but assume that ranks start to page if they get more rows */
-} plb_division_t;
-
-/* Seconds of the slowest rank for each choice of the parts, and the tolerance. */
-typedef struct plb_prospects {
-    double now;         /* present parts, as measured */
-    double bold;        /* parts of PLB_DIVIDE_BOLD, computed by the models */
-    double bold_paging; /* parts of PLB_DIVIDE_BOLD, with paging as PLB_DIVIDE_SAFE assumes it */
-    double safe;        /* parts of PLB_DIVIDE_SAFE, with the same paging */
-    double tolerance; /* relative difference of times that counts as balanced (Clarke's epsilon) */
-} plb_prospects_t;
-
-/** Choose the parts.  New parts must be better by more than chance explains, or by more than the
- * tolerance.  If paging is a risk: PLB_DIVIDE_SAFE is preferred if it is nearly as good as
- * PLB_DIVIDE_BOLD; if it is not, PLB_DIVIDE_BOLD must be better by more than the tolerance. */
-plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *prospects);
-
 /* Estimates an object's load (seconds) in the next iteration from its earlier loads on all ranks.
  *
  * This is exponential smoothing.  Its gain is the tracking signal |smoothed error| / smoothed
@@ -327,25 +273,6 @@ typedef struct plb_evaluation {
 /** Evaluate the placement rank[] (NULL: the present one), in linear time. */
 int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
                  plb_err_t *err);
-
-/* The computing power of each place (node, socket, core) of a machine, as in DRUM (Devine 2005 and
- * 2008, "Heterogeneous architectures").  Work is divided in proportion to this power. */
-
-/* A tree, parents before their children: parent[0] = -1, parent[v] < v. */
-typedef struct plb_drum {
-    int64_t n;
-    const int32_t *parent;
-    const double *cpu;  /* p_n: computing power, 0 ... 1e30, not all 0; used only for leaves */
-    const double *comm; /* c_n: communication power, 0 ... 1e30; NaN: unknown */
-} plb_drum_t;
-
-/** Compute power[n]: the root has 1, and each place divides its power among its children,
- *    power_n = pp_n (w_comm c_n / sum c_j + w_cpu p_n / sum p_j),  w_cpu = 1 - w_comm.
- *  Here pp_n is the power of n's parent, and j runs over the children of this parent.  The p of an
- *  inner place is the sum over its leaves.  (Devine's slide sums over a whole level, which loses
- *  power if the level has several parents.)  A place with p_n = 0 gets 0, and its c is left out.
- *  If the sum of c is zero or NaN, only p counts, e.g. between the ranks of a node. */
-int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err_t *err);
 
 /** Run a benchmark for `seconds` of wall time; return its number of steps, each a multiplication
  * and an addition of doubles in the first-level cache.  *cpu_seconds: its processor time. */

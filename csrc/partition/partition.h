@@ -130,23 +130,11 @@ int plb_partition_repair(const plb_question_t *in, int32_t *part, plb_err_t *err
  * weight. */
 int plb_partition_improve(const plb_question_t *in, int32_t cycles, int32_t *part, plb_err_t *err);
 
-/* Evaluates a partition: each rank counts the edges and nets between parts, in its own rows.
- * Objects are numbered over all ranks; `first` is this rank's first object. */
-
-/* The part of every object that occurs in the rows of this rank. */
-typedef struct plb_places {
-    int64_t first, n, n_ghosts;
-    int32_t n_parts;
-    const int32_t *part;       /* [n] part of each object of this rank */
-    const int64_t *ghost;      /* [n_ghosts] ids of other ranks' objects, ascending */
-    const int32_t *ghost_part; /* [n_ghosts] part of each of these objects */
-} plb_places_t;
-
-/* Rows of a graph or nets of a hypergraph: start[n + 1], to[start[n]], all in range. */
+/* Rows of a graph or nets of a hypergraph on one rank: start[n + 1], to[start[n]].  Objects are
+ * numbered over all ranks. */
 typedef struct plb_rows {
     int64_t n;
     plb_ints_t start, to;
-    const double *weight; /* of each edge, or of each net; NULL: all are 1 */
 } plb_rows_t;
 
 typedef struct plb_scan {
@@ -155,30 +143,11 @@ typedef struct plb_scan {
 } plb_scan_t;
 
 /** Check that `start` rises from 0 to n_entries, and that every entry of `to` is in 0 ...
- * n_objects - 1; errors call the arrays `name`.start and `name`.indices.  Count the loops and
- * compute `skew`: its sum over all ranks is 0 if the graph is symmetric, else only with
- * probability 2^-64. */
+ * n_objects - 1; errors call the arrays `name`.start and `name`.indices.  `first` is this rank's
+ * first object.  Count the loops and compute `skew`: its sum over all ranks is 0 if the graph is
+ * symmetric, else only with probability 2^-64. */
 int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
                   int64_t n_objects, plb_scan_t *out, plb_err_t *err);
-
-/** Compute sums[1 + n_weights][n_parts]: the number of objects of each part, and the sum of each
- * column of weight[n][n_weights].  PLB_ERR_RANGE: a part is out of range. */
-int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double *weight,
-                  int32_t n_weights, double *sums, plb_err_t *err);
-
-/** Compute for each part: cut[n_parts], the number of edges from it to other parts;
- * cut_weight[n_parts], their weight; and boundary[n_parts], the number of its objects with such an
- * edge.  *volume: the sum over the objects of the number of other parts in which an object has
- * neighbours.  *pair: part * n_parts + other for each of the n_pairs pairs of parts with an edge
- * from one to the other, in any order; the caller frees it with plb_free. */
-int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, double *cut,
-                      double *cut_weight, int64_t *boundary, double *volume, int64_t **pair,
-                      int64_t *n_pairs, plb_err_t *err);
-
-/** Sum over the nets: *connectivity: weight * (number of parts that the net touches - 1); *cut:
- * weights of nets that touch several parts. */
-int plb_quality_nets(const plb_rows_t *nets, const plb_places_t *places, double *connectivity,
-                     double *cut, plb_err_t *err);
 
 /* Hypergraphs, their contraction, and connectivity - 1.
  *
@@ -266,7 +235,7 @@ int plb_partition_limits(const plb_question_t *in, int64_t *limit, plb_err_t *er
 int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                          int32_t *part, int64_t *after, plb_err_t *err);
 
-/* Lists the objects that change their part, in two orders: by index, and by new part. */
+/* Parts on ranks. */
 
 /** The rank of a part.  Parts are assigned to ranks in order, as evenly as possible. */
 static inline int32_t plb_rank_of(int32_t part, int32_t n_ranks, int32_t n_parts)
@@ -279,36 +248,6 @@ static inline int32_t plb_first_on(int32_t rank, int32_t n_ranks, int32_t n_part
 {
     return (int32_t)(((int64_t)rank * n_parts + n_ranks - 1) / n_ranks);
 }
-
-/** The first part on a rank; -1: it has none. */
-static inline int32_t plb_own_part(int32_t rank, int32_t n_ranks, int32_t n_parts)
-{
-    const int32_t first = plb_first_on(rank, n_ranks, n_parts);
-    return first < plb_first_on(rank + 1, n_ranks, n_parts) ? first : -1;
-}
-
-typedef struct plb_new_parts {
-    int64_t n; /* this rank's objects, fewer than 2^31 */
-    int32_t n_parts, n_ranks;
-    const int32_t *part; /* [n] new parts */
-    const int32_t *old;  /* [n] old parts, `home` if negative; NULL: all are `home` */
-    int32_t home;        /* the first part on this rank; -1: it has none */
-    int64_t first;       /* id of the first object, if `ids` is NULL */
-    const int64_t *ids;  /* [n] ids, or NULL: consecutive from `first` */
-} plb_new_parts_t;
-
-typedef struct plb_moves {
-    int32_t *where;       /* [parts->n] new rank of every object */
-    int64_t n;            /* number of objects that change their part ("movers") */
-    int64_t *row, *id;    /* [n] index of each mover in parts->part (row), ascending; its id */
-    int32_t *rank, *part; /* [n] new rank and new part of each mover, in the order of row[] */
-    int32_t *packed;      /* [n] the same rows, sorted by new part; within a part, ascending */
-    int32_t *count;       /* [parts->n_parts] number of movers to each part */
-} plb_moves_t;
-
-/** Make the lists in time O(n + n_parts).  PLB_ERR_RANGE: a part is out of range. */
-int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *parts, plb_err_t *err);
-void plb_moves_free(plb_moves_t *self);
 
 /* Renumbers new parts such that the objects that stay in their part have a large total size.
  * Parts that get no number by this rule are numbered such that many objects stay on their rank

@@ -181,30 +181,12 @@ typedef struct plb_path_hop {
     int32_t pad;
 } plb_path_hop_t;
 
-/* A segment ("stretch") of the critical path: the operations first ... last of one rank. */
-typedef struct plb_stretch {
-    int64_t first, last;
-    int64_t ns; /* ns of processor time and pauses in the segment */
-    int32_t rank, pad;
-} plb_stretch_t;
-
 /** Compute longest[n_ranks], the ns of the longest path to each rank's last operation.  If `hop`
  * is not NULL, hop[rank][i] tells how the path comes to operation i of the rank.  *stuck: number
  * of ranks that wait forever; their path ends where they wait. */
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      const plb_path_query_t *query, int64_t *longest, plb_path_hop_t *const *hop,
                      int32_t *stuck, plb_err_t *err);
-
-/** Find the longest path to the last operation of `rank`: *n segments in order of time.  The
- * caller frees *out with plb_free. */
-int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int32_t rank,
-                  plb_stretch_t **out, int64_t *n, plb_err_t *err);
-
-/** Compute by_rank[n_ranks] and by_procedure[n_procedures + 1], the ns of the path on each rank
- * and in each procedure.  The time of a procedure does not include the procedures that it calls.
- * The last entry is the time outside of all procedures. */
-int plb_path_shares(const plb_streams_t *streams, const plb_stretch_t *stretch, int64_t n,
-                    int32_t n_procedures, int64_t *by_rank, int64_t *by_procedure, plb_err_t *err);
 
 /* Describes a collective as a tree of messages: which messages each rank sends and receives. */
 

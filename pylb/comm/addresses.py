@@ -62,23 +62,14 @@ def rows_to(rank: I32, n_ranks: int, columns: tuple[NDArray[Any], ...]) -> dict[
     return {r: rows[a:b] for r, a, b in pairs}
 
 
-def _put(table: _core.Table, keys: I64, ranks: NDArray[Any]) -> None:
-    table.stage(keys)
-    table.commit(ranks.astype(np.int32), None, None)
-
-
-def _ranks(table: _core.Table, keys: I64) -> I32:
-    return table.find(keys, None)[0]
-
-
 class Addresses:
     """The addresses that one rank knows; the address of an object is the rank where it is."""
 
     def __init__(self, agreement: Agreement) -> None:
         self._agreement = agreement
         self._rank, self._size = agreement.transport.rank, agreement.transport.size
-        self._here = _core.Table(0, False)  # ranks of the objects whose home is this rank
-        self._asked = _core.Table(0, False)  # ranks of other objects, told by their homes
+        self._here = _core.Table()  # ranks of the objects whose home is this rank
+        self._asked = _core.Table()  # ranks of other objects, told by their homes
         self._asker = (
             NO_PAIRS  # rows (key of an object whose home is here, rank that asked), sorted
         )
@@ -91,7 +82,7 @@ class Addresses:
     def on(self, rank: int) -> I64:
         """Return the keys of the objects on a rank, as far as this rank knows, sorted."""
         tables = self._here, self._asked
-        return np.unique(np.concatenate([t.ids()[_ranks(t, t.ids()) == rank] for t in tables]))
+        return np.unique(np.concatenate([t.ids()[t.find(t.ids()) == rank] for t in tables]))
 
     @property
     def nbytes(self) -> int:
@@ -168,14 +159,14 @@ class Addresses:
         if len(lost):
             self._here.remove(lost)
             self._asker = self._asker[~np.isin(self._asker[:, 0], lost)]
-        _put(self._here, born, owner)
+        self._here.put(born, owner.astype(np.int32))
         self._asked.remove(removed[:, 0])
         if len(removed) and len(self._asked_for):
             self._asked_for = np.setdiff1d(self._asked_for, removed[:, 0])
         return np.concatenate([removed[:, 0], gone, lost])
 
     def _check_new(self, born: I64, owner: I64, lost: I64) -> None:
-        known = _ranks(self._here, born)
+        known = self._here.find(born)
         if len(lost):
             known[np.isin(born, lost)] = -1
         keys = np.sort(born)
@@ -196,8 +187,8 @@ class Addresses:
     def find(self, keys: I64) -> I32:
         """Return the ranks of objects that are on other ranks; -1: not known to this rank."""
         home = self._home(keys) == self._rank
-        out = _ranks(self._asked, keys)
-        out[home] = _ranks(self._here, keys[home])
+        out = self._asked.find(keys)
+        out[home] = self._here.find(keys[home])
         return out
 
     def route(self, keys: I64) -> tuple[I32, int]:
@@ -214,7 +205,7 @@ class Addresses:
 
     def forward(self, keys: I64) -> I32:
         """Return the ranks of objects whose home is this rank; -1: there is no such object."""
-        return _ranks(self._here, keys)
+        return self._here.find(keys)
 
     def answer(self, keys: I64, source: I64) -> dict[int, I64]:
         """Record which ranks send messages to objects whose home is this rank.
@@ -227,14 +218,14 @@ class Addresses:
 
     def learn(self, rows: I64) -> None:
         """Store where objects are, as their homes have answered; rows: (key, rank)."""
-        _put(self._asked, rows[:, 0], rows[:, 1])
+        self._asked.put(rows[:, 0], rows[:, 1].astype(np.int32))
 
     def ask(self, keys: I64) -> None:
         """Ask the homes of objects where the objects are.  Collective.
 
         If an object does not exist, all ranks raise UnknownKeyError.
         """
-        unknown = np.unique(keys[_ranks(self._asked, keys) < 0])
+        unknown = np.unique(keys[self._asked.find(keys) < 0])
         _, asked, source = self._exchange(Step.DIRECTORY, 0, self._to_homes(unknown), 1)
         owner = self.forward(asked[:, 0])
         answers = self._by_rank(self._answers(asked[:, 0], source))
@@ -266,7 +257,7 @@ class Addresses:
         self._drop(gone)
         if stats.n_changed or stats.messages:
             key, at = moved.T
-            _put(self._here, key, at)
+            self._here.put(key, at.astype(np.int32))
             told = np.concatenate([self._rows_for_askers(key, at), self._answers(*asked.T)])
             self.learn(self._exchange(Step.MOVED, iteration, self._by_rank(told), 2)[1])
         return stats.n_changed
@@ -302,7 +293,7 @@ class Addresses:
         """
         if not len(keys):
             return NO_TRIPLES
-        owner = _ranks(self._here, keys)
+        owner = self._here.find(keys)
         rows = _table(asker, keys, owner)[owner >= 0]
         self._new_askers.append(rows[:, 1::-1])
         return rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +30,63 @@ class Found(NamedTuple):
     owner: I32  #: (n,) the rank; -1 if the id is not in the directory.
     local: I64  #: (n,) the local id; -1 if the id is not in the directory.
     data: NDArray[Any] | None  #: (n, ...) the user data; zeros if the id is not in the directory.
+
+
+class _Entries:
+    """The values of some ids: a row of each column for each id."""
+
+    def __init__(self, data: NDArray[Any] | None) -> None:
+        self.row = _core.Table()
+        self.owner, self.local = np.zeros(1, np.int32), np.zeros(1, np.int64)
+        self.data = data  # (1, ...) or None
+        self._none = None if data is None else data[0].copy()
+        self._spare = np.zeros(0, np.int64)  # rows of ids that were removed
+        self._n = 0  # rows that have been used
+
+    @property
+    def nbytes(self) -> int:
+        columns = (self.owner, self.local, self.data, self._spare)
+        return self.row.nbytes + sum(x.nbytes for x in columns if x is not None)
+
+    def add(self, ids: I64) -> tuple[I64, I64]:
+        """Return the row of each id, which differ, and the ids that are new.
+
+        The owner of a new id is -1 at first.
+        """
+        rows = self.row.find(ids).astype(np.int64)
+        new = np.flatnonzero(rows < 0)
+        again = self._spare[: len(new)]
+        n = self._n + len(new) - len(again)
+        rows[new] = np.concatenate([again, np.arange(self._n, n)])
+        if n > len(self.owner):
+            room = n + n // 4 - len(self.owner)
+            self.owner, self.local = (
+                np.concatenate([x, np.zeros(room, x.dtype)]) for x in (self.owner, self.local)
+            )
+            if self.data is not None:
+                more = np.zeros((room, *self.data.shape[1:]), self.data.dtype)
+                self.data = np.concatenate([self.data, more])
+        self.row.put(ids[new], rows[new].astype(np.int32))
+        self._spare, self._n = self._spare[len(again) :], n
+        self.owner[rows[new]] = -1
+        if self.data is not None:
+            self.data[rows[new]] = self._none
+        return rows, ids[new]
+
+    def drop(self, ids: I64) -> None:
+        self._spare = np.concatenate([self._spare, np.unique(self.row.find(ids))])
+        self.row.remove(ids)
+
+    def find(self, ids: I64) -> tuple[NDArray[Any], ...]:
+        """Return owner, local id and data of each id; unknown: -1, -1 and zeros."""
+        rows = self.row.find(ids)
+        here = rows >= 0
+        out = np.where(here, self.owner[rows], -1), np.where(here, self.local[rows], -1)
+        if self.data is None:
+            return out
+        data = self.data[rows]
+        data[~here] = self._none
+        return *out, data
 
 
 class Directory:
@@ -96,8 +152,8 @@ class Directory:
             self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
             if self.dtype is not None and self.dtype.hasobject:
                 raise DomainError(f"dtype is {self.dtype}: expected one without Python objects")
-            count = math.prod(self.shape)
-            self._table = _core.Table(self.dtype.itemsize * count if self.dtype is not None else 0)
+            empty = None if self.dtype is None else np.zeros((1, *self.shape), self.dtype)
+            self._entries = _Entries(empty)
         except (DomainError, MemoryError) as why:
             error = why
         except Exception as why:
@@ -106,11 +162,11 @@ class Directory:
 
     @property
     def n_here(self) -> int:
-        return len(self._table)
+        return len(self._entries.row)
 
     @property
     def nbytes(self) -> int:
-        return self._table.nbytes
+        return self._entries.nbytes
 
     def update(
         self,
@@ -144,22 +200,23 @@ class Directory:
         values: tuple[Any, ...] = ()
         with Attempt() as tried:
             key = checks.integers("ids", ids, np.int64)
-            values = self._entries(len(key), local, owner, data)
+            values = self._values(len(key), local, owner, data)
         self._step("update()" + (", with data" if data is not None else ""), tried.error)
         plan = self._plan(key)
         here, who, number, *more = plan.forward(key, *values)
+        entries = self._entries
+        rows = new = key[:0]
         with Attempt() as tried:
-            twice = self._table.stage(here)
-            if twice is not None:
-                a, b = (int(plan.source[i]) for i in twice)
-                where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
-                raise DuplicateKeyError(f"id {here[twice[1]]} is given twice, {where}")
+            _check_once(here, plan.source)
+            rows, new = entries.add(here)
         try:
             self._step("update(), second half", tried.error)
         except Exception:
-            self._table.abandon()
+            entries.drop(new)
             raise
-        self._table.commit(who, number, *(more or [None]))
+        entries.owner[rows], entries.local[rows] = who, number
+        if more and entries.data is not None:
+            entries.data[rows] = more[0]
 
     def find(self, ids: ArrayLike, *, missing: bool = False) -> Found:
         """Look up ids.  Collective.
@@ -183,12 +240,8 @@ class Directory:
         plan = self._plan(key)
         here = plan.forward(key)
 
-        def answers() -> tuple[NDArray[Any], ...]:
-            data = None if self.dtype is None else np.empty((len(here), *self.shape), self.dtype)
-            owner, local, _ = self._table.find(here, data)
-            return (owner, local) if data is None else (owner, local, data)
-
-        came = plan.answer(2 if self.dtype is None else 3, answers)
+        n = 2 if self.dtype is None else 3
+        came = plan.answer(n, lambda: self._entries.find(here))
         entries = Found(*came, *([None] if self.dtype is None else []))
         if not missing:
             with Attempt() as tried:
@@ -214,17 +267,17 @@ class Directory:
         plan = self._plan(key)
         here = plan.forward(key)
         with Attempt() as tried:
-            self._check_known(here, self._table.find(here, None)[0])
+            self._check_known(here, self._entries.row.find(here))
         self._step("remove(), second half", tried.error)
-        self._table.remove(here)
+        self._entries.drop(here)
 
     def ids(self) -> I64:
         """Return the ids that this rank holds, ascending."""
-        return np.sort(self._table.ids())
+        return np.sort(self._entries.row.ids())
 
     # ---- internals -----------------------------------------------------------------------------
 
-    def _entries(
+    def _values(
         self, n: int, local: ArrayLike | None, owner: ArrayLike | None, data: Any
     ) -> tuple[Any, ...]:
         """Check owner, local id and user data of n ids, and fill in the defaults."""
@@ -268,6 +321,17 @@ class Directory:
     def __repr__(self) -> str:
         kind = "" if self.dtype is None else f", data {self.dtype} {self.shape}"
         return f"<Directory: {self.n_here} entries on rank {self.rank} of {self.size}{kind}>"
+
+
+def _check_once(ids: I64, source: I32) -> None:
+    """Check that the ids differ; source: the rank that has given each of them."""
+    order = np.argsort(ids, kind="stable")
+    again = order[1:][ids[order[1:]] == ids[order[:-1]]]
+    if len(again):
+        at = int(again.min())
+        a, b = int(source[np.argmax(ids == ids[at])]), int(source[at])
+        where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
+        raise DuplicateKeyError(f"id {ids[at]} is given twice, {where}")
 
 
 def _shape(name: str, array: NDArray[Any], n: int) -> Any:

@@ -29,6 +29,7 @@ from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
 
 MOST_RANKS = 1 << 20  # largest number of ranks of a machine that a string describes
+MOST = 1e30  # of speeds and bandwidths, so that their sums are finite
 LEVEL = re.compile(r"(?P<kind>[A-Za-z_]\w*):(?P<count>\d+)(?:\[(?P<facts>[^\[\]]*)\])?")
 
 
@@ -57,15 +58,14 @@ class Place:
     sockets: int = 0
 
     def __post_init__(self) -> None:
-        if not self.children and not (self.speed >= 0 and math.isfinite(self.speed)):
+        if not self.children and not 0 <= self.speed <= MOST:
             raise DomainError(
-                f"speed of {self.kind} {self.name} is {self.speed!r}: expected a finite number, 0 "
-                "or more"
+                f"speed of {self.kind} {self.name} is {self.speed!r}: expected 0 ... {MOST:g}"
             )
-        if not (math.isnan(self.bandwidth) or 0 <= self.bandwidth < math.inf):
+        if not (math.isnan(self.bandwidth) or 0 <= self.bandwidth <= MOST):
             raise DomainError(
-                f"bandwidth of {self.kind} {self.name} is {self.bandwidth!r}: expected a finite "
-                "number, 0 or more, or nan"
+                f"bandwidth of {self.kind} {self.name} is {self.bandwidth!r}: expected 0 ... "
+                f"{MOST:g}, or nan"
             )
 
     def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
@@ -552,11 +552,23 @@ class Machine:
         w_comm = checks.number("w_comm", w_comm)
         if not self.speed.any():
             raise DomainError("the speed of all ranks is 0: expected one above 0")
-        parent = np.array([above for above, _ in tree], np.int32)
-        cpu = np.array([place.speed for _, place in tree])
-        comm = np.array([place.bandwidth for _, place in tree])
-        out: F64 = _core.drum_power(parent, cpu, comm, w_comm)[leaf]
-        return out
+        if not 0 <= w_comm <= 1:
+            raise DomainError(f"w_comm is {w_comm:g}: expected 0 ... 1")
+        cpu = [0.0 if place.children else place.speed for _, place in tree]
+        comm = [0.0] * len(tree)  # sums over the children that can compute; NaN if one is not known
+        for v in range(len(tree) - 1, 0, -1):
+            above, place = tree[v]
+            cpu[above] += cpu[v]
+            comm[above] += place.bandwidth if cpu[v] > 0 else 0.0
+        out = np.ones(len(tree))
+        for v, (above, place) in enumerate(tree[1:], 1):
+            w = w_comm if comm[above] > 0 else 0.0
+            # the quotients come first: a product with a subnormal number could become 0
+            share = (1 - w) * (cpu[v] / cpu[above]) if cpu[v] > 0 else 0.0
+            if w > 0 and cpu[v] > 0:
+                share += w * (place.bandwidth / comm[above])
+            out[v] = out[above] * share
+        return np.asarray(out[leaf])
 
     def part_sizes(self, w_comm: float = W_COMM) -> F64:
         """Return shares for `pylb.partition(shares=...)`: the `power` of each rank."""

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import heapq
 import json
+import math
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pylb import _core, files
+from pylb import files
 from pylb.errors import DomainError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import F64, I64
 
 FORMAT = "pylb speed models"
 PAGING = 0.5  # a rank pages if its speed is below this fraction of its best speed with fewer rows
-
+CHANGED = 1.25  # noise rarely changes a speed by a larger factor than this
+SAME_TIME = 1e-9  # smaller relative differences of times count as zero
+SHORTEST, LONGEST = 1e-9, 1e29  # seconds; a shorter or longer time counts as this long
+LEAST, MOST = 1e-30, 1e30  # rows and speeds; beyond, products with times would overflow
+MOST_POINTS = 64  # of a model; a further point replaces the least useful one
+MOST_ROWS = 10**12  # the rounding errors of sums of parts stay far below one row
+# Largest number of steps of `_line`.  Newton's method needs about ten; bisection alone halves the
+# interval until no double is left inside it.
+MOST_STEPS = 4000
 
 PAIR = "a pair of rows and rows per second"
 
@@ -77,9 +86,29 @@ class SpeedModels:
             np.concatenate([rows for rows, _ in pairs]),
             np.concatenate([speed for _, speed in pairs]),
         )
-        met = SpeedModels._of(*self._arrays_of(np.diff(self.start) > 0)) if len(self.rows) else self
-        if len(met.rows):
-            _core.fpm_check(met.start, met.rows, met.speed)
+        self.check()
+
+    def check(self) -> None:
+        """Check that rows and speeds are in their domains, and that rows and times rise."""
+        rows, speed, owner = self.rows, self.speed, self._owner()
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            times = rows / speed
+            before = np.zeros((2, len(rows)))  # rows and seconds of the point before
+            before[:, 1:] = np.where(owner[1:] == owner[:-1], [rows[:-1], times[:-1]], 0.0)
+            fits = (rows >= LEAST) & (rows <= MOST) & (speed >= LEAST) & (speed <= MOST)
+            fits &= rows > before[0]
+            bad = np.flatnonzero(~(fits & (times > before[1] * (1 + SAME_TIME))))
+        for k in bad[:1].tolist():
+            where = f"model of rank {owner[k]}, point {k - self.start[owner[k]]}: {rows[k]:g} rows"
+            if not fits[k]:
+                raise DomainError(
+                    f"{where} at speed {speed[k]:g}, expected 1e-30 ... 1e30 for both, and more "
+                    f"rows than the point before ({before[0, k]:g})"
+                )
+            raise DomainError(
+                f"{where} take {times[k]:g} s, but fewer rows take {before[1, k]:g} s, expected "
+                "times that rise with the rows"
+            )
 
     def _set(self, start: I64, rows: F64, speed: F64) -> None:
         self.start, self.rows, self.speed = start, rows, speed
@@ -89,10 +118,6 @@ class SpeedModels:
         self = cls.__new__(cls)
         self._set(start, rows, speed)
         return self
-
-    def _arrays_of(self, which: Any) -> tuple[I64, F64, F64]:
-        """Return the arrays for the ranks `which` only; the other ranks must have no points."""
-        return np.cumsum([0, *np.diff(self.start)[which]]), self.rows, self.speed
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -124,17 +149,51 @@ class SpeedModels:
         seconds : (p,) float
             A time of zero, which a coarse clock may give, counts as a nanosecond.
         """
-        times, counts = checks.vector("seconds", seconds), _whole(counts)
-        if not (np.isfinite(times) & (times >= 0)).all():
+        times, d = checks.vector("seconds", seconds), self._counts(counts)
+        if len(times) != len(d) or not (np.isfinite(times) & (times >= 0)).all():
             raise DomainError("seconds: expected finite numbers, 0 or more, one for each rank")
-        self._set(*_core.fpm_update(self.start, self.rows, self.speed, counts, times))
+        times, owner = np.clip(times, SHORTEST, LONGEST), self._owner()
+        here, seconds = d[owner], times[owner]  # of the rank of each point
+        best, change = np.zeros(len(self)), np.ones(len(self))
+        np.maximum.at(best, owner, self.speed)
+        again = np.flatnonzero((self.rows == here) & (self.speed >= PAGING * best[owner]))
+        ratio = here[again] / seconds[again] / self.speed[again]
+        change[owner[again]] = np.where((ratio > CHANGED) | (ratio < 1 / CHANGED), ratio, 1.0)
+        speed = self.speed * change[owner]
+        took, margin = self.rows / speed, 1 + 2 * SAME_TIME
+        fewer, more = self.rows < here, self.rows > here
+        keep = (fewer & (took * margin < seconds)) | (more & (took > seconds * margin))
+        keep &= (speed >= LEAST) & (speed <= MOST)
+        keep |= here <= 0
+        new = np.flatnonzero(d > 0)
+        owner = np.concatenate([owner[keep], new])
+        rows = np.concatenate([self.rows[keep], d[new]])
+        speed = np.concatenate([speed[keep], d[new] / times[new]])
+        order = np.lexsort((rows, owner))
+        start = np.searchsorted(owner[order], np.arange(len(self) + 1))
+        self._set(start, rows[order], speed[order])
+        for i in np.flatnonzero(np.diff(start) > MOST_POINTS)[::-1].tolist():
+            self._drop_least_telling(i, d[i])
+
+    def _drop_least_telling(self, rank: int, keep: float) -> None:
+        """Drop the inner point whose speed is closest to the line between its neighbours.
+
+        But never the point with `keep` rows.
+        """
+        x, s = self.points(rank)
+        at = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
+        miss = np.abs(s[:-2] + at * (s[2:] - s[:-2]) - s[1:-1]) / s[1:-1]
+        miss[x[1:-1] == keep] = np.inf
+        k = int(self.start[rank]) + 1 + int(miss.argmin())
+        start = self.start - (np.arange(len(self.start)) > rank)
+        self._set(start, np.delete(self.rows, k), np.delete(self.speed, k))
 
     def constant(self, counts: ArrayLike, seconds: ArrayLike) -> None:
         """Replace all points of each rank that has a measurement by this measurement."""
-        rows = _whole(counts)
+        rows = self._counts(counts)
         pairs = [((), ()) if d > 0 else self.points(i) for i, d in enumerate(rows)]
         self._set(*(lambda m: (m.start, m.rows, m.speed))(SpeedModels(pairs)))
-        self.update(rows, seconds)
+        self.update(counts, seconds)
 
     def merge(self, other: SpeedModels) -> SpeedModels:
         """Return the models of `other`, updated by all points of `self`, as by `update`."""
@@ -170,11 +229,88 @@ class SpeedModels:
         StateError
             No model has any point.
         """
-        return _core.fpm_split(*self._filled(), checks.whole("n", n, 0))[0]
+        models = self._filled()
+        n = checks.whole("n", n, 0, "a number of rows", MOST_ROWS + 1)
+        low, high = models._line(n) if n else (0.0, 0.0)
+        part, _ = models._rows_in(low)
+        if low < high:  # all parts at the same fraction of the way
+            more = models._rows_in(high)[0]
+            part += (n - part.sum()) / (more.sum() - part.sum()) * (more - part)
+        out = part.astype(np.int64)
+        left = n - int(out.sum())
+        for i in range(len(out) if left < 0 else 0):  # rounding errors: too many rows
+            back = min(int(out[i]), max(-left, 0))
+            out[i], left = out[i] - back, left + back
+        ends = [(seconds, i) for i, seconds in enumerate(models.times(out + 1).tolist())]
+        heapq.heapify(ends)
+        for _ in range(left):
+            i = ends[0][1]
+            out[i] += 1
+            seconds = (out[i] + 1) / np.interp(out[i] + 1, *models.points(i))
+            heapq.heapreplace(ends, (float(seconds), i))
+        return out
 
     def times(self, counts: ArrayLike) -> F64:
         """Return the seconds that the models predict for each rank with its given rows."""
-        return _core.fpm_times(*self._filled(), checks.vector("counts", counts))
+        models, rows = self._filled(), checks.vector("counts", counts)
+        if len(rows) != len(self):
+            raise DomainError(f"counts has {len(rows)} entries: expected {len(self)}")
+        low, high = models._pieces(models.rows < rows[models._owner()])
+        x, s = models.rows[low], models.speed[low]
+        part = (rows - x) / np.where(low < high, models.rows[high] - x, np.inf)
+        return np.asarray(rows / (s + part * (models.speed[high] - s)))
+
+    def _pieces(self, behind: NDArray[np.bool_]) -> tuple[I64, I64]:
+        """Return the points at the ends of a piece of each function; outside, one point twice.
+
+        behind: the points before the piece's end.
+        """
+        first, last = self.start[:-1], self.start[1:] - 1
+        at = first + np.add.reduceat(behind, first, dtype=np.int64)
+        return np.maximum(at - 1, first), np.minimum(at, last)
+
+    def _rows_in(self, seconds: float) -> tuple[F64, F64]:
+        """Return the rows that each rank computes in `seconds`, and their derivatives.
+
+        These are the points where the line with slope 1/seconds meets the functions.
+        """
+        low, high = self._pieces(self.rows / self.speed < seconds)
+        x, s = self.rows[low], self.speed[low]
+        dx, ds = self.rows[high] - x, self.speed[high] - s
+        # On this piece rows = x + q dx and speed = s + q ds; rows = speed * seconds gives q.
+        with np.errstate(all="ignore"):
+            below = dx - seconds * ds  # > 0 on a piece, because the time rises along it
+            rate = np.where(low < high, dx * (s * dx - x * ds) / below**2, s)
+            rows = x + (seconds * s - x) / below * dx
+        rows = np.fmin(np.fmax(rows, x), x + dx)  # on the piece despite rounding errors
+        return np.where(low < high, rows, s * seconds), rate
+
+    def _line(self, n: int) -> tuple[float, float]:
+        """Return the seconds in which all ranks together compute n rows, to a quarter of a row.
+
+        If no double is close enough (times hardly rise with the rows), return the last line with
+        fewer rows and the next one; else the line twice.  Uses Newton's method; if a step leaves
+        the interval or hardly shortens it, Lastovetsky and Reddy's bisection.
+        """
+        low, high = 0.0, math.inf
+        seconds = n / float(self._rows_in(0.0)[1].sum())
+        for _ in range(MOST_STEPS):
+            rows, rate = self._rows_in(seconds)
+            miss, width = rows.sum() - n, high - low
+            with np.errstate(all="ignore"):
+                after = seconds - float(miss / rate.sum())
+            if abs(miss) <= 0.25:
+                return seconds, seconds
+            low, high = (low, seconds) if miss > 0 else (seconds, high)
+            if math.isinf(high):
+                seconds = max(2 * seconds, after)  # not nan
+            elif low < after < high and high - low < 0.75 * width:
+                seconds = after
+            else:
+                seconds = 0.5 * (low + high)
+                if not low < seconds < high:
+                    break
+        return low, high
 
     def speeds(self, counts: ArrayLike) -> F64:
         """Return the rows per second of each rank if it has the given rows (at least one)."""
@@ -227,18 +363,25 @@ class SpeedModels:
             np.insert(self.speed, at + 1, self.speed[at + 1]),
         )
 
-    def _filled(self) -> tuple[I64, F64, F64]:
-        """Return the arrays, with a constant speed for each rank without points."""
+    def _filled(self) -> SpeedModels:
+        """Return these models, with a constant speed for each rank without points."""
         met = np.diff(self.start) > 0
         if met.all():
-            return self.start, self.rows, self.speed
+            return self
         if not met.any():
             raise StateError("no rank has measured anything yet")
         last = self.start[1:][met] - 1
         rows, speed = self.rows[last].mean(), self.speed[last].mean()
         pairs = [self.points(i) if known else ([rows], [speed]) for i, known in enumerate(met)]
-        whole = SpeedModels(pairs)
-        return whole.start, whole.rows, whole.speed
+        return SpeedModels(pairs)
+
+    def _counts(self, counts: ArrayLike) -> F64:
+        """Check the rows of each rank, which are whole numbers."""
+        given = checks.array("counts", counts)
+        if given.shape != (len(self),) or (given.size and given.dtype.kind not in "iu"):
+            said = f"shape {given.shape}, dtype {given.dtype}"
+            raise DomainError(f"counts has {said}: expected integers, ({len(self)},)")
+        return given.astype(np.float64)
 
     # ---- files ---------------------------------------------------------------------------------
 
@@ -266,11 +409,3 @@ class SpeedModels:
 
     def __repr__(self) -> str:
         return f"<SpeedModels: {len(self)} ranks, {len(self.rows)} points>"
-
-
-def _whole(counts: ArrayLike) -> I64:
-    given = checks.array("counts", counts)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        said = f"shape {given.shape}, dtype {given.dtype}"
-        raise DomainError(f"counts has {said}: expected integers, (p,)")
-    return checks.array("counts", given, np.int64)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb import _core
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.snapshot import F64, I32, I64, Snapshot, _array
@@ -139,10 +138,13 @@ def _groups(snapshot: Snapshot) -> I32:
     return np.asarray(group).reshape(p).astype(np.int32)
 
 
-def _check(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None) -> I32:
+def _check(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None) -> I32:
     if not isinstance(machine, Tree | Torus):
         raise DomainError(f"machine is {machine!r}: expected a Tree or a Torus")
-    for i, size in enumerate(checks.several("sizes", machine.sizes, "a tuple of numbers")):
+    sizes = checks.several("sizes", machine.sizes, "a tuple of numbers")
+    if not sizes:
+        raise DomainError("sizes is empty: expected a number for each level or dimension")
+    for i, size in enumerate(sizes):
         checks.whole(f"sizes[{i}]", size, 1, "a number")
     if machine.n_ranks != snapshot.n_ranks:
         raise DomainError(
@@ -155,13 +157,134 @@ def _check(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None) ->
     return out
 
 
-def _hops(machine: Tree | Torus, flows: Flows, place: Any) -> Hops:
-    total = float(flows[2].sum())
-    sums, most = _core.hop_bytes(isinstance(machine, Torus), machine.sizes, *flows, place)
-    return Hops(sums, sums / total if total > 0 else 0.0, most)
+Machine = Tree | Torus
+PASSES = 20  # how often `_swapped` visits each rank at most
 
 
-def hops(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = None) -> Hops:
+def _apart(machine: Machine, a: Any, b: Any) -> I64:
+    """Return the number of links from places `a` to places `b`, which are broadcast.
+
+    In a tree, the way leads up to the common vertex and down; in a torus, the shorter way round in
+    each dimension.
+    """
+    out = np.zeros(np.broadcast(a, b).shape, np.int64)
+    for size in reversed(machine.sizes):
+        away = (b - a) % size
+        out += 2 * (a != b) if isinstance(machine, Tree) else np.minimum(away, size - away)
+        a, b = a // size, b // size
+    return out
+
+
+def _link_max(machine: Machine, a: I64, b: I64, nbytes: F64) -> float:
+    """Return the bytes over the most loaded link if places `a` send `nbytes` to places `b`."""
+    n, most = machine.n_ranks, 0.0
+    if isinstance(machine, Tree):
+        for size in reversed(machine.sizes):
+            on = a != b  # the links up from the vertices `a` and down to the vertices `b`
+            for end in (a[on], b[on]):
+                most = max(most, np.bincount(end, nbytes[on]).max(initial=0.0))
+            a, b = a // size, b // size
+        return float(most)
+    stride = n
+    for size in machine.sizes:  # messages travel in one dimension after the other
+        stride //= size
+        away = (b // stride - a // stride) % size
+        back = 2 * away > size
+        left = np.where(back, size - away, away)
+        link = np.zeros(2 * n)  # leaving each place, forwards and back
+        while (on := left > 0).any():
+            link += np.bincount(2 * a[on] + back[on], nbytes[on], 2 * n)
+            at = a // stride % size
+            a = np.where(on, a + ((at + np.where(back, -1, 1)) % size - at) * stride, a)
+            left = left - 1
+        most = max(most, link.max(initial=0.0))
+    return float(most)
+
+
+def _hops(machine: Machine, flows: Flows, place: Any) -> Hops:
+    start, to, nbytes = flows
+    a = place[np.repeat(np.arange(len(start) - 1), np.diff(start))].astype(np.int64)
+    b = place[to].astype(np.int64)
+    total, sums = float(nbytes.sum()), float((nbytes * _apart(machine, a, b)).sum())
+    return Hops(sums, sums / total if total > 0 else 0.0, _link_max(machine, a, b, nbytes))
+
+
+class _Partners:
+    """For each rank, the ranks with which it exchanges bytes: entry k is of rank ``of[k]``."""
+
+    def __init__(self, flows: Flows) -> None:
+        start, to, nbytes = flows
+        n = len(start) - 1
+        src = np.repeat(np.arange(n), np.diff(start))
+        both = np.concatenate([src, to]), np.concatenate([to, src])
+        order = np.argsort(both[0], kind="stable")
+        self.of, self.to = both[0][order], both[1][order]
+        self.nbytes = np.concatenate([nbytes, nbytes])[order]
+        self.start = np.searchsorted(self.of, np.arange(n + 1))
+
+    def rank(self, a: int) -> tuple[I64, F64]:
+        """Return the partners of rank `a`, and the bytes that it exchanges with each."""
+        mine = slice(*self.start[a : a + 2].tolist())
+        return self.to[mine], self.nbytes[mine]
+
+
+def _greedy(machine: Machine, partners: _Partners, group: I32) -> I64:
+    """Return a place for each rank.
+
+    The next rank is the one that exchanges the most bytes with the placed ranks.  It gets the free
+    place of its group that adds the fewest hop-bytes; in a tie, the one with the fewest hops to all
+    taken places.  This is TopoLB (Agarwal, Sharma and Kale, IPDPS 2006), except that bytes to ranks
+    without a place are ignored.
+    """
+    n = machine.n_ranks
+    every, place = np.arange(n), np.full(n, -1)
+    pull, far, free = np.zeros(n), np.zeros(n, np.int64), np.ones(n, bool)
+    for _ in range(n):
+        a = int(pull.argmax())
+        to, nbytes = partners.rank(a)
+        known = place[to] >= 0
+        may = np.flatnonzero(free & (group == group[a]))
+        cost = _apart(machine, may[:, None], place[to[known]]) @ nbytes[known]
+        at = may[np.lexsort((far[may], cost))[0]]
+        place[a], free[at] = at, False
+        far += _apart(machine, every, at)
+        np.add.at(pull, to, nbytes)
+        pull[place >= 0] = -1.0
+    return place
+
+
+def _swapped(machine: Machine, partners: _Partners, group: I32, place: I64) -> I64:
+    """Let each rank change places with the one that saves the most hop-bytes, while any does.
+
+    A rank that is next to all its partners is skipped: a byte has at least one hop, in a tree two.
+    """
+    p, place = partners, place.copy()
+    least = np.bincount(p.of, p.nbytes, len(place)) * (2 if isinstance(machine, Tree) else 1)
+    better = True
+    for _ in range(PASSES):
+        if not better:
+            break
+        better = False
+        for a in range(len(place)):
+            to, nbytes = p.rank(a)
+            now = float(nbytes @ _apart(machine, place[a], place[to]))
+            if now - least[a] <= 1e-9 * now:
+                continue
+            every = p.nbytes * _apart(machine, place[p.of], place[p.to])
+            from_a = _apart(machine, place, place[a])  # hops to each rank
+            there = _apart(machine, place[:, None], place[to]) @ nbytes  # `a` at the others' places
+            here = np.bincount(p.of, p.nbytes * from_a[p.to], len(place))  # the others at that of a
+            both = 2 * np.bincount(to, nbytes, len(place)) * from_a
+            saved = now + np.bincount(p.of, every, len(place)) - there - here - both
+            saved[group != group[a]] = 0.0
+            b = int(saved.argmax())
+            if saved[b] > 1e-9 * now:
+                place[[a, b]] = place[[b, a]]
+                better = True
+    return place
+
+
+def hops(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = None) -> Hops:
     """Return the load that the messages of a placement put on a machine's network.
 
     Parameters
@@ -184,10 +307,10 @@ def hops(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = Non
     3200.0
     """
     where = _check(snapshot, machine, rank)
-    return _hops(machine, _flows(snapshot, where), np.arange(snapshot.n_ranks, dtype=np.int32))
+    return _hops(machine, _flows(snapshot, where), np.arange(snapshot.n_ranks))
 
 
-def map_ranks(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None = None) -> Mapping:
+def map_ranks(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = None) -> Mapping:
     """Exchange ranks such that ranks that communicate are near each other.
 
     Use it after a strategy that ignores the machine.  Objects on one rank stay together, so balance
@@ -211,9 +334,13 @@ def map_ranks(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None 
     """
     where = _check(snapshot, machine, rank)
     flows = _flows(snapshot, where)
-    own = np.arange(snapshot.n_ranks, dtype=np.int32)
-    place = _core.map_parts(
-        isinstance(machine, Torus), machine.sizes, *flows, own, _groups(snapshot)
-    )
-    before, after = _hops(machine, flows, own), _hops(machine, flows, place)
-    return Mapping(_array("rank", place[where], np.int32), place, before, after)
+    own = np.arange(snapshot.n_ranks)
+    partners, group = _Partners(flows), _groups(snapshot)
+    place = _greedy(machine, partners, group)
+    before = _hops(machine, flows, own)
+    if _hops(machine, flows, place).hop_bytes > before.hop_bytes:
+        place = own
+    place = _swapped(machine, partners, group, place)
+    after = _hops(machine, flows, place)
+    at = place.astype(np.int32)
+    return Mapping(_array("rank", at[where], np.int32), at, before, after)

@@ -36,6 +36,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self.start) - 1
 
+    def row(self) -> NDArray[np.int64]:
+        """Return the row of each entry of `to`."""
+        return np.repeat(np.arange(len(self)), np.diff(self.start))
+
 
 def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
     """Check that the value is a vector of integers, (n,); return int32 as is, others as int64."""
@@ -163,8 +167,7 @@ def numbered(name: str, given: Rows, numbering: Numbering | None, ranks: Ranks) 
 
 def without_loops(given: Rows, first: int) -> Rows:
     """Remove loops: edges that lead from an object to itself."""
-    source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
-    keep = source != given.to
+    keep = first + given.row() != given.to
     start = np.concatenate([[0], np.cumsum(keep)])[given.start]
     weight = None if given.weight is None else given.weight[keep]
     return Rows(start.astype(given.start.dtype), given.to[keep], weight)
@@ -173,20 +176,25 @@ def without_loops(given: Rows, first: int) -> Rows:
 def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
     """Add the other direction of each edge; both get the larger of the two weights.  Collective."""
     first, n = int(dist[ranks.rank]), len(given)
-    source = first + np.repeat(np.arange(n), np.diff(given.start))
+    source = first + given.row()
     to = given.to.astype(np.int64)
     weight = np.ones(len(to)) if given.weight is None else given.weight
     there, back, same = ranks.plan(lambda: owners(dist, to)).forward(source, to, weight)
-    src, dst = np.concatenate([source, back]), np.concatenate([to, there])
-    both = np.concatenate([weight, same])
-    order = np.lexsort((dst, src))
-    src, dst, both = src[order], dst[order], both[order]
-    new = np.ones(len(src), bool)
-    new[1:] = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
-    begins = np.flatnonzero(new)
-    both = np.maximum.reduceat(both, begins) if len(begins) else both
-    start = np.concatenate([[0], np.cumsum(np.bincount(src[new] - first, minlength=n))])
-    return Rows(start, dst[new], None if given.weight is None else both)
+    both = None if given.weight is None else np.concatenate([weight, same])
+    row = np.concatenate([source, back]) - first
+    return in_order(n, row, np.concatenate([to, there]), both)
+
+
+def in_order(n: int, row: NDArray[np.int64], to: NDArray[Any], weight: F64 | None = None) -> Rows:
+    """Make n rows, the entries ascending and each once; of equal ones, the largest weight stays."""
+    order = np.lexsort((to, row))
+    row, to = row[order], to[order]
+    new = np.ones(len(row), bool)
+    new[1:] = (row[1:] != row[:-1]) | (to[1:] != to[:-1])
+    if weight is not None and len(row):
+        weight = np.maximum.reduceat(weight[order], np.flatnonzero(new))
+    start = np.concatenate([[0], np.cumsum(np.bincount(row[new], minlength=n))])
+    return Rows(start, to[new], weight)
 
 
 def lone_edge(
@@ -194,7 +202,7 @@ def lone_edge(
 ) -> str:
     """Describe an edge that is given in one direction only; ids: of the objects.  Collective."""
     first = int(dist[ranks.rank])
-    source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
+    source = first + given.row()
     to = given.to.astype(np.int64)
     n = int(dist[-1])
     there, other = source * n + to, to * n + source

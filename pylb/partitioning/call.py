@@ -24,7 +24,7 @@ from pylb.partitioning.arrays import F64, I32, Rows
 from pylb.partitioning.libraries import APPROACHES, METHODS, Method
 from pylb.partitioning.problem import Problem, complete, drop_zeros, local
 from pylb.partitioning.ranks import RankFacts, Ranks
-from pylb.partitioning.result import Cuts, Partition, Settled, evaluated, ghosts, settle
+from pylb.partitioning.result import Cuts, Partition, Settled, evaluated, of_entries, settle
 
 # ---- method="reftree" (Mitchell 2007): cut the curve through the leaves where a part is full ----
 
@@ -617,19 +617,11 @@ def _select(problem: Problem, rows: Rows, of_rows: NDArray[np.bool_] | None, num
 
     Entries without a new number are left out.  `of_rows`: which rows to keep; None: all.
     """
-    first = problem.first
-    others, theirs = ghosts(problem.ranks, problem.dist, rows.to, number)
-    own = (rows.to >= first) & (rows.to < first + problem.n)
-    to = np.empty(len(rows.to), np.int32)
-    to[own] = number[rows.to[own] - first]
-    if len(others):
-        to[~own] = theirs[np.searchsorted(others, rows.to[~own])]
-    size = np.diff(rows.start)
-    keep = to >= 0
+    to = of_entries(problem, rows, number)
+    row, keep = rows.row(), to >= 0
     if of_rows is not None:
-        keep &= np.repeat(of_rows, size)
-    row = np.repeat(np.arange(len(size)), size)[keep]
-    count = np.bincount(row, minlength=len(size))
+        keep &= of_rows[row]
+    count = np.bincount(row[keep], minlength=len(rows))
     count = count if of_rows is None else count[of_rows]
     weight = rows.weight
     if weight is not None and of_rows is not None:

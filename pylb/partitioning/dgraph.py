@@ -16,7 +16,6 @@ from pylb.errors import DomainError, PartitionerError
 from pylb.model import checks
 from pylb.model.snapshot import F64, I32, I64
 from pylb.partitioning import arrays
-from pylb.partitioning.arrays import Rows
 from pylb.partitioning.problem import Problem, complete
 from pylb.partitioning.ranks import Ranks, owners
 
@@ -65,8 +64,8 @@ def read(
             raise DomainError(
                 "graph.start: expected 0 first, then no decrease, the number of edges at last"
             )
-        start, to = _sorted(start, given.to)
-        out = Problem(ranks, 1, len(given), graph=Rows(start, to))
+        given = arrays.in_order(len(given), given.row(), given.to.astype(np.int64))
+        out = Problem(ranks, 1, len(given), graph=given)
         out.ids = None if ids is None else arrays.whole("ids", ids, out.n).astype(np.int64)
         return out, checks.flag("symmetrize", symmetrize)
 
@@ -78,26 +77,14 @@ def read(
         assert problem.graph is not None
         if (m := ranks.sum(np.array([len(problem.graph.to)]))[0]) > arrays.MOST:
             raise DomainError(f"graph: {m} edges: expected less than 2^31")
-        start, to = _sorted(problem.graph.start, problem.graph.to)
+        graph = arrays.in_order(problem.n, problem.graph.row(), problem.graph.to)
         numbers = np.arange(problem.first, problem.first + problem.n, dtype=np.int32)
         own = numbers.astype(np.int64) if problem.ids is None else problem.ids
-        of = owners(problem.dist, to).astype(np.int32)
-        rows = (start.astype(np.int32), to.astype(np.int32))
+        of = owners(problem.dist, graph.to).astype(np.int32)
+        rows = (graph.start.astype(np.int32), graph.to.astype(np.int32))
         return LocalGraph(ranks.agreement, own, numbers, problem.dist, *rows, of)
 
     return ranks.whole(whole)
-
-
-def _sorted(start: Any, to: Any) -> tuple[I64, I64]:
-    """Return the edges of each row ascending, and each once."""
-    row = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    order = np.lexsort((to, row))
-    row, to = row[order], to[order].astype(np.int64)
-    new = np.ones(len(row), bool)
-    new[1:] = (row[1:] != row[:-1]) | (to[1:] != to[:-1])
-    return np.concatenate([[0], np.cumsum(np.bincount(row[new], minlength=len(start) - 1))]), to[
-        new
-    ]
 
 
 # ---- colours ------------------------------------------------------------------------------------

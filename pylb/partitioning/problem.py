@@ -63,6 +63,11 @@ class Problem:
         """Number of objects of all ranks."""
         return int(self.dist[-1])
 
+    def sums(self, part: I32) -> F64:
+        """Return each part's number of objects on this rank, then their sums of each weight."""
+        weights = () if self.weight is None else self.weight.T
+        return np.array([np.bincount(part, by, self.parts) for by in (None, *weights)], float)
+
     def facts(self, **more: Any) -> RankFacts:
         """Return what all ranks compare; a rank without objects omits the properties of objects."""
         out: dict[str, Any] = {

@@ -15,10 +15,12 @@ from pylb.optional import require
 from pylb.partitioning import arrays
 from pylb.partitioning.arrays import F64, I32, Rows
 from pylb.partitioning.problem import Problem
-from pylb.partitioning.ranks import Ranks, owners
+from pylb.partitioning.ranks import owners
 
 I64 = NDArray[np.int64]
 KEPT = 1 + 1e-6  # rounding errors of sums that keep the tolerance
+# With more pairs of a rank and a part, the new numbers do not depend on which ranks have objects.
+MOST_NUMBERS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +261,7 @@ class Settled(NamedTuple):
     rank: I32
     exports: Moves
     imports: Moves
-    sums: F64  #: For each part, its number of objects on all ranks; then the sums of each weight.
+    sums: F64  #: (1 + d, k) number of objects of each part on all ranks; sums of each weight.
     #: Number and total size of the objects that change their part, over all ranks.
     migrations: float
     volume: float
@@ -267,61 +269,50 @@ class Settled(NamedTuple):
 
 def settle(problem: Problem, part: I32, rename: bool) -> Settled:
     """List the moves; if `rename`, first renumber parts so that most objects stay.  Collective."""
-    ranks, old = problem.ranks, problem.old
-    alone = ranks.size == 1
-    if alone and old is None:
-        return Settled(
-            None, part, _on_rank_0(problem.n), NO_MOVES, NO_MOVES, _sums(problem, part), 0, 0.0
-        )
-    fixed = _fixed(problem) if rename and problem.fixed_part is not None else None
-    overlap = _overlap(problem, part) if rename and old is not None else _NO_OVERLAP
-    if alone:
-        return _alone(problem, part, rename, fixed, overlap)
-    kept_part, kept_old, kept = overlap
-    ranks.ready()
-    name, part, where, exports, imports, sums, moved, volume = require("MPI").settle(
-        ranks.comm,
-        parts=problem.parts,
-        part=part,
-        old=old,
-        dist=problem.dist,
-        ids=problem.ids,
-        n_weights=problem.n_weights,
-        weight=problem.weight,
-        size=problem.nbytes,
-        rename=rename,
-        share=problem.shares,
-        fixed=fixed,
-        kept_part=kept_part,
-        kept_old=kept_old,
-        kept=kept,
-    )
-    return Settled(name, part, where, Moves(*exports), Moves(*imports), sums, moved, volume)
+    ranks, k, old, n_ranks = problem.ranks, problem.parts, problem.old, problem.ranks.size
+    sums = problem.sums(part)
+    if n_ranks == 1 and old is None:
+        nowhere = np.zeros(problem.n, np.int32)
+        return Settled(None, part, nowhere, NO_MOVES, NO_MOVES, sums, 0, 0.0)
+    name = _names(problem, part, sums[0]) if rename else None
+    sums = ranks.sum(sums)
+    if name is not None:
+        part, named = name[part], np.empty_like(sums)
+        named[:, name] = sums
+        sums = named
+    first, end = ((r * k + n_ranks - 1) // n_ranks for r in (ranks.rank, ranks.rank + 1))
+    home = first if first < end else -1  # the first part of this rank, if it has any
+    rank = (part.astype(np.int64) * n_ranks // k).astype(np.int32)
+    row = np.flatnonzero(part != (home if old is None else np.where(old < 0, home, old)))
+    ids = problem.first + row if problem.ids is None else problem.ids[row]
+    exports = Moves(ids, row, rank[row], part[row])
+    imports = exports._replace(row=np.full(len(row), -1))
+    volume = len(row) if problem.nbytes is None else problem.nbytes[row].sum()
+    moved = np.array([len(row), volume], float)
+    if n_ranks > 1:
+        plan = ranks.plan(lambda: exports.rank)
+        came_id, came_part = plan.forward(ids, exports.part)
+        order = np.lexsort((came_part, plan.source))
+        unknown = np.full(len(order), -1)
+        imports = Moves(came_id[order], unknown, plan.source[order], came_part[order])
+        moved = ranks.sum(moved)
+    return Settled(name, part, rank, exports, imports, sums, *moved.tolist())
 
 
-def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:
-    """Do the work of `settle` on a single process whose objects had parts before."""
-    k, name = problem.parts, None
-    if rename:
-        name = _core.remap(k, 1, problem.shares, fixed, *overlap, None)
-        name = None if (name == np.arange(k)).all() else name
-        part = part if name is None else name[part]
-    row, ids, new = _core.moves(part, problem.old, k, problem.first, problem.ids)
-    exports = Moves(ids, row, _on_rank_0(len(ids)), new)
-    imports = exports._replace(row=np.full(len(ids), -1))
-    volume = float(len(ids) if problem.nbytes is None else problem.nbytes[row].sum())
-    return Settled(
-        name, part, _on_rank_0(len(part)), exports, imports, _sums(problem, part), len(ids), volume
-    )
+def _names(problem: Problem, part: I32, objects: F64) -> I32 | None:
+    """Return the new number of each part; None: no number changes.  Collective.
 
-
-def _on_rank_0(n: int) -> I32:
-    return np.zeros(n, np.int32)
-
-
-def _sums(problem: Problem, part: I32) -> F64:
-    """Return the number of objects and the weights of each part on this process."""
-    return _core.part_sums(part, problem.parts, problem.weight, problem.n_weights)
+    objects: the number of this rank's objects in each part.
+    """
+    ranks, k = problem.ranks, problem.parts
+    fixed = None if problem.fixed_part is None else _fixed(problem)
+    overlap = _NO_OVERLAP if problem.old is None else _overlap(problem, part)
+    on_rank = None
+    if 1 < ranks.size <= MOST_NUMBERS // k:
+        sizes = objects if problem.nbytes is None else np.bincount(part, problem.nbytes, k)
+        on_rank = np.concatenate(ranks.gather(sizes))
+    name = _core.remap(k, ranks.size, problem.shares, fixed, *overlap, on_rank)
+    return None if (name == np.arange(k)).all() else name
 
 
 def _fixed(problem: Problem) -> NDArray[np.bool_]:
@@ -362,13 +353,12 @@ def _summed(key: I64, size: F64 | None, most: int) -> tuple[Any, F64]:
 def evaluated(problem: Problem, part: I32, sums: F64) -> Quality:
     """Count cuts and volume on all ranks; sums: `Settled.sums`.  Collective."""
     k, tolerance = problem.parts, problem.imbalance
-    objects, loads = sums[:k], [sums[i : i + k] for i in range(k, len(sums), k)]
-    loads = loads or [objects]
+    objects, loads = sums[0], sums[1:] if len(sums) > 1 else sums
     shares = np.full(k, 1 / k) if problem.shares is None else problem.shares
     least = _least(problem, loads)
     out: dict[str, Any] = {
         "objects": objects.astype(np.int64),
-        "weights": loads[0].copy() if len(loads) == 1 else np.array(loads).T.copy(),
+        "weights": loads[0].copy() if len(loads) == 1 else loads.T.copy(),
         "imbalance": np.array([_highest_ratio(load, shares) for load in loads]),
         "object_imbalance": _highest_ratio(objects, shares),
         "tolerance": tolerance,
@@ -380,7 +370,7 @@ def evaluated(problem: Problem, part: I32, sums: F64) -> Quality:
     if problem.graph is not None:
         *own, out["neighbours"] = _graph(problem, problem.graph, part)
     if problem.nets is not None:
-        own.append(_nets(problem, problem.nets, part))
+        own.append(np.array(net_costs(problem.nets, of_entries(problem, problem.nets, part))))
     if own and problem.ranks.size > 1:
         total = problem.ranks.sum(np.concatenate(own, dtype=float))
         own = np.split(total, np.cumsum(list(map(len, own)))[:-1])
@@ -395,7 +385,7 @@ def evaluated(problem: Problem, part: I32, sums: F64) -> Quality:
     return Quality(**out)
 
 
-def _least(problem: Problem, loads: list[F64]) -> float:
+def _least(problem: Problem, loads: F64) -> float:
     """Return a lower bound of the imbalance if the tolerance is missed, else 0.  Collective."""
     k, ranks = problem.parts, problem.ranks
     shares = np.full(k, 1 / k) if problem.shares is None else problem.shares / problem.shares.sum()
@@ -420,37 +410,52 @@ def _least(problem: Problem, loads: list[F64]) -> float:
     return least
 
 
-def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I32]:
-    """Return the objects in `to` that other ranks own, ascending, and their parts.  Collective."""
-    first, end = dist[ranks.rank], dist[ranks.rank + 1]
+def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
+    """Return the value of the object of each entry of the rows.  Collective.
+
+    value: of each object of this rank.
+    """
+    ranks, first, to = problem.ranks, problem.first, rows.to
     if ranks.size == 1:
-        return np.zeros(0, np.int64), np.zeros(0, np.int32)
-    others = np.unique(to[(to < first) | (to >= end)]).astype(np.int64, copy=False)
-    plan = ranks.plan(lambda: owners(dist, others))
+        return np.asarray(value[to])
+    out = np.empty(len(to), np.int32)
+    own = (to >= first) & (to < first + problem.n)
+    out[own] = value[to[own] - first]
+    others, where = np.unique(to[~own], return_inverse=True)
+    others = others.astype(np.int64, copy=False)
+    plan = ranks.plan(lambda: owners(problem.dist, others))
     asked = plan.forward(others)
-    return others, plan.answer(1, lambda: (part[asked - first],))
+    out[~own] = plan.answer(1, lambda: (value[asked - first],))[where]
+    return out
 
 
 def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
     """On this rank, count cut edges, their weight, boundary, volume; on all ranks, neighbours."""
-    ranks, k = problem.ranks, problem.parts
-    ghost, ghost_part = ghosts(ranks, problem.dist, graph.to, part)
-    cut, weight, boundary, volume, pairs = _core.graph_quality(
-        graph.start, graph.to, graph.weight, k, problem.first, part, ghost, ghost_part
-    )
+    ranks, k, row = problem.ranks, problem.parts, graph.row()
+    there = of_entries(problem, graph, part)
+    is_cut = part[row] != there
+    row, there = row[is_cut], there[is_cut]
+    own = part[row]
+    cut = np.bincount(own, minlength=k)
+    weight = cut if graph.weight is None else np.bincount(own, graph.weight[is_cut], k)
+    boundary = np.bincount(part[np.unique(row)], minlength=k)
+    volume = np.array([len(np.unique(row * k + there))])
+    pairs = np.unique(own.astype(np.int64) * k + there)
     if ranks.size > 1:
         pairs = np.unique(np.concatenate(ranks.gather(pairs)))
-    return [cut, weight, boundary, np.array([volume]), np.bincount(pairs // k, minlength=k)]
+    return [cut, weight, boundary, volume, np.bincount(pairs // k, minlength=k)]
 
 
-def _nets(problem: Problem, nets: Rows, part: I32) -> F64:
-    """Return the weighted sums of connectivity - 1 and of cut nets on this rank."""
-    ghost, ghost_part = ghosts(problem.ranks, problem.dist, nets.to, part)
-    return np.array(
-        _core.nets_quality(
-            nets.start, nets.to, nets.weight, problem.parts, problem.first, part, ghost, ghost_part
-        )
-    )
+def net_costs(nets: Rows, part: I32) -> tuple[float, float]:
+    """Return the weighted sums of connectivity - 1 and of cut nets; part: of each entry."""
+    row, k = nets.row(), int(part.max(initial=0)) + 1
+    new = np.ones(len(row), bool)  # unlike the entry before: few are left to sort
+    new[1:] = (row[1:] != row[:-1]) | (part[1:] != part[:-1])
+    touched = np.unique(row[new] * k + part[new]) // k
+    beyond = np.bincount(touched, minlength=len(nets)) - 1
+    is_cut = beyond > 0
+    weight = np.ones(len(nets)) if nets.weight is None else nets.weight.astype(float, copy=False)
+    return float((weight * beyond)[is_cut].sum()), float(weight[is_cut].sum())
 
 
 # ---- points and boxes in the parts of a geometric method ----------------------------------------

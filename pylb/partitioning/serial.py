@@ -22,6 +22,7 @@ from pylb.partitioning.arrays import F64, I32, MOST, Rows, closed
 from pylb.partitioning.libraries import Method
 from pylb.partitioning.problem import Problem
 from pylb.partitioning.ranks import Ranks
+from pylb.partitioning.result import net_costs
 from pylb.threads import stoppable
 
 # what is joined from all ranks; each is an array, `Rows` or None
@@ -45,7 +46,7 @@ def repair(problem: Problem, how: Method, approach: str, part: I32) -> I32:
     `LARGE` entries are not gathered for the tolerance alone.  Collective.
     """
     ranks, k = problem.ranks, problem.parts
-    sums = ranks.sum(_core.part_sums(part, k, problem.weight, problem.n_weights)).reshape(-1, k)
+    sums = ranks.sum(problem.sums(part))
     shares = np.full(k, 1 / k) if problem.shares is None else problem.shares / problem.shares.sum()
     loads = sums[1:] if problem.n_weights else sums[:1]
     over = (
@@ -195,17 +196,8 @@ class _Question:
         largest weight of a part, relative to its share.
         """
         g = self.given
-        weight = g.get("net_weight")
-        cost, _ = _core.nets_quality(
-            g["net_start"],
-            g["pin"],
-            None if weight is None else weight.astype(np.float64),
-            self.problem.parts,
-            0,
-            part,
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int32),
-        )
+        nets = Rows(g["net_start"], g["pin"], g.get("net_weight"))
+        cost, _ = net_costs(nets, part[nets.to])
         if "old" in g:
             cost += float(g["old_cost"][(g["old"] >= 0) & (g["old"] != part)].sum())
         weights = self.problem.weight

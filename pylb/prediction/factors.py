@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.console import percent
-from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError, nearest, warn
+from pylb.errors import DomainError, FormatError, OutOfRangeError, UnknownKeyError, nearest, warn
 from pylb.model import checks
 from pylb.model.snapshot import F64
 from pylb.prediction.prediction import comm_arrays
@@ -21,6 +21,8 @@ from pylb.prediction.recorder.recording import Recording
 
 NOTHING, MOVED, ZEROED = _core.PATH_CHANGES
 STRETCH = np.dtype([("rank", "i8"), ("first", "i8"), ("last", "i8"), ("ns", "i8")])
+# From where the longest path comes to an operation, ``plb_path_hop_t``; rank -1: the same rank.
+HOP = np.dtype([("op", "i8"), ("rank", "i4"), ("pad", "i4")])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,21 +154,71 @@ def critical_path(
     ((4,), ['', 'servBusy1', 'servBusy2'])
     """
     recording = Recording.given(run)
-    alpha, beta = _network(network)
-    comms = comm_arrays(recording.comms)
-    names = recording.procedures
-    longest, rows, ranks, parts, stuck = _core.critical_path(
-        recording.ops, *comms, alpha, beta, len(names)
-    )
-    if stuck:
+    ops, names = recording.ops, recording.procedures
+    hops = [np.zeros(len(mine), HOP) for mine in ops]
+    query: Any = (NOTHING, -1, -1, -1, False, *_network(network))
+    lengths, stuck = _core.path_lengths(ops, *comm_arrays(recording.comms), [query], hops)
+    if stuck[0]:
         raise DomainError(
-            f"{stuck} of {recording.n_ranks} ranks wait for messages that the recording lacks: "
+            f"{stuck[0]} of {recording.n_ranks} ranks wait for messages that the recording lacks: "
             "there is no complete path"
         )
-    stretches = np.ascontiguousarray(rows).view(STRETCH).reshape(-1)
-    by = dict(zip([*names, ""], (parts * 1e-9).tolist(), strict=True))
-    finish, by_rank = (np.asarray(ns * 1e-9, np.float64) for ns in (longest, ranks))
+    took = [mine["compute"] + mine["bytes"] * (mine["kind"] == OpKind.PAUSE) for mine in ops]
+    last = int(lengths[0].argmax()) if len(ops) else -1
+    stretches = np.array(_path_to_end(took, hops, last), STRETCH)
+    by_rank, by_procedure = np.zeros(len(ops)), np.zeros(len(names) + 1)
+    np.add.at(by_rank, stretches["rank"], stretches["ns"])
+    for rank in np.unique(stretches["rank"]).tolist():
+        mine = stretches[stretches["rank"] == rank]
+        on = np.zeros(len(ops[rank]) + 1, np.int64)
+        np.add.at(on, mine["first"], 1)
+        np.add.at(on, mine["last"] + 1, -1)
+        on = np.flatnonzero(np.cumsum(on[:-1]))
+        inner = _innermost(ops[rank], len(names), rank)
+        by_procedure += np.bincount(inner[on], took[rank][on], len(names) + 1)
+    by = dict(zip([*names, ""], (by_procedure * 1e-9).tolist(), strict=True))
+    finish: F64 = lengths[0] * 1e-9
+    by_rank *= 1e-9
     return CriticalPath(float(finish.max(initial=0.0)), finish, by_rank, by, stretches)
+
+
+def _path_to_end(took: list[Any], hops: list[NDArray[Any]], rank: int) -> list[tuple[int, ...]]:
+    """Return the segments of the longest path to the last operation of a rank, in order.
+
+    took: nanoseconds of each operation of each rank.
+    """
+    jumps = [np.flatnonzero(mine["rank"] >= 0) for mine in hops]
+    until = [np.concatenate([[0], np.cumsum(mine)]) for mine in took]
+    rows: list[tuple[int, ...]] = []
+    at = len(took[rank]) - 1 if rank >= 0 else -1
+    while at >= 0:
+        # earlier time of the rank is not part of the path if it comes from another rank
+        known = int(np.searchsorted(jumps[rank], at, side="right"))
+        jump = int(jumps[rank][known - 1]) if known else -1
+        rows.append((rank, jump + 1, at, int(until[rank][at + 1] - until[rank][jump + 1])))
+        rank, at = (hops[rank][name][jump].item() for name in ("rank", "op")) if known else (0, -1)
+    return rows[::-1]
+
+
+def _innermost(ops: NDArray[Any], n: int, rank: int) -> NDArray[np.int64]:
+    """Return the innermost of n procedures in which each operation begins; n: it is in none."""
+    marks = np.flatnonzero((ops["kind"] == OpKind.ENTER) | (ops["kind"] == OpKind.LEAVE))
+    open_, after = [n], [n]
+    pairs = zip(
+        (ops["kind"][marks] == OpKind.ENTER).tolist(), ops["tag"][marks].tolist(), strict=True
+    )
+    for i, (enters, tag) in zip(marks.tolist(), pairs, strict=True):
+        if enters and not 0 <= tag < n:
+            raise FormatError(
+                f"operation {i} of rank {rank} enters procedure {tag}: expected one of the {n} "
+                "procedures of the recording, numbered from 0"
+            )
+        if enters:
+            open_.append(tag)
+        elif len(open_) > 1:
+            open_.pop()
+        after.append(open_[-1])
+    return np.repeat(after, np.diff(marks, prepend=-1, append=len(ops) - 1))
 
 
 def procedures(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import operator
 import zlib
+from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Attempt, Step
@@ -19,10 +20,10 @@ from pylb.comm.connect import agreement_of
 from pylb.comm.parcel import exchange_objects
 from pylb.decide.decider import BALANCE, JUDGE, TriggerLike, settings
 from pylb.decide.receipts import History
-from pylb.errors import DomainError, StateError
+from pylb.errors import DomainError, OutOfRangeError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import F64, I64
-from pylb.model.speed_models import SpeedModels
+from pylb.model.speed_models import CHANGED, SHORTEST, SpeedModels
 from pylb.placing.registry import find
 from pylb.run.advice import Stopwatch
 from pylb.run.modes import same_answer
@@ -158,6 +159,78 @@ def _as_divided(snapshot: Any) -> Any:
     return snapshot.rank
 
 
+NOISE = math.log(CHANGED)  # noise is rarely larger
+SURE = 3.0  # a deviation above `NOISE` and this many times the noise can mean a change
+DEVIATIONS = 3.0  # by chance, the slowest mean can be so many standard deviations too large
+STEEP = 2.0  # paging is a risk if it can make the slowest rank this many times slower
+MEMORY = 8  # the noise is computed from the 8 p most recent deviations of p ranks
+
+
+class Repeats:
+    """Judges repeated measurements of the same parts.
+
+    A rank's time is the mean of several measurements.  If a measurement is far from this mean, the
+    processor has changed or was interrupted; the next measurement shows which of the two.
+    """
+
+    def __init__(self, n_ranks: int) -> None:
+        self._off: deque[float] = deque(maxlen=MEMORY * n_ranks)  # relative deviations
+        self.mean = np.zeros(n_ranks)  # (p,) seconds
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the means again, because the ranks have new parts; the noise is kept."""
+        self.n = np.zeros(len(self.mean), np.int64)  # (p,) number of measurements in the mean
+        # (p,) last measurement: 1: far above the mean; -1: far below it; 0: near it
+        self._doubt = np.zeros(len(self.mean))
+
+    def _noise(self) -> float:
+        """Return the relative standard deviation of a measurement; 0 if unknown."""
+        return min(1.4826 * float(np.median(self._off)), NOISE) if self._off else 0.0
+
+    def observe(self, seconds: F64, busy: NDArray[np.bool_]) -> bool:
+        """Add a measurement of the ranks that are busy, i.e. have rows.
+
+        Returns False if a time is far from its mean for the first time.  If the next one is far off
+        on the same side, the rank has changed, and its mean starts again.
+        """
+        time, known = np.maximum(seconds, SHORTEST), busy & (self.n > 0)
+        shift = np.log(time / np.where(known, self.mean, time))
+        far = known & (np.abs(shift) > max(NOISE, SURE * self._noise()))
+        way = np.where(shift > 0, 1.0, -1.0)
+        again = far & (self._doubt == way)
+        near, first = known & ~far, (busy & ~known) | again
+        n = self.n + 1
+        self._off.extend((np.abs(shift) * np.sqrt(self.n / n))[near].tolist())
+        self.mean = np.where(near, self.mean + (time - self.mean) / n, self.mean)
+        self.mean[first] = time[first]
+        self.n = np.where(near, n, np.where(first, 1, self.n))
+        self._doubt = np.where(far & ~again, way, 0.0)
+        return not self._doubt.any()
+
+    def predicted(self, seconds: F64, expected: F64, which: NDArray[np.bool_]) -> None:
+        """Learn the noise from predictions that rest on measurements of nearly the same parts."""
+        off = np.abs(np.log(np.maximum(seconds, SHORTEST)[which] / expected[which]))
+        self._off.extend((off[off < NOISE] / math.sqrt(2)).tolist())
+
+    def choose(self, now: float, bold: float, paging: float, safe: float, tolerance: float) -> int:
+        """Choose the present parts (0), those of the models (1), or parts that avoid paging (2).
+
+        now: seconds of the slowest rank with the present parts, as measured; bold: with those of
+        the models; paging: the same, if ranks start to page with more rows than they ever had;
+        safe: with parts that avoid this.  New parts must be better by more than chance explains, or
+        by more than the tolerance.  If paging is a risk, the safe parts are preferred if they are
+        nearly as good; if they are not, the others must be better by more than the tolerance.
+        """
+        chance = DEVIATIONS * self._noise() / math.sqrt(max(int(self.n.max()), 1))
+        most = 1 - min(chance, tolerance)
+        if paging > STEEP * now:
+            if safe <= (1 + tolerance) * bold and safe < most * now:
+                return 2
+            most = 1 - tolerance
+        return int(bold < most * now)
+
+
 class RowPartition:
     """Rows 0 to n - 1 of arrays, divided into a contiguous part for each rank, in order of rank.
 
@@ -255,7 +328,7 @@ class RowPartition:
                 else self.models.split(self.n)
             )
         )
-        self._repeats = _core.Repeats(self.size)
+        self._repeats = Repeats(self.size)
         self._when = _When(self._agreement, trigger) if trigger is not None else None
 
     def _count(self, n: Any) -> int:
@@ -448,7 +521,7 @@ class RowPartition:
         """Return new parts by the functional models, or the present parts if they are as good.
 
         A part of a size that was never measured may exceed its rank's memory.  So parts of measured
-        sizes are preferred if they are slower by at most `tol` (``csrc/measure/measure.h``).
+        sizes are preferred if they are slower by at most `tol` (`Repeats.choose`).
         """
         wary = self.models.wary()
         bold, safe = (self._arrange(models.split(self.n)) for models in (self.models, wary))
@@ -545,9 +618,60 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
            [4, 8, 4, 8]])
     """
     rows, cols = _shape(shape)
-    if column is None:
-        column = _core.rectangles_columns(share, rows, cols)[0]
-    return _core.rectangles_place(share, column, rows, cols)
+    parts = checks.vector("share", share)
+    return _boxes(parts, _columns(parts, rows, cols)[0] if column is None else column, rows, cols)
+
+
+def _columns(share: F64, rows: float, cols: float) -> tuple[I64, float]:
+    """Return the columns with the shortest borders, and the sum of their half perimeters.
+
+    In the best columns, ranks have similar shares, so dynamic programming finds them.  Columns are
+    numbered in the order of their lowest ranks.
+    """
+    _core.apportion(share, 0)  # checks the shares
+    order = np.argsort(-share, kind="stable")
+    order = order[share[order] > 0]
+    above = np.concatenate([[0.0], np.cumsum(share[order])])
+    # For the ranks with the k largest shares: the shortest borders, and where their last column
+    # begins.  Ranks without a share stay in the column of the largest share.
+    n = len(order)
+    cost, begin, of = np.zeros(n + 1), np.zeros(n + 1, np.int64), np.zeros(len(share), np.int64)
+    for k in range(1, n + 1):
+        width = cols * (above[k] - above[:k]) / above[n]
+        here = cost[:k] + rows + width * (k - np.arange(k))
+        begin[k] = here.argmin()
+        cost[k] = here[begin[k]]
+    k = n
+    while k > 0:
+        of[order[begin[k] : k]] = begin[k]
+        k = int(begin[k])
+    _, first, column = np.unique(of, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[column], float(cost[n])
+
+
+def _perimeters(share: F64, column: I64, rows: float, cols: float) -> float:
+    """Return the sum of the half perimeters of exact rectangles."""
+    busy, wide = np.bincount(column, share > 0), np.bincount(column, share) / share.sum()
+    return float((rows + cols * wide * busy)[busy > 0].sum())
+
+
+def _boxes(share: F64, column: Any, rows: int, cols: int) -> I64:
+    """Return the rectangle of each rank; within a column, ranks keep their order."""
+    p = len(share)
+    column = checks.integers("column", column, np.int64)
+    for i in np.flatnonzero((column < 0) | (column >= p))[:1].tolist():
+        raise OutOfRangeError(f"column[{i}] is {column[i]}: expected 0 ... {p - 1}")
+    width = _core.apportion(np.bincount(column, share, p), cols)
+    right = np.cumsum(width)
+    box = np.zeros((p, 4), np.int64)
+    for c in np.unique(column).tolist():
+        mine = np.flatnonzero(column == c)
+        if share[mine].any():
+            height = _core.apportion(share[mine], rows)
+            box[mine, 1] = np.cumsum(height)
+            box[mine, 0] = box[mine, 1] - height
+        box[mine, 2:] = right[c] - width[c], right[c]
+    return box
 
 
 def _shape(shape: Any) -> tuple[int, int]:
@@ -630,12 +754,11 @@ class TilePartition(RowPartition):
         share = np.asarray(counts, float)
         if not share.any():
             share = np.ones(self.size)
-        column, least = _core.rectangles_columns(share, *self.shape)
+        column, least = _columns(share, *self.shape)
         if hasattr(self, "_boxes"):
-            old = np.unique(self._boxes[:, 2], return_inverse=True)[1].astype(np.int32)
-            now = _core.rectangles_columns(share, *self.shape, old)[1]
-            column = old if now <= KEEP * least else column
-        return _core.rectangles_place(share, column, *self.shape)
+            old = np.unique(self._boxes[:, 2], return_inverse=True)[1]
+            column = old if _perimeters(share, old, *self.shape) <= KEEP * least else column
+        return _boxes(share, column, *self.shape)
 
     def __repr__(self) -> str:
         return (

@@ -285,55 +285,6 @@ TEST(bad_answers_are_errors_or_corrected)
     assert_ptr_equal(plb_partitioner_find("pylb"), &plb_builtin);
 }
 
-/* All vertices that change their part, packed by part, in order. */
-TEST(moves_are_packed_by_part)
-{
-    static fixture_t fixture;
-    fixture_t *f = &fixture;
-    int64_t ids[N], n = 0, packed = 0;
-    for (int32_t v = 0; v < N; v++) {
-        f->part[v] = (v * 7) % 5;
-        f->old[v] = v % 3 - 1;
-        ids[v] = 1000 - v;
-    }
-    const plb_new_parts_t in = {
-        .n = N, .n_parts = 5, .n_ranks = 3, .part = f->part, .old = f->old, .home = 2, .ids = ids};
-    plb_moves_t out;
-    assert_int_equal(plb_moves_init(&out, &in, &f->err), PLB_OK);
-    for (int32_t v = 0; v < N; v++) {
-        const int32_t was = f->old[v] < 0 ? 2 : f->old[v], rank = f->part[v] * 3 / 5;
-        assert_int_equal(out.where[v], rank);
-        if (f->part[v] != was) {
-            assert_int_equal(out.row[n], v);
-            assert_int_equal(out.id[n], 1000 - v);
-            assert_int_equal(out.rank[n], rank);
-            assert_int_equal(out.part[n++], f->part[v]);
-        }
-    }
-    assert_int_equal(out.n, n);
-    for (int32_t p = 0; p < 5; p++) {
-        int64_t seen = 0;
-        for (int64_t i = 0; i < n; i++) {
-            if (out.part[i] == p) {
-                assert_int_equal(out.packed[packed++], out.row[i]);
-                seen++;
-            }
-        }
-        assert_int_equal(out.count[p], seen);
-    }
-    assert_int_equal(packed, n);
-    plb_moves_free(&out);
-    f->part[3] = 5;
-    assert_int_equal(plb_moves_init(&out, &in, &f->err), PLB_ERR_RANGE);
-    assert_string_equal(f->err.text, "part[3] is 5: expected 0 ... 4");
-    f->part[3] = 0;
-    for (int64_t i = 0; i < 9; i++) {
-        plb_mem_fail_at(i);
-        assert_int_equal(plb_moves_init(&out, &in, &f->err), PLB_ERR_NOMEM);
-    }
-    plb_mem_fail_at(-1);
-}
-
 /* ---- names ------------------------------------------------------------------------------------
  */
 
@@ -456,36 +407,18 @@ TEST(bad_overlaps_are_refused)
     assert_int_equal(plb_remap(&in, name, &err), PLB_ERR_RANGE);
 }
 
-/* Count fill, cut and volume of a ring of six vertices in three parts. */
-static int count_all(plb_err_t *err)
+TEST(counting_fill_survives_failed_allocations)
 {
     static const int64_t start[] = {0, 2, 4, 6, 8, 10, 12};
-    static const int32_t to[] = {1, 5, 0, 2, 1, 3, 2, 4, 3, 5, 4, 0};
-    static const int32_t perm[] = {5, 3, 1, 0, 2, 4}, part[] = {0, 0, 1, 1, 2, 2};
-    const plb_rows_t rows = {6, {start, 1}, {to, 0}, NULL};
-    const plb_places_t places = {.n = 6, .n_parts = 3, .part = part};
-    double cut[3], cut_weight[3], volume, connectivity, cut_nets;
-    int64_t column[6], boundary[3], *pair = NULL, n_pairs = 0;
-    int ret = plb_cholesky_fill(6, start, to, perm, column, err);
-    PLB_THEN(plb_quality_graph(&rows, &places, cut, cut_weight, boundary, &volume, &pair, &n_pairs,
-                               err));
-    PLB_THEN(plb_quality_nets(&rows, &places, &connectivity, &cut_nets, err));
-    if (ret == PLB_OK) {
-        assert_true(volume == 6.0 && n_pairs == 6 && column[5] == 1);
-    }
-    plb_free(pair);
-    return ret;
-}
-
-TEST(counting_survives_failed_allocations)
-{
+    static const int32_t to[] = {1, 5, 0, 2, 1, 3, 2, 4, 3, 5, 4, 0}, perm[] = {5, 3, 1, 0, 2, 4};
+    int64_t column[6];
     plb_err_t err;
     int failures = 0;
     for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; failures++) {
         plb_mem_fail_at(failures);
-        ret = count_all(&err);
+        ret = plb_cholesky_fill(6, start, to, perm, column, &err);
         plb_mem_fail_at(-1);
         assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
     }
-    assert_in_range(failures, 5, 30);
+    assert_true(failures > 3 && column[5] == 1);
 }

@@ -148,44 +148,44 @@ IDS = st.lists(st.integers(-40, 40).map(lambda i: i * 2**40), unique=True, max_s
 @given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))
 def test_table_agrees_with_a_dict(calls):
     """Of several ids with equal hashes, some are removed: the remaining ids are still found."""
-    table, twin = _core.Table(8), {}
+    table, twin = _core.Table(), {}
     for k, (enter, ids) in enumerate(calls):
-        key = np.array(ids, np.int64)
         if enter:
-            assert table.stage(key) is None
-            table.commit(np.full(len(ids), k, np.int32), key // 3, key.astype(float) + k)
-            twin.update({i: (k, i // 3, float(i) + k) for i in ids})
+            table.put(ids, np.full(len(ids), k, np.int32))
+            twin.update(dict.fromkeys(ids, k))
         else:
-            assert table.remove(key) == len(twin.keys() & set(ids))
+            assert table.remove(ids) == len(twin.keys() & set(ids))
             for i in ids:
                 twin.pop(i, None)
         assert len(table) == len(twin)
         assert sorted(table.ids().tolist()) == sorted(twin)
         ask = np.arange(-41, 42, dtype=np.int64) * 2**40
-        data = np.empty(len(ask))
-        owner, local, missing = table.find(ask, data)
+        assert table.find(ask).tolist() == [twin.get(i, -1) for i in ask.tolist()]
+    with pytest.raises(ValueError, match="expected 0 or more"):
+        table.put([1], [-1])
+
+
+@given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))
+def test_entries_of_a_directory_agree_with_a_dict(calls):
+    """Rows of removed ids are used again; new ids have no data of their predecessors."""
+    where, twin = pylb.Directory(None, float), {}
+    for k, (enter, ids) in enumerate(calls):
+        key = np.array(ids, np.int64)
+        if enter:
+            data = key.astype(float) + k if k % 2 else None
+            where.update(key, key // 3, data=data)
+            for i in ids:
+                twin[i] = (0, i // 3, float(i) + k if k % 2 else twin.get(i, (0, 0, 0.0))[2])
+        else:
+            gone = [i for i in ids if i in twin]
+            where.remove(gone)
+            for i in gone:
+                del twin[i]
+        assert where.ids().tolist() == sorted(twin)
+        ask = np.arange(-41, 42, dtype=np.int64) * 2**40
+        found = [x.tolist() for x in where.find(ask, missing=True)]
         want = [twin.get(i, (-1, -1, 0.0)) for i in ask.tolist()]
-        assert list(zip(owner.tolist(), local.tolist(), data.tolist(), strict=True)) == want
-        absent = [i for i, w in enumerate(want) if w[0] < 0]
-        assert missing == (absent[0] if absent else -1)
-
-
-@given(IDS, IDS, st.data())
-def test_a_duplicate_id_leaves_the_table_as_it_was(there, new, data):
-    table = _core.Table(0)
-    table.stage(np.array(there, np.int64))
-    table.commit(np.zeros(len(there), np.int32), np.arange(len(there)), None)
-    before = sorted(table.ids().tolist())
-    if new:
-        twice = data.draw(st.sampled_from(new))
-        first, second = table.stage(np.array([*new, twice], np.int64))
-        assert (new[first], second) == (twice, len(new))
-        assert sorted(table.ids().tolist()) == before
-    assert table.stage(np.array(new, np.int64)) is None
-    with pytest.raises(RuntimeError, match="staged"):
-        table.ids()
-    table.abandon()
-    assert sorted(table.ids().tolist()) == before
+        assert list(zip(*found, strict=True)) == want
 
 
 def test_homes_are_spread_evenly_over_the_ranks():

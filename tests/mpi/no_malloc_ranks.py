@@ -21,17 +21,6 @@ switch = ctypes.CDLL(None)
 switch.no_malloc_at.argtypes = [ctypes.c_int64]
 
 
-OPTIONAL = "old ids weight size share fixed kept_part kept_old kept".split()
-
-
-def settle(comm, *, rename=True, **given):
-    """Complete a partition of 12 objects per rank into 4 parts."""
-    part = (np.arange(12, dtype=np.int32) + comm.rank) % 4
-    dist = np.arange(comm.size + 1) * 12
-    rest = {**dict.fromkeys(OPTIONAL), **given}
-    _mpi.settle(comm, parts=4, part=part, n_weights=0, rename=rename, dist=dist, **rest)
-
-
 def calls_of_zoltan(world):
     """Yield the name of each call, and the call."""
     coords = np.random.default_rng(world.rank).random((12, 3))
@@ -49,15 +38,8 @@ def calls_of_mpi(world):
     """Yield the name of each call, and the call."""
     native = _mpi.Comm(world)
     mine = bytes(range(100 + world.rank))  # a gather of 56 bytes or less allocates nothing
-    old = np.arange(12, dtype=np.int32) % 4
-    ids, size = np.arange(12) + 100 * world.rank, np.ones(12)
     yield "constructor", lambda: _mpi.Comm(world).free()
     yield "allgather", lambda: native.allgather(mine)
-    yield "settle", lambda: settle(world)
-    yield "settle, numbers kept", lambda: settle(world, rename=False, size=size)
-    yield "settle, with ids", lambda: settle(world, ids=ids, size=size)
-    yield "settle, with old parts", lambda: settle(world, old=old, rename=False)
-    yield "settle, with all", lambda: settle(world, old=old, ids=ids, rename=False)
     native.free()
 
 

@@ -37,14 +37,8 @@ def replay():
 def functions():
     """Return calls of functions of the core that return arrays which the core has allocated."""
     trace = pylb.replaying.hotspot(2, N, 3)
-    models = pylb.SpeedModels([(range(1, N), np.linspace(9.0, 8.0, N - 1)), ([1], [2.0])])
-    part = np.arange(N) % 7
     return {
-        "route": partial(_core.route, part[::-1].astype(np.int32), 7),
-        "moves": captured(
-            "moves", lambda: pylb.partition(parts=7, method="keep", old=part).exports
-        ),
-        "fpm_update": captured("fpm_update", lambda: models.update([N, 2], [1.0, 1.0])),
+        "route": partial(_core.route, (np.arange(N) % 7)[::-1].astype(np.int32), 7),
         "trace_optimum": captured("trace_optimum", lambda: trace.optimum(cost=1e-3)),
     }
 

@@ -85,13 +85,12 @@ def test_keys_that_collide_on_purpose_are_told_apart():
     n = 2000
     keys = [unmixed((i << 32) + 12345) for i in range(n)]
     assert set(_core.home(keys, 3).tolist()) == {0}
-    table = _core.Table(0, False)
+    table = _core.Table()
     start = time.process_time()
-    table.stage(keys)
-    table.commit(np.arange(n, dtype=np.int32), None, None)
-    assert table.find(keys, None)[0].tolist() == list(range(n))
+    table.put(keys, np.arange(n, dtype=np.int32))
+    assert table.find(keys).tolist() == list(range(n))
     table.remove(keys[::2])
-    assert table.find(keys, None)[0].tolist() == [-1 if i % 2 == 0 else i for i in range(n)]
+    assert table.find(keys).tolist() == [-1 if i % 2 == 0 else i for i in range(n)]
     assert time.process_time() - start < 5.0
 
     def main(comm):

@@ -15,8 +15,8 @@ from scipy import sparse
 
 import pylb
 from pylb import _core
-from pylb._core import Repeats
 from pylb.errors import DomainError, FormatError, StateError
+from pylb.run.rows import Repeats, _columns, _perimeters
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
 import row_cases
@@ -78,20 +78,18 @@ def some_models(draw):
     return out
 
 
-def arrays(models):
-    start = np.cumsum([0, *map(len, models)])
-    rows, speed = np.concatenate([np.array(m) for m in models]).T
-    return start, rows, speed
+def built(models):
+    return pylb.SpeedModels([tuple(np.array(m).T) for m in models])
 
 
 @given(some_models(), st.integers(0, 5000))
 def test_no_other_parts_end_sooner(models, n):
-    part, exact = _core.fpm_split(*arrays(models), n)
+    part, exact = built(models).split(n), built(models)._line(n)[0] if n else 0.0
     assert part.sum() == n
     assert part.min() >= 0
     longest = max(seconds_of(m, d) for m, d in zip(models, part.tolist(), strict=True))
     np.testing.assert_allclose(
-        _core.fpm_times(*arrays(models), part),
+        built(models).times(part),
         [seconds_of(m, d) for m, d in zip(models, part.tolist(), strict=True)],
         rtol=1e-12,
     )
@@ -118,7 +116,7 @@ def flat_models(draw):
 @example([[(1.0, 1.0), (1e6, 1e6 / 1.0000001)]] * 2, 600_000)
 @example([[(1.0, 1.0), (1e10, 1e10 / 1.00000001)], [(1.0, 1.0)]], 9 * 10**9)
 def test_parts_add_up_where_times_hardly_rise(models, n):
-    part, exact = _core.fpm_split(*arrays(models), n)
+    part, exact = built(models).split(n), built(models)._line(n)[0] if n else 0.0
     assert part.sum() == n
     assert part.min() >= 0
     longest = max(seconds_of(m, d) for m, d in zip(models, part.tolist(), strict=True))
@@ -175,12 +173,12 @@ def half_perimeters(share, columns, rows, cols):
     st.integers(1, 40),
 )
 def test_no_other_columns_have_shorter_borders(share, rows, cols):
-    column, perimeter = _core.rectangles_columns(share, rows, cols)
+    column, perimeter = _columns(np.array(share, float), rows, cols)
     best = min(half_perimeters(share, way, rows, cols) for way in ways(list(range(len(share)))))
     mine = [[i for i in range(len(share)) if column[i] == c] for c in range(max(column) + 1)]
     assert np.isclose(half_perimeters(share, mine, rows, cols), perimeter)
     assert np.isclose(perimeter, best)
-    assert np.isclose(_core.rectangles_columns(share, rows, cols, column)[1], best)
+    assert np.isclose(_perimeters(np.array(share), column, rows, cols), best)
 
 
 @given(
@@ -249,7 +247,7 @@ def test_models_follow_their_measurements(measurements):
         np.testing.assert_allclose(np.array(points).reshape(-1, 2).T, [rows, speed], rtol=1e-12)
     assert models.points(1)[0].tolist() == [5.0]
     if points:
-        _core.fpm_check(models.start, models.rows, models.speed)
+        models.check()
         assert models.split(100).sum() == 100
 
 
@@ -492,7 +490,7 @@ def test_edges_of_memory(points, d):
     ]
     assert models.near([d] * len(points), 0.2).tolist() == near
     wary = models.wary()
-    _core.fpm_check(wary.start, wary.rows, wary.speed)
+    wary.check()
     for i, (m, e) in enumerate(zip(points, edges, strict=True)):
         same = [(x, s) for x, s in zip(*wary.points(i), strict=True) if x != e + 1.0]
         assert same == [p for p in m if p[0] != e + 1.0]

@@ -1,5 +1,5 @@
-/* The table of the distributed directory and the routes of messages, against a plain list.  After
- * any calls the table has exactly the entries of the list; a call that fails changes nothing.
+/* The numbers of ids and the routes of messages, against a plain list.  After any calls the table
+ * has exactly the entries of the list; a call that fails changes nothing.
  * A route has each item once, in order of ranks; what is gathered and scattered comes back. */
 #include <string.h>
 
@@ -7,20 +7,12 @@
 #include "feed.h"
 #include "plb.h"
 
-enum { IDS = 96, MOST = 64, BYTES = 12, RANKS = 9, ITEMS = 120 };
-
-/* The list: entry i belongs to id id_of(i). */
-typedef struct entry {
-    bool known;
-    int32_t owner;
-    int64_t local;
-    char data[BYTES];
-} entry_t;
+enum { IDS = 96, MOST = 64, RANKS = 9, ITEMS = 120 };
 
 typedef struct world {
     plb_table_t table;
-    entry_t entry[IDS];
-    int64_t stride; /* ids are multiples of it: some have the same slot */
+    int32_t number[IDS]; /* of id_of(i); -1: none */
+    int64_t stride;      /* ids are multiples of it: some have the same slot */
     int64_t index[MOST], id[MOST], n;
 } world_t;
 
@@ -41,41 +33,23 @@ static void draw_ids(world_t *w, feed_t *feed)
     }
 }
 
-static bool repeats(const world_t *w)
-{
-    for (int64_t k = 0; k < w->n; k++) {
-        for (int64_t j = 0; j < k; j++) {
-            if (w->index[j] == w->index[k]) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static void check_all(const world_t *w)
 {
     const plb_table_t *t = &w->table;
-    int64_t known = 0, missing, ids[IDS];
+    int64_t known = 0, ids[IDS];
     for (int64_t i = 0; i < IDS; i++) {
-        const entry_t *e = &w->entry[i];
-        int32_t owner;
-        int64_t local = 0, id = id_of(w, i);
-        char data[BYTES] = "";
-        const int64_t n = plb_table_find(t, &id, 1, &owner, t->has_local ? &local : NULL,
-                                         t->data_bytes > 0 ? data : NULL, &missing);
-        known += e->known;
-        MUST(n == !e->known && missing == (e->known ? -1 : 0));
-        MUST(owner == (e->known ? e->owner : -1));
-        MUST(!t->has_local || local == (e->known ? e->local : -1));
-        MUST(!e->known || memcmp(data, e->data, (size_t)t->data_bytes) == 0);
+        const int64_t id = id_of(w, i);
+        int32_t number;
+        plb_table_find(t, &id, 1, &number);
+        MUST(number == w->number[i]);
+        known += number >= 0;
     }
     MUST(t->n == known && plb_table_bytes(t) >= 0);
     plb_table_ids(t, ids);
     for (int64_t k = 0; k < known; k++) {
         const int32_t home = plb_home(ids[k], RANKS);
         int64_t i = 0;
-        while (i < IDS && !(w->entry[i].known && id_of(w, i) == ids[k])) {
+        while (i < IDS && !(w->number[i] >= 0 && id_of(w, i) == ids[k])) {
             i++;
         }
         MUST(i < IDS && home >= 0 && home < RANKS);
@@ -85,47 +59,25 @@ static void check_all(const world_t *w)
 static void insert(world_t *w, feed_t *feed, int64_t fail_at)
 {
     plb_err_t err = {0, ""};
-    int64_t slot[MOST], twice[2] = {-1, -1}, local[MOST];
-    int32_t owner[MOST];
-    char data[MOST * BYTES];
-    const size_t bytes = (size_t)w->table.data_bytes;
-    const bool has_data = feed_bool(feed), gives_up = feed_byte(feed) < 32;
-    plb_mem_fail_at(fail_at);
-    const int ret = plb_table_stage(&w->table, w->id, w->n, slot, twice, &err);
-    plb_mem_fail_at(-1);
-    MUST(ret == PLB_OK || err.text[0] != '\0');
-    MUST(ret == PLB_OK || ret == PLB_ERR_KEY || (ret == PLB_ERR_NOMEM && fail_at >= 0));
-    MUST(ret == PLB_ERR_NOMEM || (ret == PLB_ERR_KEY) == repeats(w));
-    if (ret == PLB_ERR_KEY) {
-        MUST(twice[0] < twice[1] && w->index[twice[0]] == w->index[twice[1]]);
-    }
-    if (ret == PLB_OK && gives_up) {
-        plb_table_unstage(&w->table, w->id, w->n);
-    }
-    if (ret != PLB_OK || gives_up) {
-        return;
-    }
+    int32_t number[MOST];
     for (int64_t k = 0; k < w->n; k++) {
-        entry_t *e = &w->entry[w->index[k]];
-        owner[k] = e->owner = (int32_t)feed_below(feed, RANKS);
-        local[k] = e->local = feed_byte(feed);
-        memset(data + (size_t)k * bytes, feed_byte(feed), bytes);
-        if (has_data) {
-            memcpy(e->data, data + (size_t)k * bytes, bytes);
-        } else if (!e->known) {
-            memset(e->data, 0, sizeof e->data);
-        }
-        e->known = true;
+        number[k] = (int32_t)feed_below(feed, RANKS);
     }
-    plb_table_commit(&w->table, slot, w->n, owner, local, has_data ? data : NULL);
+    plb_mem_fail_at(fail_at);
+    const int ret = plb_table_put(&w->table, w->id, number, w->n, &err);
+    plb_mem_fail_at(-1);
+    MUST(ret == PLB_OK || (ret == PLB_ERR_NOMEM && fail_at >= 0 && err.text[0] != '\0'));
+    for (int64_t k = 0; ret == PLB_OK && k < w->n; k++) {
+        w->number[w->index[k]] = number[k];
+    }
 }
 
 static void take_out(world_t *w)
 {
     int64_t known = 0;
     for (int64_t k = 0; k < w->n; k++) {
-        known += w->entry[w->index[k]].known;
-        w->entry[w->index[k]].known = false;
+        known += w->number[w->index[k]] >= 0;
+        w->number[w->index[k]] = -1;
     }
     MUST(plb_table_remove(&w->table, w->id, w->n) == known);
 }
@@ -133,10 +85,9 @@ static void take_out(world_t *w)
 static void use_table(feed_t *feed)
 {
     static const int64_t strides[] = {1, 10, 1LL << 32, -1, INT64_MAX, 1LL << 40};
-    static const int64_t bytes[] = {0, 0, 1, 8, BYTES};
     world_t *w = plb_calloc(1, sizeof *w);
     w->stride = strides[feed_below(feed, 6)];
-    plb_table_init(&w->table, bytes[feed_below(feed, 5)], feed_bool(feed));
+    memset(w->number, -1, sizeof w->number);
     for (int k = 0; k < 60 && (feed->at < feed->end || k < 8); k++) {
         const uint8_t rare = feed_byte(feed);
         draw_ids(w, feed);

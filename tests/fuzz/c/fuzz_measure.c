@@ -1,5 +1,5 @@
 /* What is measured: the evaluation of any placement of any snapshot, against plain sums; speeds
- * learned from any times; repeated measurements of the same parts; estimates of loads.  Numbers
+ * learned from any times; estimates of loads.  Numbers
  * are finite and in their ranges, and the same input gives the same answer. */
 #include <math.h>
 #include <string.h>
@@ -100,43 +100,7 @@ static void learn(feed_t *feed, int64_t fail_at)
     plb_learner_free(&learner);
 }
 
-/* ---- repeated measurements, and estimates --------------------------------------------------- */
-
-static void judge(feed_t *feed, int64_t fail_at)
-{
-    plb_err_t err = {0, ""};
-    plb_repeats_t repeats;
-    const int32_t p = 1 + (int32_t)feed_below(feed, RANKS);
-    plb_mem_fail_at(fail_at);
-    const int ret = plb_repeats_init(&repeats, p, &err);
-    plb_mem_fail_at(-1);
-    MUST(ret == PLB_OK || (ret == PLB_ERR_NOMEM && fail_at >= 0));
-    for (int k = 0; ret == PLB_OK && k < ITERATIONS && (feed->at < feed->end || k < 4); k++) {
-        double *seconds = feed_amounts(feed, (size_t)p), expected[RANKS];
-        bool busy[RANKS];
-        for (int32_t r = 0; r < p; r++) {
-            busy[r] = feed_byte(feed) >= 32;
-            expected[r] = 1e-3 + feed_byte(feed) / 16.0;
-        }
-        plb_repeats_observe(&repeats, seconds, busy);
-        for (int32_t r = 0; r < p; r++) {
-            MUST(repeats.n[r] >= 0 && isfinite(repeats.mean[r]) && repeats.mean[r] >= 0.0);
-        }
-        if (feed_byte(feed) < 64) {
-            plb_repeats_predicted(&repeats, seconds, expected, busy);
-        }
-        const plb_prospects_t prospects = {expected[0], seconds[0], seconds[p - 1],
-                                           expected[p - 1], feed_byte(feed) / 255.0};
-        const plb_division_t division = plb_repeats_choose(&repeats, &prospects);
-        MUST(division != PLB_DIVIDE_BOLD || prospects.bold < prospects.now);
-        MUST(division != PLB_DIVIDE_SAFE || prospects.safe < prospects.now);
-        if (feed_byte(feed) < 16) {
-            plb_repeats_begin(&repeats);
-        }
-        plb_free(seconds);
-    }
-    plb_repeats_free(&repeats);
-}
+/* ---- estimates ------------------------------------------------------------------------------ */
 
 /* An estimate is between the least and the largest load, apart from rounding. */
 static void estimate(feed_t *feed, int64_t fail_at)
@@ -165,7 +129,7 @@ static void estimate(feed_t *feed, int64_t fail_at)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const calls[])(feed_t *, int64_t) = {evaluate, learn, judge, estimate};
+    static void (*const calls[])(feed_t *, int64_t) = {evaluate, learn, estimate};
     feed_t feed = feed_of(data, size);
     const uint32_t which = feed_below(&feed, sizeof calls / sizeof *calls);
     calls[which](&feed, feed_byte(&feed) < 32 ? feed_byte(&feed) % 24 : -1);

@@ -110,23 +110,6 @@ static void check(const plb_question_t *q, const int32_t *part)
     }
 }
 
-static void evaluate(const plb_question_t *q, const int32_t *part)
-{
-    plb_err_t err;
-    if (q->net_start != NULL && q->net_weight != NULL) {
-        double connectivity, cut;
-        double *weight = plb_malloc((size_t)q->n_nets, sizeof *weight);
-        for (int32_t e = 0; e < q->n_nets; e++) {
-            weight[e] = q->net_weight[e];
-        }
-        const plb_rows_t nets = {q->n_nets, {q->net_start, 0}, {q->pin, 0}, weight};
-        const plb_places_t places = {.n = q->n_vertices, .n_parts = q->n_parts, .part = part};
-        MUST(plb_quality_nets(&nets, &places, &connectivity, &cut, &err) == PLB_OK &&
-             connectivity >= cut && cut >= 0.0);
-        plb_free(weight);
-    }
-}
-
 /* ---- a library ------------------------------------------------------------------------------ */
 
 static void ask_library(const plb_question_t *q, feed_t *feed, int32_t *part)
@@ -164,7 +147,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(ret == PLB_OK || err.text[0] != '\0');
     if (ret == PLB_OK) {
         check(q, part);
-        evaluate(q, part);
     }
     if (feed_byte(&feed) < 32) {
         ask_library(q, &feed, part);
