@@ -64,20 +64,6 @@ static int run(fixture_t *f, bool again)
                             f->out, &f->err);
 }
 
-TEST(what_does_not_fit_is_refused)
-{
-    fixture_t f;
-    begin(&f, 1, 1);
-    f.memory[5] = 91;
-    assert_int_equal(run(&f, false), PLB_ERR_INFEASIBLE);
-    assert_non_null(strstr(f.err.text, "object 5 with its 91 bytes"));
-    begin(&f, 1, 0);
-    for (int r = 0; r < P; r++) {
-        f.first[r + 1] = 3 * (r + 1); /* 18 slots for 24 objects */
-    }
-    assert_int_equal(run(&f, false), PLB_ERR_INFEASIBLE);
-}
-
 TEST(every_allocation_may_fail)
 {
     fixture_t f;

@@ -180,38 +180,6 @@ static int observe_some(plb_learner_t *learner, int placements, plb_err_t *err)
     return ret;
 }
 
-TEST(the_learner_follows)
-{
-    plb_learner_t learner;
-    plb_err_t err;
-    assert_int_equal(plb_learner_init(&learner, 0, &err), PLB_ERR_VALUE);
-    assert_int_equal(plb_learner_init(&learner, 3, &err), PLB_OK);
-    assert_int_equal(observe_some(&learner, 4, &err), PLB_OK);
-    assert_true(learner.unlike);
-    assert_true(fabs(exp(learner.log_speed[0] - learner.log_speed[2]) - 2.0) < 0.01);
-    plb_learner_free(&learner);
-    assert_int_equal(plb_learner_init(&learner, 3, &err), PLB_OK);
-    assert_int_equal(observe_some(&learner, 20, &err), PLB_OK);
-    assert_true(fabs(exp(learner.log_speed[0] - learner.log_speed[2]) - 3.0) < 0.01);
-    assert_int_equal(learner.n_intervals, PLB_LEARNER_INTERVALS);
-    assert_int_equal(learner.moved.n, 12 * PLB_LEARNER_INTERVALS);
-    const double inf = INFINITY, one = 1.0;
-    const int64_t twice[] = {5, 5};
-    assert_int_equal(
-        plb_learner_observe(&learner, 1, twice, (int32_t[]){3}, &one, NULL, 1.0, &err),
-        PLB_ERR_RANGE);
-    assert_int_equal(
-        plb_learner_observe(&learner, 1, twice, (int32_t[]){0}, &inf, NULL, 1.0, &err),
-        PLB_ERR_VALUE);
-    assert_int_equal(
-        plb_learner_observe(&learner, 1, twice, (int32_t[]){0}, &one, &inf, 1.0, &err),
-        PLB_ERR_VALUE);
-    assert_int_equal(plb_learner_observe(&learner, 2, twice, (int32_t[]){0, 1},
-                                         (double[]){1.0, 1.0}, NULL, 1.0, &err),
-                     PLB_ERR_VALUE);
-    plb_learner_free(&learner);
-}
-
 TEST(the_learner_survives_failed_allocations)
 {
     int failed = 0;

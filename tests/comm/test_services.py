@@ -84,16 +84,6 @@ def test_a_lane_works_after_an_exchange_that_could_not_begin():
 # ---- the C core against plain twins ----------------------------------------------------------
 
 
-@given(st.lists(st.integers(0, 6), max_size=60))
-def test_route_is_a_stable_sort(destination):
-    rank, start, order = _core.route(np.array(destination, np.int32), 7)
-    assert rank.tolist() == sorted(set(destination))
-    twin = sorted(range(len(destination)), key=lambda i: destination[i])
-    assert (order is None) == (destination == sorted(destination))
-    assert (twin if order is None else order.tolist()) == twin
-    assert np.diff(start).tolist() == [destination.count(r) for r in rank]
-
-
 @given(st.data(), st.sampled_from([1, 2, 3, 4, 8, 12, 16, 24, 32, 40]))
 def test_gather_and_scatter(data, row_bytes):
     n = data.draw(st.integers(1, 20))
@@ -143,31 +133,6 @@ def test_route_refuses_numbers_that_are_not_ranks():
 
 
 IDS = st.lists(st.integers(-40, 40).map(lambda i: i * 2**40), unique=True, max_size=30)
-
-
-@given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))
-def test_table_agrees_with_a_dict(calls):
-    """Of several ids with equal hashes, some are removed: the remaining ids are still found."""
-    table, twin = _core.Table(8), {}
-    for k, (enter, ids) in enumerate(calls):
-        key = np.array(ids, np.int64)
-        if enter:
-            assert table.stage(key) is None
-            table.commit(np.full(len(ids), k, np.int32), key // 3, key.astype(float) + k)
-            twin.update({i: (k, i // 3, float(i) + k) for i in ids})
-        else:
-            assert table.remove(key) == len(twin.keys() & set(ids))
-            for i in ids:
-                twin.pop(i, None)
-        assert len(table) == len(twin)
-        assert sorted(table.ids().tolist()) == sorted(twin)
-        ask = np.arange(-41, 42, dtype=np.int64) * 2**40
-        data = np.empty(len(ask))
-        owner, local, missing = table.find(ask, data)
-        want = [twin.get(i, (-1, -1, 0.0)) for i in ask.tolist()]
-        assert list(zip(owner.tolist(), local.tolist(), data.tolist(), strict=True)) == want
-        absent = [i for i, w in enumerate(want) if w[0] < 0]
-        assert missing == (absent[0] if absent else -1)
 
 
 @given(IDS, IDS, st.data())
