@@ -172,24 +172,6 @@ TEST(weights_of_merged_nets_do_not_overflow)
     plb_hypergraph_free(&coarse);
 }
 
-TEST(failed_allocations_are_survived)
-{
-    fixture_t f;
-    for (int variant = 0; variant < 2; variant++) {
-        int ret = PLB_ERR_NOMEM;
-        for (int64_t at = 0; ret != PLB_OK; at++) {
-            fill(&f);
-            f.in.fixed = f.fixed;
-            f.in.old = variant ? f.old : NULL;
-            plb_mem_fail_at(at);
-            ret = plb_partition_run(&plb_builtin, &f.in, f.part, &f.err);
-            ret = ret == PLB_OK ? plb_partition_improve(&f.in, 1, f.part, &f.err) : ret;
-            plb_mem_fail_at(-1);
-            assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
-        }
-    }
-}
-
 /* A ring that is coarsened several times. */
 TEST(no_failed_allocation_is_forgotten)
 {
