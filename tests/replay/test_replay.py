@@ -551,6 +551,18 @@ def test_bad_traces(name, index, value, error, match):
         pylb.replay(trace, "none")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("edge_src", 99), ("edge_dst", -1), ("edge_bytes", -1.0), ("edge_messages", math.nan)],
+)
+def test_bad_edges(name, value):
+    trace = hotspot(2, 4, 3)
+    column = getattr(trace, name).copy()
+    column[1] = value
+    with pytest.raises((DomainError, OutOfRangeError), match=rf"{name}\[1\] is "):
+        replace(trace, **{name: column}).replay("RefineCommLB", every=1, alpha=1e-6)
+
+
 @pytest.mark.parametrize("strategy", ["auto", "GreedyLB", lpt, "none", "unbalanced"])
 @pytest.mark.parametrize("words", [{}, {"every": 1}, {"foresight": True}, {"lag": 2}])
 def test_little_to_replay(strategy, words):
