@@ -1,4 +1,4 @@
-/* Tests of csrc/place/copies.c: what does not fit, and failing allocations.
+/* Tests of csrc/place/copies.c: failing allocations.
  * tests/place/test_copies.py tests what every placement keeps. */
 #include "place/copies.h"
 #include "plb.h"

@@ -1,5 +1,5 @@
 /* Tests of csrc/model: performance models, and parts computed from them. tests/run/test_rows.py
- * compares them with plain twins. */
+ * compares them with bisection. */
 #include "plb.h"
 #include "test.h"
 

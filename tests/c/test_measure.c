@@ -1,5 +1,5 @@
-/* Tests of csrc/measure: clocks, exact sums, the merge of the statistics, comparison and
- * evaluation of placements. */
+/* Tests of csrc/measure: clocks, exact sums, the merge of the statistics, evaluation under failing
+ * allocations. */
 #include "plb.h"
 #include "test.h"
 

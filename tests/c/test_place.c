@@ -1,5 +1,4 @@
-/* Tests of csrc/place: every strategy of the table under failing allocations, interrupts and
- * limits. */
+/* Tests of csrc/place: every strategy of the table under failing allocations, limits of memory. */
 #include "place/internal.h"
 #include "place/strategy.h"
 #include "plb.h"

@@ -1,4 +1,4 @@
-/* Tests of csrc/run: the order of messages, and the communication graph, compared with plain
+/* Tests of csrc/run: the communication graph, with multicasts and without, compared with plain
  * loops. */
 #include "base/mem.h"
 #include "base/rng.h"

@@ -26,7 +26,7 @@ with pytest.MonkeyPatch.context() as patch:
     patch.setitem(sys.modules, "mpi4py", None)  # one rank: this process does not start MPI
     import jacobi_rows
 
-# ---- the solver against a plain twin ---------------------------------------------------------
+# ---- the solver against bisection ------------------------------------------------------------
 
 
 def seconds_of(points, d):
