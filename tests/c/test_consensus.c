@@ -199,6 +199,17 @@ TEST(test_bounded_lag)
     assert_int_equal(d.iteration, 5);
 }
 
+TEST(test_objects_end_with_their_rank)
+{
+    plb_consensus_t rank = rank_with(1, 0);
+    run_to(&rank, 0, 2);
+    OK(plb_consensus_end(&rank, 2, &out, &err));
+    assert_int_equal(ask(&rank, 0), PLB_ANSWER_END);
+    assert_true(plb_consensus_ended(&rank, 2));
+    assert_false(plb_consensus_ended(&rank, 1));
+    plb_consensus_free(&rank);
+}
+
 TEST(test_slots_are_used_again)
 {
     plb_consensus_t rank = rank_with(1000, 0);
