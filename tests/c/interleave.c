@@ -1,6 +1,5 @@
-/* Explores every interleaving of a small system, or random runs of a larger one.  The exploration
- * is breadth first, so the first violation found has a shortest run.  Usage:
- * interleave [name=value ...], see OPTIONS.
+/* Explores every interleaving of a small system, breadth first, so the first violation found has a
+ * shortest run.  Usage: interleave [name=value ...], see OPTIONS.
  *
  * The last line of the output is
  *   result=ok|violation|deadlock states=... steps=... depth=... seconds=...
@@ -16,13 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/rng.h"
-
 typedef struct settings {
     model_t m;
-    int64_t runs; /* number of random runs; 0: explore every interleaving */
-    int64_t vary; /* true: draw sizes and variants again for each random run */
-    uint64_t seed;
     int64_t most; /* largest number of states */
     int all;      /* continue after a violation or a deadlock, and count them */
 } settings_t;
@@ -206,130 +200,13 @@ static int explore(const settings_t *set)
     return report(f.result, v->n, f.n_steps, f.depth, since);
 }
 
-/* ---- random runs ---- */
-
-static int draw(plb_rng_t *rng, int low, int high)
-{
-    return low + (int)plb_rng_below(rng, (uint64_t)(high - low + 1));
-}
-
-static void draw_model(model_t *m, plb_rng_t *rng)
-{
-    m->ranks = draw(rng, 1, 6);
-    m->objects = draw(rng, 1, m->ranks > 5 ? 2 : 3);
-    m->iterations = draw(rng, 1, 14);
-    m->ring = draw(rng, 0, 1);
-    m->lag = draw(rng, 0, 3);
-    m->blocked = m->lag > 0 && draw(rng, 0, 1);
-    m->known_end = draw(rng, 0, 1);
-    m->changes = draw(rng, 0, 6);
-    m->early = draw(rng, 0, 3) == 0 ? draw(rng, 0, m->iterations) : 0;
-    m->migrate = m->known_end && !m->blocked && m->early == 0 && draw(rng, 0, 1);
-    m->fails = draw(rng, 0, 5) == 0;
-    m->churn = m->known_end && !m->blocked && draw(rng, 0, 3) == 0 ? draw(rng, 1, 4) : 0;
-}
-
-/* In half of the runs, all possible steps have the same probability.  In the other half, each kind
- * of step on each rank has a random priority, which is sometimes drawn again, and the step of
- * highest priority is taken.  So one rank, or one kind of step, can fall far behind (Burckhardt et
- * al. 2010, probabilistic concurrency testing). */
-typedef struct order {
-    bool fair;
-    uint32_t priority[N_STEP_KINDS][MAX_RANKS];
-} order_t;
-
-static void draw_order(order_t *order, plb_rng_t *rng)
-{
-    order->fair = plb_rng_next(rng) & 1;
-    for (int k = 0; k < N_STEP_KINDS && !order->fair; k++) {
-        for (int r = 0; r < MAX_RANKS; r++) {
-            order->priority[k][r] = (uint32_t)plb_rng_next(rng);
-        }
-    }
-}
-
-static int choose(order_t *order, const system_t *s, const step_t *steps, int n, plb_rng_t *rng)
-{
-    if (order->fair) {
-        return (int)plb_rng_below(rng, (uint64_t)n);
-    }
-    const uint64_t bits = plb_rng_next(rng);
-    if ((bits & 15) == 0) {
-        order->priority[(bits >> 4) % N_STEP_KINDS][(bits >> 12) % MAX_RANKS] =
-            (uint32_t)(bits >> 32);
-    }
-    int best = 0;
-    uint32_t highest = 0;
-    const int first = (int)((bits >> 16) % (uint64_t)n); /* ties are broken at random: any object,
-                                                            any wish */
-    for (int i = 0; i < n; i++) {
-        const step_t *t = &steps[(first + i) % n];
-        const bool of_object = t->kind == STEP_REACH || t->kind == STEP_GO ||
-                               t->kind == STEP_LEAVE || t->kind == STEP_JOIN;
-        const uint32_t p = order->priority[t->kind][of_object ? s->owner[t->who] : t->who];
-        if (p >= highest) {
-            highest = p;
-            best = (first + i) % n;
-        }
-    }
-    return best;
-}
-
-static const char *run_once(const model_t *m, uint64_t seed, FILE *say, uint64_t *n_steps,
-                            plb_err_t *err)
-{
-    plb_rng_t rng;
-    order_t order;
-    system_t s;
-    step_t steps[MAX_STEPS];
-    int n;
-    plb_rng_init(&rng, seed);
-    draw_order(&order, &rng);
-    system_init(m, &s);
-    while ((n = system_steps(m, &s, steps)) > 0) {
-        ++*n_steps;
-        if (system_take(m, &s, steps[choose(&order, &s, steps, n, &rng)], say, err) != PLB_OK) {
-            return "violation";
-        }
-    }
-    return system_check_end(m, &s, err) == PLB_OK ? "ok" : "deadlock";
-}
-
-static int wander(const settings_t *set)
-{
-    const double since = now();
-    plb_rng_t rng;
-    model_t m = set->m;
-    uint64_t n_steps = 0;
-    plb_err_t err;
-    plb_rng_init(&rng, set->seed);
-    for (int64_t i = 0; i < set->runs; i++) {
-        if (set->vary) {
-            draw_model(&m, &rng);
-        }
-        const uint64_t seed = plb_rng_next(&rng), before = n_steps;
-        const char *result = run_once(&m, seed, NULL, &n_steps, &err);
-        if (strcmp(result, "ok") != 0) {
-            const int depth = (int)(n_steps - before);
-            printf("ranks=%d objects=%d iterations=%d lag=%d ring=%d blocked=%d known=%d early=%d "
-                   "changes=%d churn=%d fails=%d migrate=%d\n",
-                   m.ranks, m.objects, m.iterations, m.lag, m.ring, m.blocked, m.known_end,
-                   m.early, m.changes, m.churn, m.fails, m.migrate);
-            run_once(&m, seed, stdout, &n_steps, &err);
-            printf("%s\n", err.text);
-            return report(result, (size_t)i, n_steps, depth, since);
-        }
-    }
-    return report("ok", (size_t)set->runs, n_steps, 0, since);
-}
-
 /* ---- command line ---- */
 
 /* X(name, where, default, least, most, help) */
 #define OPTIONS(X)                                                                                \
     X("ranks", set->m.ranks, 2, 1, MAX_RANKS, "ranks")                                            \
     X("objects", set->m.objects, 1, 1, MAX_OBJECTS, "objects on each rank")                       \
-    X("iterations", set->m.iterations, 5, 1, MAX_ITERATIONS, "iterations (explored: at most 6)")  \
+    X("iterations", set->m.iterations, 5, 1, MAX_ITERATIONS, "iterations")                        \
     X("lag", set->m.lag, 0, 0, 100, "bounded lag D, 0: none")                                     \
     X("ring", set->m.ring, 0, 0, 1, "1: the objects form a ring; 0: a line")                      \
     X("blocked", set->m.blocked, 0, 0, 1, "ranks block in the application's receives")            \
@@ -343,9 +220,6 @@ static int wander(const settings_t *set)
     X("all", set->all, 0, 0, 1, "continue after the first violation or deadlock")                 \
     X("ablate", model_ablated, 0, 0, 15,                                                          \
       "sum of rules to leave out: 1 pause, 2 hold, 4 comparison, 8 ended")                        \
-    X("runs", set->runs, 0, 0, INT64_MAX, "number of random runs; 0: explore every interleaving") \
-    X("vary", set->vary, 0, 0, 1, "1: draw all sizes again for each random run")                  \
-    X("seed", set->seed, 1, 0, INT64_MAX, "seed of the random runs")                              \
     X("most", set->most, 100000000, 1, UINT32_MAX, "largest number of states of an exploration")
 
 static int usage(const char *word)
@@ -409,8 +283,8 @@ int main(int argc, char **argv)
         }
     }
     if (set->m.ranks * set->m.objects > MAX_OBJECTS || set->m.early > set->m.iterations ||
-        (set->runs == 0 && (set->m.iterations > 6 || set->m.ranks > 4))) {
+        set->m.iterations > 6 || set->m.ranks > 4) {
         return usage("these sizes");
     }
-    return set->runs > 0 ? wander(set) : explore(set);
+    return explore(set);
 }

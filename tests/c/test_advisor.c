@@ -65,33 +65,6 @@ static plb_ask_t step(made_t *m, int64_t i, int64_t now, double a, double b, dou
     return ask;
 }
 
-TEST(loads_are_summed_and_checked)
-{
-    plb_err_t err;
-    double sum, load[7] = {1, 2, 3, 4, 5, 6, 7};
-    for (int64_t n = 0; n <= 7; n++) {
-        OK(plb_advisor_load(load, n, &sum, &err));
-        assert_true(sum == (double)(n * (n + 1)) / 2);
-    }
-    const double wrong[] = {-1e-300, NAN, -NAN, INFINITY, -INFINITY, 2e30};
-    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
-        for (int64_t i = 0; i < 7; i++) {
-            double bad[7];
-            memcpy(bad, load, sizeof bad);
-            bad[i] = wrong[w];
-            assert_int_equal(plb_advisor_load(bad, 7, &sum, &err), PLB_ERR_VALUE);
-            char name[32];
-            snprintf(name, sizeof name, "loads[%d]", (int)i);
-            assert_non_null(strstr(err.text, name));
-        }
-    }
-    for (int i = 0; i < 7; i++) {
-        load[i] = 9e29;
-    }
-    assert_int_equal(plb_advisor_load(load, 7, &sum, &err), PLB_ERR_VALUE);
-    assert_non_null(strstr(err.text, "sum of the loads"));
-}
-
 TEST(a_record_is_checked)
 {
     plb_err_t err;

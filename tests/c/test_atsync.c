@@ -431,24 +431,6 @@ TEST(test_contributions_of_different_iterations)
     end(&w);
 }
 
-TEST(test_loads_out_of_range)
-{
-    const double every = 5, bad[] = {1e31, -1.0, NAN, INFINITY}, good = 1e30;
-    draw(3);
-    w.p = w.n_objects = w.lag = 1;
-    w.n = 9;
-    begin(&w, "periodic", &every);
-    plb_atsync_answer_t answer;
-    const int64_t slot = w.object[0].slot;
-    OK(plb_atsync_ask(&w.rank[0], slot, &answer, &err));
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(plb_atsync_reached(&w.rank[0], slot, &bad[i], 1, 0, &err), PLB_ERR_VALUE);
-        assert_true(plb_atsync_runs(&w.rank[0], slot));
-    }
-    OK(plb_atsync_reached(&w.rank[0], slot, &good, 1, 0, &err));
-    end(&w);
-}
-
 TEST(test_options)
 {
     plb_reduction_t net;

@@ -300,26 +300,6 @@ TEST(failed_allocations_are_errors_without_leaks)
     }
 }
 
-TEST(crowded_cores_are_found_and_a_quota_of_one_rank)
-{
-    plb_cores_t c[4] = {{.host = 2, .mask = {3}},
-                        {.host = 1, .mask = {1}, .group = 9, .quota = 0.5},
-                        {.host = 2, .mask = {1}},
-                        {.host = 2, .mask = {2}}};
-    plb_crowd_t crowd;
-    assert_int_equal(plb_cores_crowd(c, 4, &crowd, &err), PLB_OK);
-    assert_string_equal(crowd.words, "3 ranks share 2 cores");
-    assert_true(plb_cores_capped(c, 4, 1));
-    assert_false(plb_cores_capped(c, 4, 0));
-    assert_int_equal(plb_cores_crowd(c, 2, &crowd, &err), PLB_OK);
-    assert_string_equal(crowd.words, "");
-    plb_mem_fail_at(0);
-    assert_int_equal(plb_cores_crowd(c, 4, &crowd, &err), PLB_ERR_NOMEM);
-    plb_mem_fail_at(-1);
-    plb_cores_here(&c[0]);
-    assert_true(c[0].host != 0);
-}
-
 static void *read_clock(void *arg)
 {
     *(int64_t *)arg = plb_clock_ns(PLB_CLOCK_AUTO);

@@ -169,18 +169,6 @@ TEST(test_extension_needs_no_round_reduction_does)
     assert_int_equal(d.kind, PLB_RULING_NOTHING);
 }
 
-TEST(test_objects_at_the_old_final_iteration_go_on)
-{
-    plb_consensus_t rank = rank_with(1, 0);
-    hear(&rank, PLB_RULING_FINAL, 0, 2);
-    run_to(&rank, 0, 2);
-    assert_int_equal(ask(&rank, 0), PLB_ANSWER_BALANCE);
-    hear(&rank, PLB_RULING_FINAL, 0, 4);
-    assert_non_null(action(PLB_ACT_RESUME));
-    run_to(&rank, 0, 4);
-    plb_consensus_free(&rank);
-}
-
 TEST(test_bounded_lag)
 {
     plb_consensus_t rank = rank_with(1, 2);
@@ -211,92 +199,14 @@ TEST(test_bounded_lag)
     assert_int_equal(d.iteration, 5);
 }
 
-TEST(test_statistics_are_contributed_when_the_last_object_has_finished)
+TEST(test_objects_end_with_their_rank)
 {
-    plb_consensus_t rank = rank_with(3, 0);
-    run_to(&rank, 0, 5);
-    run_to(&rank, 1, 2);
-    assert_int_equal(rank.contributed, 0);
-    run_to(&rank, 2, 1);
-    assert_int_equal(action(PLB_ACT_STATS)->first, 1);
-    assert_int_equal(action(PLB_ACT_STATS)->last, 1);
-    OK(plb_consensus_remove(&rank, 2, &out, &err));
-    assert_int_equal(action(PLB_ACT_STATS)->last, 2);
-    OK(plb_consensus_remove(&rank, 1, &out, &err));
-    assert_int_equal(action(PLB_ACT_STATS)->first, 3);
-    assert_int_equal(action(PLB_ACT_STATS)->last, 5);
-    plb_consensus_free(&rank);
-}
-
-TEST(test_rank_without_objects_follows)
-{
-    plb_consensus_t rank = rank_with(1, 0);
-    OK(plb_consensus_remove(&rank, 0, &out, &err));
-    assert_int_equal(action(PLB_ACT_STATS)->last, 1);
-    see(&rank, 1);
-    assert_int_equal(action(PLB_ACT_STATS)->last, 2);
-    hear(&rank, PLB_RULING_FINAL, 0, 3);
-    see(&rank, 2);
-    see(&rank, 3);
-    assert_int_equal(rank.contributed, 3); /* objects can join at iteration 3 */
-    hear(&rank, PLB_RULING_BALANCE, 0, 3);
-    assert_int_equal(action(PLB_ACT_BALANCE)->first, 3);
-    int64_t slot;
-    OK(plb_consensus_add(&rank, 3, &slot, &out, &err));
-    OK(plb_consensus_balanced(&rank, &out, &err));
-    assert_null(action(PLB_ACT_STATS));
-    run_to(&rank, slot, 4);
-    assert_int_equal(action(PLB_ACT_STATS)->first, 4);
-    plb_consensus_free(&rank);
-}
-
-TEST(test_end_of_the_run)
-{
-    plb_consensus_root_t root;
-    plb_ruling_t d;
-    plb_consensus_root_init(&root, 2, 1);
-    OK(plb_consensus_root_stats(&root, 1, 0, 9, &d, &err));
-    /* a rank has ended, so the wish is ignored */
-    OK(plb_consensus_root_stats(&root, 2, 1, 9, &d, &err));
-    assert_int_equal(d.kind, PLB_RULING_FINAL);
-    assert_int_equal(d.iteration, PLB_NEVER);
-    OK(plb_consensus_root_stats(&root, 3, 1, 9, &d, &err));
-    assert_int_equal(d.kind, PLB_RULING_NOTHING);
-    OK(plb_consensus_root_stats(&root, 4, 2, PLB_WISH_NONE, &d, &err));
-    assert_int_equal(d.kind, PLB_RULING_OVER);
-
     plb_consensus_t rank = rank_with(1, 0);
     run_to(&rank, 0, 2);
-    assert_false(plb_consensus_ended(&rank, 3));
     OK(plb_consensus_end(&rank, 2, &out, &err));
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_END);
-    see(&rank, 1);
-    assert_null(action(PLB_ACT_STATS));
-    see(&rank, 2); /* this rank has ended, but still contributes */
-    assert_int_equal(action(PLB_ACT_STATS)->first, 3);
-    assert_true(plb_consensus_ended(&rank, 3));
-    OK(plb_consensus_stats(&rank, 3, &(plb_ruling_t){PLB_RULING_OVER, 0, 3}, &out, &err));
-    assert_int_equal(out.n, 1);
-    assert_non_null(action(PLB_ACT_DONE));
-    plb_consensus_free(&rank);
-}
-
-TEST(test_rank_that_fails)
-{
-    plb_consensus_t rank = rank_with(3, 0);
-    run_to(&rank, 0, 2);
-    run_to(&rank, 1, 1);
-    run_to(&rank, 2, 1);
-    assert_int_equal(ask(&rank, 0), PLB_ANSWER_GO);
-    see(&rank, 1);
-    plb_consensus_fail(&rank, &out);
-    assert_int_equal(rank.n_objects, 0);
-    assert_int_equal(action(PLB_ACT_STATS)->first, 2);
-    assert_int_equal(action(PLB_ACT_STATS)->last, 2);
     assert_true(plb_consensus_ended(&rank, 2));
-    hear(&rank, PLB_RULING_FINAL, 0, 4);
-    see(&rank, 2);
-    assert_int_equal(action(PLB_ACT_STATS)->last, 3); /* the rank still contributes */
+    assert_false(plb_consensus_ended(&rank, 1));
     plb_consensus_free(&rank);
 }
 

@@ -1,4 +1,4 @@
-/* Tests of csrc/place/copies.c: what does not fit, and failing allocations.
+/* Tests of csrc/place/copies.c: failing allocations.
  * tests/place/test_copies.py tests what every placement keeps. */
 #include "place/copies.h"
 #include "plb.h"
@@ -62,20 +62,6 @@ static int run(fixture_t *f, bool again)
 {
     return plb_copies_place(&f->of, LAYERS, f->load, again ? f->was : NULL, f->slot, f->share,
                             f->out, &f->err);
-}
-
-TEST(what_does_not_fit_is_refused)
-{
-    fixture_t f;
-    begin(&f, 1, 1);
-    f.memory[5] = 91;
-    assert_int_equal(run(&f, false), PLB_ERR_INFEASIBLE);
-    assert_non_null(strstr(f.err.text, "object 5 with its 91 bytes"));
-    begin(&f, 1, 0);
-    for (int r = 0; r < P; r++) {
-        f.first[r + 1] = 3 * (r + 1); /* 18 slots for 24 objects */
-    }
-    assert_int_equal(run(&f, false), PLB_ERR_INFEASIBLE);
 }
 
 TEST(every_allocation_may_fail)

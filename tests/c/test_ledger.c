@@ -121,55 +121,6 @@ TEST(no_strategy_is_free)
     plb_ledger_free(&s);
 }
 
-TEST(first_iterations_belong_to_the_cost)
-{
-    plb_ledger_t s = made();
-    balance(&s, 0, 1.0);
-    observe(&s, 1, 4.0, 1.0, 1.0);
-    observe(&s, 2, 1.0, 1.0, 1.0);
-    assert_true(plb_ledger_theta(&s, 0) == 1.0);
-    observe(&s, 2, 1.0, 1.0, 1.0);
-    observe(&s, 1, 1.5, 1.0, 1.0);
-    assert_true(plb_ledger_theta(&s, 0) == 1.0 + (4.0 + 1.0 + 1.0 - 3 * 1.5));
-    assert_true(s.cost == 2.5);
-    balance(&s, 6, 1.0);
-    observe(&s, 9, 2.0, 1.0, 1.0); /* the new warm-up is 0, so the mean is half of the old one */
-    assert_true(plb_ledger_theta(&s, 0) == 1.75);
-    plb_ledger_free(&s);
-}
-
-TEST(lb_steps_that_pay_stay_switched_on)
-{
-    plb_ledger_t s = after_three(1.0);
-    assert_false(s.off);
-    assert_true(plb_ledger_allows(&s, 40));
-    plb_ledger_free(&s);
-}
-
-TEST(lb_steps_that_do_not_pay_are_tried_ever_more_rarely)
-{
-    plb_ledger_t s = after_three(0.9);
-    assert_true(s.off);
-    assert_int_equal(s.pause, 100); /* an LB step takes 1 % of 100 iterations */
-    int64_t until = 40 + 100;
-    for (int64_t pause = 100; pause <= 1600; pause *= 2) {
-        assert_int_equal(s.until, until);
-        assert_false(plb_ledger_allows(&s, until - 1));
-        assert_true(plb_ledger_allows(&s, until));
-        balance(&s, until, 1.0);
-        /* the trial is not judged before its pause is over */
-        assert_false(plb_ledger_judges(&s, until + pause - 1, true));
-        assert_false(plb_ledger_allows(&s, until + pause - 1));
-        judge(&s, until + pause, 0.9);
-        until += pause + 2 * pause;
-    }
-    balance(&s, until, 1.0);
-    judge(&s, until + s.pause, 1.0); /* this trial pays */
-    assert_false(s.off);
-    assert_true(plb_ledger_allows(&s, until + s.pause));
-    plb_ledger_free(&s);
-}
-
 TEST(a_larger_imbalance_ends_the_pause)
 {
     plb_ledger_t s = after_three(0.0); /* the imbalance before the LB steps was 0.5 s */

@@ -1,5 +1,5 @@
-/* Tests of csrc/measure: clocks, exact sums, the merge of the statistics, comparison and
- * evaluation of placements. */
+/* Tests of csrc/measure: clocks, exact sums, the merge of the statistics, evaluation under failing
+ * allocations. */
 #include "plb.h"
 #include "test.h"
 
@@ -123,36 +123,6 @@ TEST(utilization_is_load_over_all)
     assert_true(plb_utilization(3.0, 1.0) == 0.75);
     assert_true(plb_utilization(0.0, 0.0) == 1.0);
     assert_true(plb_utilization(0.0, 2.0) == 0.0);
-}
-
-TEST(a_placement_is_compared_with_the_present_one)
-{
-    const double load[] = {1, 2, 4}, speed[] = {1, 2}, background[] = {0.5, 0};
-    const int32_t rank[] = {0, 0, 1}, other[] = {1, 0, 0}, wrong[] = {0, 2, 0};
-    const int64_t bytes[] = {10, 100, 1000};
-    const uint8_t fixed[] = {0, 1, 1};
-    double before[2], after[2];
-    plb_snapshot_t in = {.n_objects = 3,
-                         .n_ranks = 2,
-                         .n_components = 1,
-                         .load = load,
-                         .rank = rank,
-                         .nbytes = bytes,
-                         .speed = speed,
-                         .background = background};
-    plb_change_t change = {.before = before, .after = after};
-    assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_OK);
-    assert_int_equal(change.migrations, 2);
-    assert_int_equal(change.bytes, 1010);
-    assert_true(before[0] == 3.5 && before[1] == 2.0);
-    assert_true(after[0] == 6.5 && after[1] == 0.5);
-    in.nbytes = NULL;
-    assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_OK);
-    assert_int_equal(change.bytes, 0);
-    assert_int_equal(plb_snapshot_compare(&in, wrong, &change, &err), PLB_ERR_RANGE);
-    assert_string_equal(err.text, "placement[1] is 2: expected 0 ... 1");
-    in.migratable = fixed;
-    assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_ERR_VALUE);
 }
 
 TEST(impossible_numbers_of_objects_and_edges_are_refused)

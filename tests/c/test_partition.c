@@ -76,27 +76,6 @@ static void assert_balanced(const fixture_t *f, double most)
     }
 }
 
-TEST(pylbs_partitioner_balances_and_keeps_fixed_vertices)
-{
-    fixture_t f;
-    for (int variant = 0; variant < 8; variant++) {
-        fill(&f);
-        f.in.fixed = variant & 1 ? f.fixed : NULL;
-        f.in.old = variant & 2 ? f.old : NULL;
-        if (variant & 4) { /* use the graph instead of the hypergraph */
-            f.in.n_nets = 0;
-            f.in.net_start = f.in.pin = f.in.net_weight = NULL;
-            f.in.start = f.start;
-            f.in.to = f.to;
-        }
-        assert_int_equal(plb_partition_run(&plb_builtin, &f.in, f.part, &f.err), PLB_OK);
-        assert_balanced(&f, 1.05);
-        assert_true(!(variant & 1) || (f.part[0] == 3 && f.part[N - 1] == 0));
-        /* the sum of connectivity - 1: about 140 for four squares, 400 for a random partition */
-        assert_true(connectivity(&f) < 160);
-    }
-}
-
 TEST(improving_never_raises_connectivity)
 {
     fixture_t f;
@@ -193,24 +172,6 @@ TEST(weights_of_merged_nets_do_not_overflow)
     plb_hypergraph_free(&coarse);
 }
 
-TEST(failed_allocations_are_survived)
-{
-    fixture_t f;
-    for (int variant = 0; variant < 2; variant++) {
-        int ret = PLB_ERR_NOMEM;
-        for (int64_t at = 0; ret != PLB_OK; at++) {
-            fill(&f);
-            f.in.fixed = f.fixed;
-            f.in.old = variant ? f.old : NULL;
-            plb_mem_fail_at(at);
-            ret = plb_partition_run(&plb_builtin, &f.in, f.part, &f.err);
-            ret = ret == PLB_OK ? plb_partition_improve(&f.in, 1, f.part, &f.err) : ret;
-            plb_mem_fail_at(-1);
-            assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
-        }
-    }
-}
-
 /* A ring that is coarsened several times. */
 TEST(no_failed_allocation_is_forgotten)
 {
@@ -287,103 +248,6 @@ TEST(bad_answers_are_errors_or_corrected)
 
 /* ---- names ------------------------------------------------------------------------------------
  */
-
-enum { MOST = 6 };
-
-/* Raise best[0] to the most data that stay in their part, best[1] to the most that stay on their
- * rank, over all ways to continue the numbering name[0 ... n - 1] of the parts. */
-static void best_of_all(const plb_new_names_t *in, int32_t *name, int n, double best[2])
-{
-    const int k = in->n_parts;
-    if (n < k) {
-        for (int32_t q = 0; q < k; q++) {
-            bool free = in->share == NULL || in->share[q] == in->share[n];
-            free &= in->fixed == NULL || (in->fixed[n] ? q == n : !in->fixed[q]);
-            for (int i = 0; i < n; i++) {
-                free &= name[i] != q;
-            }
-            if (free) {
-                name[n] = q;
-                best_of_all(in, name, n + 1, best);
-            }
-        }
-        return;
-    }
-    double now[2] = {0.0, 0.0};
-    for (int64_t i = 0; i < in->n_kept; i++) {
-        now[0] += name[in->part[i]] == in->old[i] ? in->kept[i] : 0.0;
-    }
-    for (int p = 0; p < k && in->on_rank != NULL; p++) {
-        now[1] += in->on_rank[name[p] * in->n_ranks / k * k + p];
-    }
-    for (int i = 0; i < 2; i++) {
-        best[i] = now[i] > best[i] ? now[i] : best[i];
-    }
-}
-
-static void worth_of(const plb_new_names_t *in, const int32_t *name, double out[2])
-{
-    int seen[MOST] = {0};
-    out[0] = out[1] = 0.0;
-    for (int p = 0; p < in->n_parts; p++) {
-        assert_in_range(name[p], 0, in->n_parts - 1);
-        assert_int_equal(seen[name[p]]++, 0);
-        assert_true(in->share == NULL || in->share[p] == in->share[name[p]]);
-        assert_true(in->fixed == NULL || !in->fixed[p] || name[p] == p);
-        out[1] += in->on_rank == NULL
-                      ? 0.0
-                      : in->on_rank[name[p] * in->n_ranks / in->n_parts * in->n_parts + p];
-    }
-    for (int64_t i = 0; i < in->n_kept; i++) {
-        out[0] += name[in->part[i]] == in->old[i] ? in->kept[i] : 0.0;
-    }
-}
-
-TEST(new_names_keep_much)
-{
-    plb_rng_t rng;
-    plb_err_t err;
-    int32_t part[MOST * MOST], old[MOST * MOST], name[MOST], any[MOST];
-    double kept[MOST * MOST], on_rank[3 * MOST], share[MOST];
-    bool fixed[MOST];
-    plb_rng_init(&rng, 11);
-    for (int turn = 0; turn < 400; turn++) {
-        const int k = 1 + (int)plb_rng_below(&rng, MOST), ranks = 1 + (int)plb_rng_below(&rng, 3);
-        plb_new_names_t in = {.n_parts = k, .n_ranks = ranks};
-        for (int p = 0; p < k; p++) {
-            for (int q = 0; q < k; q++) {
-                if (turn % 4 != 0 && plb_rng_below(&rng, 2) == 0) {
-                    part[in.n_kept] = p;
-                    old[in.n_kept] = q;
-                    kept[in.n_kept++] = (double)plb_rng_below(&rng, turn % 8 < 4 ? 9 : 1000);
-                }
-            }
-            share[p] = (double)(1 + plb_rng_below(&rng, 2));
-            fixed[p] = plb_rng_below(&rng, 4) == 0;
-        }
-        for (int i = 0; i < ranks * k; i++) {
-            on_rank[i] = (double)plb_rng_below(&rng, 50);
-        }
-        in.part = part, in.old = old, in.kept = kept;
-        in.share = turn % 3 == 0 ? share : NULL;
-        in.fixed = turn % 5 == 0 ? fixed : NULL;
-        in.on_rank = turn % 4 == 0 || turn % 2 == 0 ? on_rank : NULL;
-        assert_int_equal(plb_remap(&in, name, &err), PLB_OK);
-        double best[2] = {0.0, 0.0}, now[2], own[2];
-        best_of_all(&in, any, 0, best);
-        worth_of(&in, name, now);
-        for (int p = 0; p < k; p++) {
-            any[p] = p;
-        }
-        worth_of(&in, any, own);
-        assert_true(2.0 * now[0] >= best[0]);
-        assert_true(in.n_kept > 0 || 2.0 * now[1] >= best[1]);
-        assert_true(now[0] > own[0] || now[1] >= own[1]);
-        if (now[0] == own[0] && now[1] == own[1]) { /* nothing is gained, so no number changes */
-            assert_memory_equal(name, any, (size_t)k * sizeof *name);
-        }
-    }
-}
 
 TEST(bad_overlaps_are_refused)
 {

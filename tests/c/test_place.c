@@ -1,5 +1,4 @@
-/* Tests of csrc/place: every strategy of the table under failing allocations, interrupts and
- * limits. */
+/* Tests of csrc/place: every strategy of the table under failing allocations, limits of memory. */
 #include "place/internal.h"
 #include "place/strategy.h"
 #include "plb.h"
@@ -85,24 +84,6 @@ TEST(every_strategy_survives_failed_allocations)
                 assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
             }
             assert_int_equal(plb_snapshot_check_placement(&f.snapshot, f.out, &f.err), PLB_OK);
-        }
-    }
-}
-
-TEST(limits_are_kept_from_a_placement_that_breaks_them)
-{
-    fixture_t f;
-    const char *const names[] = {"BestFitLB", "GreedyLB", "RefineLB"};
-    for (int k = 0; k < 3; k++) {
-        const plb_strategy_t *s = plb_strategy_find(names[k]);
-        fill(&f, s, 7);
-        assert_int_equal(run(&f, s), PLB_OK);
-        int64_t used[P] = {0};
-        for (int i = 0; i < N; i++) {
-            used[f.out[i]] += f.memory[i];
-        }
-        for (int r = 0; r < P; r++) {
-            assert_true(used[r] <= f.limit[r]);
         }
     }
 }
@@ -203,47 +184,6 @@ TEST(greedy_with_limits_is_not_slower_than_the_present_placement)
     for (int r = 0; r < 3; r++) {
         assert_true(time[r] <= 6.0);
     }
-}
-
-static int interrupt(void *arg)
-{
-    ++*(int *)arg;
-    return PLB_ERR_INTERRUPTED;
-}
-
-TEST(a_signal_ends_a_long_run)
-{
-    enum { MANY = 1 << 18, RANKS = 64 };
-    double *load = plb_malloc(MANY, sizeof *load);
-    int32_t *rank = plb_calloc(MANY, sizeof *rank), *out = plb_malloc(MANY, sizeof *out);
-    double speed[RANKS];
-    plb_err_t err;
-    for (int i = 0; i < MANY; i++) {
-        load[i] = 1.0 + i % 17;
-    }
-    for (int r = 0; r < RANKS; r++) {
-        speed[r] = 1.0 + r % 2;
-    }
-    const double params[] = {1.003};
-    const char *const names[] = {"GreedyLB", "RefineLB"};
-    for (int k = 0; k < 4; k++) {
-        int looks = 0;
-        const plb_opts_t opts = {.params = params};
-        const plb_snapshot_t in = {.n_objects = MANY,
-                                   .n_ranks = RANKS,
-                                   .n_components = 1,
-                                   .load = load,
-                                   .rank = rank,
-                                   .speed = k & 1 ? speed : NULL};
-        const plb_strategy_t *s = plb_strategy_find(names[k / 2]);
-        plb_interrupt_set((plb_interrupt_t){.check = interrupt, .arg = &looks});
-        assert_int_equal(s->run(s, &in, &opts, out, &err), PLB_ERR_INTERRUPTED);
-        plb_interrupt_set((plb_interrupt_t){.check = NULL});
-        assert_int_equal(looks, 1);
-    }
-    plb_free(load);
-    plb_free(rank);
-    plb_free(out);
 }
 
 /* Memory limits that cannot be kept: more time does not help objects without load. */

@@ -1,4 +1,4 @@
-/* Tests of csrc/run: the order of messages, and the communication graph, compared with plain
+/* Tests of csrc/run: the communication graph, with multicasts and without, compared with plain
  * loops. */
 #include "base/mem.h"
 #include "base/rng.h"
@@ -10,39 +10,6 @@ enum { MESSAGES = 400, OBJECTS = 30 };
 static int64_t below(plb_rng_t *rng, int64_t n)
 {
     return (int64_t)plb_rng_below(rng, (uint64_t)n);
-}
-
-/* Each object reads all of its messages, sorted by source; those of one source in the order of
- * their arrival. */
-TEST(test_inboxes)
-{
-    for (uint64_t seed = 0; seed < 60; seed++) {
-        plb_rng_t rng;
-        plb_rng_init(&rng, seed);
-        int32_t to[MESSAGES], order[MESSAGES];
-        int64_t source[MESSAGES], start[OBJECTS + 1];
-        const int64_t m = below(&rng, MESSAGES + 1), n = 1 + below(&rng, OBJECTS);
-        const int64_t sources = 1 + below(&rng, 20);
-        int64_t known = 0;
-        for (int64_t i = 0; i < m; i++) {
-            to[i] = (int32_t)below(&rng, n + 1) - 1;
-            source[i] = below(&rng, sources) - 5;
-            known += to[i] >= 0;
-        }
-        plb_err_t err;
-        assert_int_equal(plb_inbox_order(to, source, m, n, start, order, &err), PLB_OK);
-        assert_int_equal(start[0], 0);
-        assert_int_equal(start[n], known);
-        for (int64_t k = 0; k < n; k++) {
-            for (int64_t i = start[k]; i < start[k + 1]; i++) {
-                assert_int_equal(to[order[i]], k);
-                if (i > start[k]) {
-                    const int64_t a = source[order[i - 1]], b = source[order[i]];
-                    assert_true(a < b || (a == b && order[i - 1] < order[i]));
-                }
-            }
-        }
-    }
 }
 
 /* The sums of each pair do not depend on the order of the messages. */

@@ -75,11 +75,6 @@ def test_errors_become_one_line_and_an_exit_code(error, code, said, monkeypatch,
     assert capsys.readouterr() == ("", said)
 
 
-def test_a_wrong_choice_names_its_argument(capsys):
-    assert cli.main(["completion", "ksh"]) == 2
-    assert capsys.readouterr().err.startswith("pylb: shell is 'ksh': expected bash")
-
-
 def test_a_reader_that_leaves_early_is_no_error():
     read, write = os.pipe()
     os.close(read)

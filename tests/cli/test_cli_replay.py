@@ -171,31 +171,6 @@ def test_several_runs_in_a_folder_are_listed_on_stderr(one_phase, capsys):
     assert "synthetic-dataset-blocks-alpha0" in err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--strategy", "GredyLB"], "did you mean GreedyLB"),
-        (["--trigger", "metabalance"], "did you mean metabalancer"),
-        (["--strategy", "mine.py:f"], "expected --import mine.py --strategy f"),
-        (["--import", "absent.py", "--strategy", "f"], "absent.py: there is no such file"),
-        (["--cost", "-1"], "cost is -1.0"),
-        (["--stem", "no-such"], "no-such"),
-    ],
-)
-def test_errors_are_one_line_and_exit_code_2(folder, capsys, words, said):
-    assert cli.main(["replay", folder, *words]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert said in err
-    assert len(err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("every", ["0", "x", "1,-2", ","])
-def test_every_is_checked(capsys, every):
-    assert cli.main(["replay", "run", "--every", every]) == 2
-    assert "expected numbers of phases" in capsys.readouterr().err
-
-
 def test_unbalanced_shows_what_rebalancing_has_saved(folder, capsys):
     rows = rows_of(capsys, folder, "--unbalanced")["rows"]
     assert [row["strategy"] for row in rows] == ["none", "unbalanced"]

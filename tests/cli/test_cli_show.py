@@ -223,16 +223,6 @@ def test_watch_shows_a_run_while_it_is_written(tmp_path):
     assert seen == sorted(seen)
 
 
-@pytest.mark.parametrize("command", ["report", "replay", "triggers", "optimum"])
-def test_a_run_that_is_none_is_an_error(command, capsys, tmp_path):
-    (tmp_path / "bad.h5").write_bytes(b"\x89HDF\r\n\x1a\nno")
-    for path in ("absent.h5", "bad.h5"):
-        assert cli.main([command, path]) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert said.err.startswith(f"pylb: {path}: ")
-
-
 def test_progress_of_a_rank_that_breaks_out(capsys):
     lb = pylb.Balancer(every=2)
     lb.add(0, "x")
@@ -243,13 +233,6 @@ def test_progress_of_a_rank_that_breaks_out(capsys):
     assert threading.active_count() == threads  # nothing updates the bar any more
     with pytest.raises(DomainError):
         lb.iterate(-1, progress=True)
-
-
-def test_convert_says_what_it_can_write(folder, capsys):
-    assert cli.main(["convert", str(folder / "run.h5"), "run.xyz"]) == 2
-    assert "expected a suffix .h5, .hdf5 or .json, or --to with h5, vt" in capsys.readouterr().err
-    assert cli.main(["convert", str(folder / "run.h5"), "run.json", "--compress"]) == 2
-    assert "--compress is for --to vt only" in capsys.readouterr().err
 
 
 def test_compare_says_where_the_time_went(folder, capsys, tmp_path):

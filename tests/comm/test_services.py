@@ -84,16 +84,6 @@ def test_a_lane_works_after_an_exchange_that_could_not_begin():
 # ---- the C core against plain twins ----------------------------------------------------------
 
 
-@given(st.lists(st.integers(0, 6), max_size=60))
-def test_route_is_a_stable_sort(destination):
-    rank, start, order = _core.route(np.array(destination, np.int32), 7)
-    assert rank.tolist() == sorted(set(destination))
-    twin = sorted(range(len(destination)), key=lambda i: destination[i])
-    assert (order is None) == (destination == sorted(destination))
-    assert (twin if order is None else order.tolist()) == twin
-    assert np.diff(start).tolist() == [destination.count(r) for r in rank]
-
-
 @given(st.data(), st.sampled_from([1, 2, 3, 4, 8, 12, 16, 24, 32, 40]))
 def test_gather_and_scatter(data, row_bytes):
     n = data.draw(st.integers(1, 20))
@@ -143,26 +133,6 @@ def test_route_refuses_numbers_that_are_not_ranks():
 
 
 IDS = st.lists(st.integers(-40, 40).map(lambda i: i * 2**40), unique=True, max_size=30)
-
-
-@given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))
-def test_table_agrees_with_a_dict(calls):
-    """Of several ids with equal hashes, some are removed: the remaining ids are still found."""
-    table, twin = _core.Table(), {}
-    for k, (enter, ids) in enumerate(calls):
-        if enter:
-            table.put(ids, np.full(len(ids), k, np.int32))
-            twin.update(dict.fromkeys(ids, k))
-        else:
-            assert table.remove(ids) == len(twin.keys() & set(ids))
-            for i in ids:
-                twin.pop(i, None)
-        assert len(table) == len(twin)
-        assert sorted(table.ids().tolist()) == sorted(twin)
-        ask = np.arange(-41, 42, dtype=np.int64) * 2**40
-        assert table.find(ask).tolist() == [twin.get(i, -1) for i in ask.tolist()]
-    with pytest.raises(ValueError, match="expected 0 or more"):
-        table.put([1], [-1])
 
 
 @given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))

@@ -1,12 +1,9 @@
-"""Room decide: the selection of strategies (Menon 3.7), against a plain Python twin."""
+"""Room decide: the selection of strategies (Menon 3.7)."""
 
 import math
 from types import SimpleNamespace
 
 import pytest
-from chance import examples
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pylb
 from pylb import _core
@@ -69,81 +66,6 @@ def selector(strategies=FULL, **params):
 def done(selector, strategy, after, cost=1.0, before=2.0, migrations=3):
     candidate = list(selector.strategies).index(strategy)
     return selector.told((candidate, before, after, cost, migrations))
-
-
-class Twin:
-    """The selection in plain Python: it keeps all events, and reads all of them each time."""
-
-    def __init__(self, strategies, **params):
-        self.strategies, self.p, self.past = strategies, params, []
-
-    def kind(self, s):
-        return "communication" if "communication" in s.looks_at else "computation"
-
-    def cell(self, kind, family):
-        return [
-            s
-            for s in self.strategies
-            if set(s.looks_at) & {"load", "communication"}
-            and (self.kind(s), s.family) == (kind, family)
-        ]
-
-    def tries(self, s):
-        return [(after, cost) for t, after, cost in self.past if t is s]
-
-    def left(self, s):
-        """Return (max/mean left, cost) after a strategy's last LB step; cost: a running mean."""
-        tries = self.tries(s)
-        cost = tries[0][1]
-        for _, measured in tries[1:]:
-            cost = 0.5 * (cost + measured)
-        return tries[-1][0], cost
-
-    def best(self, cell):
-        return min((s for s in cell if self.tries(s)), key=self.left, default=None)
-
-    def pick(self, cell):
-        best = self.best(cell)
-        if best is not None and self.left(best)[0] <= self.p["imbalance"]:
-            return best
-        return next((s for s in cell if not self.tries(s)), best)
-
-    def row(self, kind):
-        families = [s.family for s, _, _ in self.past if self.kind(s) == kind]
-        n = 0
-        while n < len(families) and families[-1 - n] == families[-1]:
-            n += 1
-        return (families[-1], n >= self.p["again"]) if families else (None, False)
-
-    def family(self, kind):
-        comp, ref = (self.best(self.cell(kind, f)) for f in ("comprehensive", "refinement"))
-        if comp is None:
-            return "comprehensive"
-        if ref is None:
-            return "refinement"
-        (c, c_cost), (r, r_cost) = self.left(comp), self.left(ref)
-        worse = r > self.p["tolerance"] * c or (r >= c and r_cost > self.p["dearer"] * c_cost)
-        last, tired = self.row(kind)
-        if worse:
-            return "refinement" if tired and last == "comprehensive" else "comprehensive"
-        again = tired and last == "refinement" and r > self.p["imbalance"]
-        return "comprehensive" if again else "refinement"
-
-    def observe(self, *, max, mean, total, utilization, messages, nbytes):
-        seconds = ALPHA * messages + BETA * nbytes
-        intensive = seconds > 0 and seconds >= self.p["communication"] * total
-        imbalanced = max > self.p["imbalance"] * mean
-        idle = utilization < self.p["utilization"]
-        self.wants = "communication" if intensive else "computation"
-        self.needed = imbalanced or (idle and intensive)
-
-    def choice(self):
-        kind = self.wants
-        if not self.cell(kind, "comprehensive") + self.cell(kind, "refinement"):
-            kind = {"computation": "communication", "communication": "computation"}[kind]
-        present = [f for f in ("comprehensive", "refinement") if self.cell(kind, f)]
-        family = present[0] if len(present) == 1 else self.family(kind)
-        return self.needed, self.wants, kind, family, self.pick(self.cell(kind, family)).name
 
 
 @pytest.mark.parametrize(
@@ -314,65 +236,6 @@ def test_strategies_added_later_take_part():
     finally:
         _registry.clear()
         _registry.update(known)
-
-
-PALETTE = [
-    named(f"s{i}", family, *looks)
-    for i, (family, looks) in enumerate(
-        (family, looks)
-        for looks in (["load"], ["load", "communication"], ["bytes"], ["communication"], ["load"])
-        for family in ("comprehensive", "refinement")
-    )
-]
-# few different values, so that ties and values equal to a threshold are frequent
-WORKLOAD = st.fixed_dictionaries(
-    {
-        "max": st.sampled_from([1.0, 1.1, 1.25, 3.0]),
-        "mean": st.sampled_from([0.0, 0.5, 1.0]),
-        "total": st.sampled_from([0.0, 1.0, 10.0]),
-        "utilization": st.sampled_from([0.0, 0.69, 0.7, 1.0]),
-        "messages": st.sampled_from([0, 1, 1000, 2**40]),
-        "nbytes": st.sampled_from([0, 10**5, 10**6]),
-    }
-)
-OUTCOME = st.tuples(
-    st.integers(0, 99),
-    st.booleans(),
-    st.sampled_from([1.0, 1.04, 1.05, 1.1, 1.2, 1.5]),
-    st.sampled_from([0.0, 0.5, 1.0, 3.0]),
-)
-
-
-@examples(120)
-@given(
-    st.lists(st.sampled_from(PALETTE), min_size=1, max_size=8, unique=True),
-    st.integers(1, 3),
-    st.lists(st.tuples(WORKLOAD, OUTCOME), max_size=40),
-)
-def test_agrees_with_the_twin(strategies, again, events):
-    usable = [s for s in strategies if set(s.looks_at) & {"load", "communication"}]
-    if not usable:
-        with pytest.raises(
-            DomainError, match=r"none of . strategies looks at load or communication"
-        ):
-            selector(strategies)
-        return
-    s = selector(strategies, again=again)
-    twin = Twin(strategies, **s.params)
-    for load, (other, follow, after, cost) in events:
-        choice = s.observe(**load)
-        twin.observe(**load)
-        assert twin.choice() == (
-            choice.needed,
-            choice.kind,
-            choice.used,
-            choice.family,
-            choice.strategy,
-        )
-        name = choice.strategy if follow else usable[other % len(usable)].name
-        done(s, name, after, cost)
-        twin.past.append((s.strategies[name], after, cost))
-        assert (s.choice.strategy, s.choice.family) == twin.choice()[4:2:-1]
 
 
 def test_the_table_names_parameters_with_range_help_and_source():

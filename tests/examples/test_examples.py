@@ -17,7 +17,6 @@ with pytest.MonkeyPatch.context() as patch:
     import kneighbor
     import lbtest
     import leanmd
-    import lennardjones
     import multizone
     import runs
     from lennardjones import Fluid
@@ -93,22 +92,6 @@ def test_molecules_agree_with_a_plain_sum_over_all_pairs(away):
     assert np.allclose(run.energy, energy, rtol=1e-11, atol=0.0)
 
 
-def test_force_is_the_slope_of_the_potential_and_vanishes_at_the_cut():
-    def pair(r):
-        a, b = np.zeros((3, 1)), np.array([[r], [0.0], [0.0]])
-        on_a, on_b = lennardjones.interact(a, b, 2.5)
-        assert np.array_equal(on_a[:3], -on_b[:3])
-        return on_b[0, 0], 2.0 * on_b[3, 0]
-
-    for r in (0.9, 1.1, 1.5, 2.3):
-        slope = (pair(r + 1e-6)[1] - pair(r - 1e-6)[1]) / 2e-6
-        assert pair(r)[0] == pytest.approx(-slope, rel=1e-6, abs=1e-8)
-    force, energy = pair(2.5 - 1e-7)
-    assert abs(force) < 1e-7
-    assert abs(energy) < 1e-7
-    assert pair(2.5) == (0.0, 0.0)
-
-
 def test_energy_and_momentum_are_conserved():
     drift = {}
     for dt, steps in ((0.004, 40), (0.002, 80)):
@@ -120,16 +103,6 @@ def test_energy_and_momentum_are_conserved():
         assert np.ptp(kinetic) > 100 * np.ptp(run.total)  # energy was exchanged
     assert drift[0.004] < 5e-4
     assert 3.0 < drift[0.004] / drift[0.002] < 5.0  # second order
-
-
-def test_forward_directions_reach_each_pair_of_cells_once():
-    for away, neighbours in ((1, 27), (2, 45)):  # Menon 2012, table 2.1
-        fluid = Fluid(3, away)
-        pairs = [fluid.pair(key) for key in range(fluid.n_cells, fluid.n_objects)]
-        assert len({frozenset(pair) for pair in pairs}) == len(pairs)
-        for cell in range(fluid.n_cells):
-            assert len(set(fluid.computes(cell))) == neighbours
-            assert all(cell in fluid.pair(key) for key in fluid.computes(cell))
 
 
 def test_atoms_that_stay_in_their_cell_too_long_are_an_error():
@@ -217,38 +190,6 @@ def test_flow_comes_closer_to_the_exact_solution():
         errors.append(multizone.solve(None, problem, n * n // 24, mode="off").error)
     assert errors[1] < 0.15
     assert 1.7 < errors[0] / errors[1] < 4.5  # first order at the zones' borders, else second
-
-
-def test_implicit_step_against_a_dense_matrix():
-    rng = np.random.default_rng(1)
-    box = flow.Box((0, 0, 0), (4, 3, 2), (12, 10, 8))
-    speed = rng.normal(size=box.size)
-    given = rng.normal(size=(5, *box.size))
-    for axis, n in enumerate(box.size):
-        h = 1.0 / box.whole[axis]
-        expected = np.empty_like(given)
-        for line in np.ndindex(*(m for i, m in enumerate(box.size) if i != axis)):
-            at = (*line[:axis], slice(None), *line[axis:])
-            matrix = np.eye(n)
-            for i in range(n):
-                for j, slope in ((i - 1, -1.0), (i + 1, 1.0)):
-                    matrix[i, i] += box.dt * flow.NU / h**2
-                    if 0 <= j < n:
-                        matrix[i, j] = box.dt * (slope * speed[at][i] / (2 * h) - flow.NU / h**2)
-            expected[(slice(None), *at)] = np.linalg.solve(matrix, given[(slice(None), *at)].T).T
-        got = flow._implicit(given.copy(), speed, axis, box)
-        assert np.allclose(got, expected, rtol=1e-12, atol=1e-14)
-
-
-def test_explicit_part_is_the_time_derivative():
-    errors = []
-    for n in (16, 32):
-        zone = flow.Zone(flow.Box((1, 2, 0), (n // 2, n // 4, n), (n, n, n)))
-        zone._reflect()
-        box, eps = zone.box, 1e-6
-        slope = (box.exact(eps) - box.exact(-eps)) / (2.0 * eps)
-        errors.append(np.abs(flow._explicit(zone.q, box) / box.dt - slope).mean())
-    assert 3.0 < errors[0] / errors[1] < 5.0  # second order
 
 
 # ---- all -------------------------------------------------------------------------------------

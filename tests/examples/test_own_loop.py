@@ -8,12 +8,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import own_loops
 import pytest
 from compiled import finished, flags, needs, needs_fortran, run
 from launch import launch
-
-import pylb
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -117,11 +114,7 @@ def build_fortran(prefix, name, folder):
 
 
 BUILD = {".c": build_c, ".cpp": build_cpp, ".f90": build_fortran}
-PROGRAMS = {  # with their twins in Python
-    "particles.c": own_loops.particles_c,
-    "jacobi.c": own_loops.jacobi_c,
-    "particles.f90": own_loops.particles_fortran,
-}
+PROGRAMS = ["particles.c", "jacobi.c", "particles.f90"]
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +131,7 @@ def program(prefix, tmp_path_factory):
     return get
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("ranks", [1, 3])
 def test_the_example_in_c_plus_plus(mpiexec, program, ranks):
     said = run([*mpiexec, "-n", ranks, program("cells.cpp")])
     found = re.match(r"(\d+) cells, \d+ LB steps, sum ([\d.]+)\n", said)
@@ -190,32 +183,15 @@ def test_few_lines_are_changed_for_p4est():
     assert 4 <= marks.count("+") <= 7  # and the header
 
 
-def lb_steps(text):
-    """Read each printed LB step: (step, cells that move, max/mean before, max/mean expected)."""
-    number = r"([\d.E+-]+)"
-    found = re.findall(
-        rf"^after step (\d+): (?:\w+, (\d+) cells, )?max/mean +{number} -> +{number}$",
-        text.replace("e+", "E+").replace("e-", "E-"),
-        re.M,
-    )
-    return [(int(at), int(n or 0), float(a), float(b)) for at, n, a, b in found]
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_decisions_are_those_of_the_twin_in_python(mpiexec, program, name, ranks):
-    """The program and its twin decide alike to the bit: seconds are computed, not measured."""
-    out = run([*mpiexec, "-n", ranks, program(name), "--virtual"])
-    cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
-    twin = cluster.run(PROGRAMS[name])[0]
-    assert lb_steps(out) == twin
+def test_computed_seconds(mpiexec, program, name):
+    """If seconds are computed, the LB steps are the same in each run, and save time."""
+    out = run([*mpiexec, "-n", 3, program(name), "--virtual"])
     rows = table("\n".join(line for line in out.splitlines() if "after" not in line))
     assert rows["with pylb"][3] == rows["without pylb"][3]
-    assert rows["with pylb"][2] == len(twin)
-    if ranks > 1:
-        assert len(twin) >= 3
-        assert rows["with pylb"][0] < 1.2 < 1.5 < rows["without pylb"][0]
-        assert rows["with pylb"][1] < 0.8 * rows["without pylb"][1]
+    assert rows["with pylb"][2] == out.count("after step") >= 3
+    assert rows["with pylb"][0] < 1.2 < 1.5 < rows["without pylb"][0]
+    assert rows["with pylb"][1] < 0.8 * rows["without pylb"][1]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

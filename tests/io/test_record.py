@@ -395,20 +395,6 @@ def recorded(path, **words):
     return pylb.VirtualCluster(3, clock="none").run(of_ranks, str(path), **words)[0]
 
 
-def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_path):
-    path = tmp_path / "run.h5"
-    history = recorded(path, strategy="GreedyLB", every=4)
-    with h5py.File(path, "a") as file:
-        file["load_check"][21] = 0  # a hole in a file is read as zeros
-    trace = pylb.Trace.load(path)
-    assert len(trace) == 21
-    run = trace.replay("GreedyLB", every=4)
-    assert run.lb_step_iterations == [3, 7, 11, 15, 19]
-    whole = [r for r in history if r.iteration < 16]
-    assert [repr(r) for r in run.decisions[:4]] == [repr(r) for r in whole]
-    assert len(trace.replay("none").iteration_time) == 21
-
-
 def test_the_record_of_a_trace_knows_its_ranks(tmp_path):
     rng = np.random.default_rng(1)
     facts = {

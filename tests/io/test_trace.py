@@ -608,13 +608,6 @@ def rows_of(snap):
     return objects, sorted(zip(*(c.tolist() for c in columns), strict=True))
 
 
-def test_generated_traces_are_written_and_read(tmp_path):
-    trace = pylb.replaying.hotspot(n_ranks=3, n_objects=9, n_phases=4)
-    again = pylb.Trace.load(tmp_path) if trace.save(tmp_path) else None
-    for a, b in zip(trace, again, strict=True):
-        assert rows_of(a) == rows_of(b)
-
-
 def test_changed_tasks_are_not_written_as_recorded(data, tmp_path):
     trace = pylb.Trace.load(data / "nolb-8color-16nodes-data")
     changed = dataclasses.replace(trace, task_load=trace.task_load * 2)

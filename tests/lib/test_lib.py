@@ -88,9 +88,7 @@ def test_lent_rows_are_computed_again_at_home(mpi_program, mpiexec):
 # ---- the library and its header ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("compiler", "standard"), [("cc", "-std=c11"), ("g++", "-std=c++17"), ("clang", "-std=c11")]
-)
+@pytest.mark.parametrize(("compiler", "standard"), [("cc", "-std=c11"), ("g++", "-std=c++17")])
 def test_every_function_and_its_errors(prefix, tmp_path, compiler, standard):
     needs(compiler)
     language = ["-x", "c++"] if "++" in standard else ["-x", "c"]
@@ -99,52 +97,11 @@ def test_every_function_and_its_errors(prefix, tmp_path, compiler, standard):
     assert run([str(tmp_path / "use")]) == "0 failures\n"
 
 
-def test_the_same_under_valgrind_and_static(prefix, tmp_path):
-    needs("valgrind")
+def test_the_same_with_the_static_library(prefix, tmp_path):
     library = prefix / "lib" / "libpylb.a"
-    words = ["cc", "-g", str(HERE / "use.c"), f"-I{prefix / 'include'}", str(library)]
+    words = ["cc", str(HERE / "use.c"), f"-I{prefix / 'include'}", str(library)]
     run([*words, "-lm", "-pthread", "-o", str(tmp_path / "use")])
-    check = ["valgrind", "-q", "--leak-check=full", "--error-exitcode=1"]
-    assert run([*check, str(tmp_path / "use")]) == "0 failures\n"
-
-
-NO_STREAM = r"""
-#include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
-
-#include "pylb.h"
-
-FILE *fdopen(int fd, const char *mode)
-{
-    (void)fd;
-    (void)mode;
-    errno = ENOMEM;
-    return NULL;
-}
-
-int main(int n, char **words)
-{
-    pylb_advisor *lb;
-    const int before = dup(0);
-    int rebalance, good = n == 2 && pylb_advisor_create(&lb) == PYLB_OK;
-    good = good && pylb_advisor_set(lb, "record", words[1]) == PYLB_OK;
-    good = good && pylb_advise(lb, &rebalance) == PYLB_OK;
-    good = good && pylb_advisor_close(&lb) == PYLB_ERR_FORMAT;
-    puts(pylb_error());
-    return !(good && dup(0) == before + 1);
-}
-"""
-
-
-def test_a_record_without_a_stream_leaves_nothing_behind(prefix, tmp_path):
-    (tmp_path / "use.c").write_text(NO_STREAM)
-    (tmp_path / "out").mkdir()
-    words = ["cc", "-D_GNU_SOURCE", str(tmp_path / "use.c"), *flags(prefix, "pylb")]
-    run([*words, "-o", str(tmp_path / "use")])
-    said = run([str(tmp_path / "use"), str(tmp_path / "out" / "run.json")])
-    assert "cannot be written: Cannot allocate memory" in said
-    assert list((tmp_path / "out").iterdir()) == []
+    assert run([str(tmp_path / "use")]) == "0 failures\n"
 
 
 COMMA = r"""
@@ -242,10 +199,7 @@ def test_by_cmake(prefix, tmp_path):
 
 @pytest.mark.parametrize(
     ("ranks", "lag", "kind"),
-    [
-        *((1, 0, "cells"), (1, 2, "seconds"), (2, 0, "seconds"), (2, 2, "cells")),
-        *((3, 0, "cells"), (3, 2, "seconds"), (5, 0, "seconds"), (5, 2, "cells")),
-    ],
+    [(1, 2, "seconds"), (2, 2, "cells"), (3, 0, "cells"), (5, 0, "seconds")],
 )
 def test_decisions_are_made_and_recorded(mpi_program, mpiexec, tmp_path, ranks, lag, kind):
     path = tmp_path / "run.json"
@@ -270,34 +224,35 @@ def faults(mpi_program, mpiexec, ranks, *words, **env):
     return sorted(row for row in said.splitlines() if "MPI_COMM_NULL" not in row)
 
 
-@pytest.mark.parametrize(("ranks", "lag"), [(2, "0"), (3, "3")])
-@pytest.mark.parametrize(
-    ("case", "words"),
-    [
-        ("leaves", "closed their advisor"),
-        ("own leaves", "closed their advisor"),
-        ("closes", "closed their advisor before step 0"),
-        ("lags", "different options"),
-        ("array", "from is NULL"),
-        ("left", "has left"),
-        ("huge", "bytes: expected fewer than 2^63 bytes"),
-        ("offsets", "items to itself, but receives"),
-        ("falling", "offset[2] is 0: expected 1 or more"),
-        ("begin null", "from is NULL"),
-        ("end twice", "pylb_plan_migrate_end without pylb_plan_migrate_begin"),
-        ("not ended", "still on their way"),
-        ("left moving", "closed while arrays were on their way"),
-        ("mixed", "different steps"),
-        ("words", "different options"),
-        ("nan", "loads[0] is -1"),
-        ("open", "pylb_start is still open"),
-        ("twice", "key 7 is given twice"),
-        ("asked", "no LB step on rank 0, an LB step on rank 1"),
-        ("asked cells", "no LB step on rank 0, an LB step on rank 1"),
-        ("failing", "the trigger has failed on rank 1"),
-    ],
-)
-def test_one_rank_is_at_fault_and_all_end(mpi_program, mpiexec, ranks, lag, case, words):
+AT_FAULT = [
+    ("leaves", "closed their advisor"),
+    ("own leaves", "closed their advisor"),
+    ("closes", "closed their advisor before step 0"),
+    ("lags", "different options"),
+    ("array", "from is NULL"),
+    ("left", "has left"),
+    ("huge", "bytes: expected fewer than 2^63 bytes"),
+    ("offsets", "items to itself, but receives"),
+    ("falling", "offset[2] is 0: expected 1 or more"),
+    ("begin null", "from is NULL"),
+    ("end twice", "pylb_plan_migrate_end without pylb_plan_migrate_begin"),
+    ("not ended", "still on their way"),
+    ("left moving", "closed while arrays were on their way"),
+    ("mixed", "different steps"),
+    ("words", "different options"),
+    ("nan", "loads[0] is -1"),
+    ("open", "pylb_start is still open"),
+    ("twice", "key 7 is given twice"),
+    ("asked", "no LB step on rank 0, an LB step on rank 1"),
+    ("asked cells", "no LB step on rank 0, an LB step on rank 1"),
+    ("failing", "the trigger has failed on rank 1"),
+]
+
+
+@pytest.mark.parametrize(("case", "words"), AT_FAULT)
+def test_one_rank_is_at_fault_and_all_end(mpi_program, mpiexec, case, words):
+    """Every second case with a lag; tests/c/test_advisor.c has each ending with each lag."""
+    ranks, lag = [(2, "0"), (3, "3")][AT_FAULT.index((case, words)) % 2]
     said = faults(mpi_program, mpiexec, ranks, case, lag)
     assert [row for row in said if re.fullmatch(r"rank \d+ ends", row)] == [
         f"rank {r} ends" for r in range(ranks)
@@ -307,8 +262,10 @@ def test_one_rank_is_at_fault_and_all_end(mpi_program, mpiexec, ranks, lag, case
     assert told == set(range(ranks)), said
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-@pytest.mark.parametrize("options", ["", "ahead 1", "ahead 1 lag 1", "strategy GreedyLB"])
+@pytest.mark.parametrize(
+    ("ranks", "options"),
+    [(1, "ahead 1"), (2, ""), (3, "ahead 1"), (3, "strategy GreedyLB"), (5, "ahead 1 lag 1")],
+)
 def test_arrays_move_while_the_program_computes(mpi_program, mpiexec, ranks, options):
     """With "ahead", an LB step after step 2 moves data in step 3 and counts from step 4 on."""
     said = run([*mpiexec, "-n", str(ranks), str(mpi_program("moves")), *options.split()])
@@ -321,8 +278,7 @@ def test_arrays_move_while_the_program_computes(mpi_program, mpiexec, ranks, opt
         assert ranks == 1 or plans - int(steps) in (0, 1)  # the last one is not over yet
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-@pytest.mark.parametrize("case", ["repeat", "repeat cells"])
+@pytest.mark.parametrize(("ranks", "case"), [(1, "repeat"), (3, "repeat"), (2, "repeat cells")])
 def test_a_call_that_fails_changes_nothing(mpi_program, mpiexec, tmp_path, ranks, case):
     path = tmp_path / "run.json"
     said = faults(mpi_program, mpiexec, ranks, case, "0", str(path))
@@ -373,13 +329,13 @@ def calls(out):
     return int(re.search(r"(\d+) calls", out).group(1))
 
 
-@pytest.mark.parametrize(("loop", "how", "ranks"), DEATHS if EXPLORE else DEATHS[1:-1:6])
+@pytest.mark.parametrize(("loop", "how", "ranks"), DEATHS if EXPLORE else DEATHS[1:-1:9])
 def test_a_rank_dies_at_a_call_of_mpi(mpi_program, mpiexec, loop, how, ranks):
-    """A rank dies at the n-th call (by default every 17th n): the job ends in 5 s and names it."""
+    """A rank dies at the n-th call (by default every 29th n): the job ends in 5 s and names it."""
     words = [*mpiexec, "-n", str(ranks), str(mpi_program("dying"))]
     n = calls(run([*words, "none", "0", *LOOPS[loop]]))
     assert n > 20
-    for at in range(0, n, 1 if EXPLORE else 17):
+    for at in range(0, n, 1 if EXPLORE else 29):
         case = [*words, how, str(at), *LOOPS[loop]]
         done = finished(case, timeout=60)
         end, said = time.time(), done.stdout + done.stderr
@@ -452,7 +408,7 @@ def thrown(prefix, tmp_path_factory, mpiexec):
     return get
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("ranks", [1, 3])
 def test_exceptions_in_c_plus_plus(thrown, ranks):
     for r, said in enumerate(thrown(ranks)):
         other = "-2 rank 0 failed in step 0"  # one rank is at fault, and all throw

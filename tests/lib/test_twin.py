@@ -1,7 +1,6 @@
 """The advisor of the C library and that of Python decide alike, to the bit."""
 
 import sys
-from itertools import product
 
 import pytest
 from advisor_drift import drift
@@ -18,11 +17,7 @@ def told(text):
 
 @pytest.mark.parametrize(
     ("ranks", "kind"),
-    [
-        *product([1, 2, 3, 5], ["seconds", "cells"]),
-        *product([2, 5], ["learn_speeds", "keyless"]),
-        (2, "ignored"),
-    ],
+    [(2, "seconds"), (3, "cells"), (5, "learn_speeds"), (2, "keyless"), (2, "ignored")],
 )
 def test_they_decide_alike(mpi_program, mpiexec, ranks, kind):  # noqa: F811
     said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), "120", "0", kind])
@@ -32,8 +27,7 @@ def test_they_decide_alike(mpi_program, mpiexec, ranks, kind):  # noqa: F811
     assert told(said.splitlines()) == told(found[0])
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("alpha", [0.003, 0.03])
+@pytest.mark.parametrize(("ranks", "alpha"), [(2, 0.003), (3, 0.03)])
 def test_they_decide_alike_with_a_network(mpi_program, mpiexec, ranks, alpha):  # noqa: F811
     """Both estimate the cost of the first LB step from the network."""
     words = ["120", "0", "cells", f"network={alpha} 0"]
@@ -50,14 +44,13 @@ def test_a_first_cost_is_measured(mpi_program, mpiexec):  # noqa: F811
     assert "BestFitLB" in said
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_they_decide_alike_with_a_lag(mpi_program, mpiexec, ranks):  # noqa: F811
+def test_they_decide_alike_with_a_lag(mpi_program, mpiexec):  # noqa: F811
     words = ["120", "2", "seconds"]
-    said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), *words])
+    said = run([*mpiexec, "-n", "3", str(mpi_program("drift")), *words])
     twin = [sys.executable, str(HERE / "advisor_drift.py"), *words]
-    found = run([*mpiexec, "-n", str(ranks), *twin]).splitlines()
+    found = run([*mpiexec, "-n", "3", *twin]).splitlines()
     # The C program prints its receipts before the statistics of the last two steps are known.
     made = told(said.splitlines())
     last = max([i for i, line in enumerate(made) if line.split()[1] == "1"], default=len(made) - 1)
     assert told(found)[:last] == made[:last]
-    assert (last > 10) == (ranks > 1)
+    assert last > 10

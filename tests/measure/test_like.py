@@ -28,7 +28,7 @@ def test_no_speeds_are_learned_for_equal_ranks(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [7, 12, 22, 31, 40, 69, 75, 88, 107])
+@pytest.mark.parametrize("seed", [7, 40, 107])
 def test_no_speeds_are_learned_for_equal_ranks_of_a_cluster(seed):
     program = lp.draw(seed)
     speeds, _ = lp.run_on_cluster(program)

@@ -49,25 +49,6 @@ def when_only(comm):
             assert np.array_equal(lb.rank_loads().max(axis=1), lb.metrics.max)
 
 
-def one_process_may_tell_all(comm):
-    """Its receipts are those of the ranks, to the bit."""
-    loads = np.cumprod(1 + 0.02 * np.tile(np.arange(comm.size), (150, 1)), axis=0)
-
-    def decisions(lb, seconds):
-        since = np.ones(comm.size)
-        for step in range(150):
-            if lb.advise(seconds=seconds(loads[step] / since)):
-                since = loads[step]
-                lb.rebalanced(1.0)
-        lb.finish()
-        return [vars(receipt) for receipt in lb.history]
-
-    there = decisions(pylb.Advisor(comm), lambda each: each[comm.rank])
-    here = decisions(pylb.Advisor(ranks=comm.size), lambda each: each)
-    assert repr(here) == repr(there)
-    assert (len(here) > 2) == (comm.size > 1)
-
-
 def the_program_may_stop_early_and_go_on(comm):
     for lag in (0, 3):
         lb = pylb.Advisor(comm, lag=lag)
@@ -235,19 +216,6 @@ def a_rank_that_leaves(comm):
         assert (why is None) == (comm.size == 1), why
 
 
-def different_forms(comm):
-    def mixed(lag):
-        lb = pylb.Advisor(comm, lag=lag)
-        for step in lb.iterate(9):
-            keys = None if step == 4 and comm.rank == 0 else comm.rank * 3 + np.arange(3)
-            lb.advise(loads=np.ones(3), keys=keys)
-
-    for lag in (0, 2):
-        why = raised(lambda lag=lag: mixed(lag))
-        assert (why is None) == (comm.size == 1), why
-        assert why is None or "arguments differ" in str(why)
-
-
 def a_wrong_migration(comm):
     odd = comm.rank == comm.size - 1
     right = [np.ones(8)], np.arange(0, 9, 2)
@@ -285,7 +253,6 @@ def freed(comm):
 
 CASES = [
     when_only,
-    one_process_may_tell_all,
     the_program_may_stop_early_and_go_on,
     when_and_where,
     cells_move_while_the_program_computes,
@@ -293,7 +260,6 @@ CASES = [
     records,
     errors_reach_all,
     a_rank_that_leaves,
-    different_forms,
     a_wrong_migration,
     freed,
 ]

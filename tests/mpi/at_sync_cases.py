@@ -121,24 +121,6 @@ def decisions_stand(comm):
     assert lb.history.lb_steps[0].reason == "the user's function asks for it"
 
 
-def imbalance_is_found(comm):
-    """The loads drift apart, and the trigger forecasts its period."""
-    lb = pylb.Balancer(
-        comm,
-        lag=2,
-        trigger="metabalancer",
-        pause_if_useless=False,
-        load=lambda key, block: block[0],
-    )
-    fill(lb, 20)
-    for it in lb.iterate(60):
-        halo(comm, it)
-        for key, block in lb.local():
-            block[0] = 1.0 + (0.02 * it if key % comm.size == 0 else 0.0)
-    done = same_everywhere(comm, lb, 60)
-    assert done or comm.size == 1
-
-
 def loops_go_on(comm):
     lb = fill(pylb.Balancer(comm, lag=2, every=1000))  # 1000: after the end of the run
     assert list(lb.iterate(5)) == [0, 1, 2, 3, 4]
@@ -339,7 +321,6 @@ CASES = (
     kept_and_shadowed,
     every_lag,
     decisions_stand,
-    imbalance_is_found,
     loops_go_on,
     one_leaves_early,
     nothing_to_do,

@@ -35,7 +35,7 @@ def grid(width, height):
 
 
 def snapshots():
-    """Return {name: snapshot}: uneven loads; uneven ranks with limits; many objects; vectors."""
+    """Return {name: snapshot}: uneven loads; uneven ranks with limits; many objects; and so on."""
     n, p = 48, 6
     load = (1.0 + remainders(n, 37, 101)) / 64.0
     blocks = np.arange(n) * p // n
@@ -58,6 +58,14 @@ def snapshots():
             coords=coords,
         ),
         "many": pylb.Snapshot((1.0 + remainders(252, 37, 101)) / 64.0, np.arange(252) // 42),
+        "wide": pylb.Snapshot(  # many ranks, most of which have nothing at first
+            (1.0 + remainders(240, 37, 101)) / 64.0,
+            np.arange(240) // 60,
+            n_ranks=30,
+            node=np.arange(30) // 6,
+            edges=grid(20, 12),
+            coords=np.stack([np.arange(240) % 20, np.arange(240) // 20, np.zeros(240)], axis=1),
+        ),
         "vectors": pylb.Snapshot(
             np.stack([load, (1.0 + remainders(n, 29, 53)) / 64.0], axis=1), blocks, n_ranks=p
         ),

@@ -5,9 +5,6 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from test_place import SETTINGS
 
 import pylb
 from pylb.errors import DomainError
@@ -39,24 +36,6 @@ def hilbert(side):
     return path
 
 
-def plain_cuts(load, present, limit):
-    """Return cuts [p + 1] of a row into parts of at most `limit`, moved as little as possible."""
-    p, n = len(present) - 1, len(load)
-    least = [0] * p + [n]
-    for k in range(p - 1, -1, -1):
-        begin = least[k + 1]
-        while begin > 0 and sum(load[begin - 1 : least[k + 1]]) <= limit:
-            begin -= 1
-        least[k] = begin
-    cuts = [0]
-    for k in range(p):
-        most = cuts[k]
-        while most < n and sum(load[cuts[k] : most + 1]) <= limit:
-            most += 1
-        cuts.append(min(max(present[k + 1], least[k + 1], cuts[k]), most))
-    return cuts
-
-
 @pytest.mark.parametrize("side", [2, 8, 16])
 def test_the_curve_is_hilberts(side):
     """Objects on a grid, in row order on ranks in the order of the curve, stay where they are."""
@@ -73,27 +52,6 @@ def test_the_curve_is_hilberts(side):
         for way in ways
     ]
     assert min(moves) == 0
-
-
-@SETTINGS
-@given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 99), st.data())
-def test_cuts_agree_with_the_twin(n, p, seed, data):
-    """Objects on a line are cut as the twin does; loads are integers, so that sums are exact."""
-    rng = np.random.default_rng(seed)
-    load = rng.integers(1, 9, n).astype(float)
-    present = np.sort(data.draw(st.lists(st.integers(0, n), min_size=p - 1, max_size=p - 1)))
-    present = [0, *map(int, present), n]
-    if min(np.diff(present)) == 0:
-        return  # the position of ranks without objects in the row is not defined
-    rank = np.repeat(np.arange(p), np.diff(present))
-    coords = np.stack([np.arange(n), np.zeros(n), np.zeros(n)], axis=1)
-    s = pylb.Snapshot(load, rank, n_ranks=p, coords=coords)
-    best = load.sum() / p
-    while plain_cuts(load.tolist(), present, best)[-1] < n:
-        best += 1.0 / p
-    limit = max(best, 1.01 * load.sum() / p)
-    cuts = plain_cuts(load.tolist(), present, limit + 1e-4)
-    assert pylb.place(s, "HSFCLB").rank.tolist() == np.repeat(range(p), np.diff(cuts)).tolist()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,14 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import twin_place as twins
-from chance import examples
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 import pylb
-from pylb.errors import InfeasibleError, MissingPartError
+from pylb.errors import MissingPartError
 
 NAMES = ("MetisLB", "ScotchLB", "ScotchRefineLB")
 NAMES += ("ZoltanLB", "MtKaHyParLB", "HypergraphLB")
@@ -57,58 +52,6 @@ def reach(s, rank):
 
 
 # ---- properties of every placement -----------------------------------------------------------
-
-
-@st.composite
-def snapshots(draw):
-    """Small snapshots, with any of edges, multicasts, speeds, background, fixed, limits."""
-    p, n = draw(st.integers(1, 6)), draw(st.integers(0, 40))
-    some = {}
-    ends = st.integers(0, max(n - 1, 0))
-    if n and draw(st.booleans()):
-        m = draw(st.integers(0, 60))
-        size = st.sampled_from([0.0, 1.0, 1e-9, 1e12])
-        some["edges"] = [draw(arrays(t, m, elements=e)) for t, e in ((int, ends), (int, ends))]
-        some["edges"].append(draw(arrays(float, m, elements=size)))
-    if n and draw(st.booleans()):
-        to = draw(st.lists(st.lists(ends, max_size=6), max_size=12))
-        some["multicasts"] = (
-            draw(arrays(int, len(to), elements=ends)),
-            np.cumsum([0, *map(len, to)]),
-            np.array([v for e in to for v in e], int),
-            np.full(len(to), 8.0),
-        )
-    if draw(st.booleans()):
-        some["speed"] = draw(arrays(float, p, elements=st.sampled_from([0.5, 1.0, 3.0])))
-    if draw(st.booleans()):
-        some["background"] = draw(arrays(float, p, elements=st.floats(0, 50)))
-    if draw(st.booleans()):
-        some["migratable"] = draw(arrays(bool, n))
-    if draw(st.booleans()):
-        some["memory"] = draw(arrays(int, n, elements=st.integers(0, 9)))
-        some["memory_limit"] = draw(arrays(int, p, elements=st.integers(20, 90)))
-    if draw(st.booleans()):
-        some["nbytes"] = draw(arrays(int, n, elements=st.integers(0, 10**12)))
-    load = draw(arrays(float, n, elements=st.sampled_from([0.0, 1.0, 1e-9, 2.5, 80.0])))
-    return pylb.Snapshot(load, draw(arrays(int, n, elements=st.integers(0, p - 1))), p, **some)
-
-
-@pytest.mark.parametrize("name", [n for n in NAMES if here(n)])
-@examples(40)
-@given(s=snapshots(), seed=st.integers(0, 3))
-def test_placements_keep_all_constraints(name, s, seed):
-    try:
-        plan = pylb.place(s, name, seed=seed)
-    except InfeasibleError:
-        assert s.memory_limit is not None
-        return
-    q = twins.Plain(s)
-    assert all(q.movable[i] or plan.rank[i] == q.rank[i] for i in range(q.n))
-    assert min(q.room(plan.rank.tolist())) >= 0
-    assert plan.after == pylb.model.Metrics.of(q.times(plan.rank.tolist()))
-    assert plan.rank.tolist() == pylb.place(s, name, seed=seed).rank.tolist()
-    if name == "ScotchRefineLB" and s.memory_limit is None:
-        assert plan.after.max <= plan.before.max
 
 
 def test_a_torus_is_balanced_and_cut_well(name):

@@ -83,12 +83,6 @@ def test_a_signal_ends_a_long_call(interrupted, name):
     assert interrupted(LONG[name](), 0.1) < 0.25
 
 
-@pytest.mark.slow
-def test_a_signal_ends_a_partitioner_of_vertices_with_many_nets(interrupted):
-    call = placing("HypergraphLB", 100_000, 100, 1_000_000)
-    assert max(interrupted(call, after) for after in (1.5, 2.5)) < 0.25
-
-
 def test_control_c_ends_a_program():
     """A real signal ends a program with a real KeyboardInterrupt."""
     code = """

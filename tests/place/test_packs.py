@@ -61,35 +61,6 @@ def test_every_packing_keeps_the_rules(lengths, bins, equal, capacity):
     assert 1.0 - 1e-12 <= out.bound <= out.max_over_mean * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("equal", [False, True])
-def test_a_solver_finds_nothing_better(equal):
-    """HiGHS packs exactly; where it reaches the bound, so does pack, but for a thousandth."""
-    optimize = pytest.importorskip("scipy.optimize")
-    for seed in range(3):
-        n, bins = 18, 3
-        x = lengths_of("lognormal", n, seed)
-        # variables: item i in bin b, and the largest sum; sums are at most the largest
-        each = np.kron(np.eye(n), np.ones(bins))
-        of_bin = np.kron(np.ones(n), np.eye(bins))
-        sums = of_bin * np.repeat(x, bins)
-        rows = [
-            optimize.LinearConstraint(np.c_[each, np.zeros(n)], 1, 1),
-            optimize.LinearConstraint(np.c_[sums, -np.ones(bins)], -np.inf, 0),
-        ]
-        if equal:
-            rows.append(optimize.LinearConstraint(np.c_[of_bin, np.zeros(bins)], n // bins))
-        found = optimize.milp(
-            np.r_[np.zeros(n * bins), 1],
-            integrality=np.r_[np.ones(n * bins), 0],
-            bounds=optimize.Bounds(0, np.r_[np.ones(n * bins), np.inf]),
-            constraints=rows,
-            options={"time_limit": 10, "mip_rel_gap": 1e-4},
-        )
-        out = pylb.pack(x, bins, equal=equal)
-        assert out.bound * x.sum() / bins <= found.fun * (1 + 1e-6)
-        assert out.cost.max() <= 1.001 * found.fun
-
-
 def test_items_stay_where_that_costs_little():
     lengths = lengths_of("lognormal", 1000)
     first = pylb.pack(lengths, 16)
@@ -128,8 +99,8 @@ def test_a_capacity_that_nothing_satisfies_names_the_item():
         pylb.pack([6, 6, 6], 2, capacity=10)
 
 
-def test_ten_million_items():
-    lengths = np.random.default_rng(0).integers(1, 32768, 10_000_000)
+def test_a_million_items():
+    lengths = np.random.default_rng(0).integers(1, 32768, 1_000_000)
     out = pylb.pack(lengths, 1024)
     assert out.max_over_mean <= out.bound * (1 + 1e-7)
 

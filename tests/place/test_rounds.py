@@ -1,35 +1,20 @@
 """Distributed strategies on virtual ranks; tests/mpi/cases.py compares with real ranks."""
 
 import contextlib
-import dataclasses
 import resource
 
 import numpy as np
 import pytest
-import twin_diffusion
-import twin_gossip
 import twin_place as twins
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
-from test_place import SETTINGS, keeps_its_word, snapshots
+from test_place import SETTINGS, snapshots
 
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, InfeasibleError
 
 NAMES = [s.name for s in pylb.strategies().values() if s.distributed]
-
-
-def is_the_twin(plain, s, name, seed, **params):
-    """Check that the placement is the twin's, or that both find none that keeps the limits."""
-    if plain is None:
-        with pytest.raises(
-            InfeasibleError, match=r"\b(1 rank still exceeds|\d+ ranks still exceed) memory_limit"
-        ):
-            pylb.place(s, pylb.strategy(name, **params), seed=seed)
-    else:
-        assert pylb.place(s, pylb.strategy(name, **params), seed=seed).rank.tolist() == plain
 
 
 def loads_of(kind, n, rng):
@@ -47,87 +32,7 @@ def in_blocks(n, p):
     return np.arange(n) * p // n
 
 
-@SETTINGS
-@given(snapshots(memory=True, most=60, ranks=9), st.integers(0, 5), st.integers(1, 4))
-def test_gossip_agrees_with_the_twin(s, seed, fan_out):
-    plain = twin_gossip.gossip(s, seed, 1.01, fan_out, 2, 12)
-    is_the_twin(plain, s, "GossipLB", seed=seed, fan_out=fan_out, rounds=2, iterations=12)
-
-
-@SETTINGS
-@given(snapshots(memory=True, most=60, ranks=9), st.data(), st.integers(0, 5), st.integers(1, 4))
-def test_hierarchical_agrees_with_the_twin(s, data, seed, fan_out):
-    node = data.draw(st.none() | arrays(np.int32, s.n_ranks, elements=st.integers(0, 3)))
-    s = dataclasses.replace(s, node=node)
-    plain = twin_gossip.hierarchical(s, seed, 1.01, fan_out, 2, 12)
-    is_the_twin(plain, s, "HierarchicalLB", seed=seed, fan_out=fan_out, rounds=2, iterations=12)
-
-
-@pytest.mark.parametrize("kind", ["uniform", "four decades", "one above the average"])
-@pytest.mark.parametrize(("n", "p", "used"), [(600, 40, 40), (900, 60, 2), (160, 40, 40)])
-def test_gossip_of_more_ranks_agrees_with_the_twin(kind, n, p, used):
-    load = loads_of(kind, n, np.random.default_rng(n))
-    s = pylb.Snapshot(load, in_blocks(n, used), n_ranks=p)
-    assert pylb.place(s, "GossipLB", seed=1).rank.tolist() == twin_gossip.gossip(s, 1)
-    for nodes in (1, 5):
-        s = dataclasses.replace(s, node=in_blocks(p, nodes))
-        plan = pylb.place(s, "HierarchicalLB", seed=1)
-        assert plan.rank.tolist() == twin_gossip.hierarchical(s, 1)
-
-
-@SETTINGS
-@given(snapshots(memory=True, most=60, ranks=9), st.data(), st.integers(0, 5))
-def test_diffusion_agrees_with_the_twin(s, data, seed):
-    if s.n_objects:
-        ends = st.integers(0, s.n_objects - 1)
-        m = data.draw(st.integers(0, 120))
-        columns = [data.draw(arrays(np.int32, m, elements=e)) for e in (ends, ends)]
-        columns.append(data.draw(arrays(float, m, elements=st.integers(0, 99).map(float))))
-        k = data.draw(st.integers(0, m))  # the rows from k on become multicasts to two receivers
-        m -= (m - k) % 2
-        src, dst, size = (x[k:m] for x in columns)
-        casts = src[::2], 2 * np.arange((m - k) // 2 + 1), dst, size[::2]
-        s = dataclasses.replace(s, edges=tuple(x[:k] for x in columns), multicasts=casts)
-    plain = twin_diffusion.diffusion(s, seed, 1.01, 3)
-    is_the_twin(plain, s, "DiffusionLB", seed=seed, neighbours=3)
-
-
-@pytest.mark.parametrize("kind", ["uniform", "hot spot", "four decades"])
-def test_diffusion_of_more_ranks_agrees_with_the_twin(kind):
-    x, _, rank, edges = grid(6, 6)
-    load = loads_of(kind, len(x), np.random.default_rng(4))
-    s = pylb.Snapshot(load, rank, n_ranks=36, edges=edges)
-    assert pylb.place(s, "DiffusionLB").rank.tolist() == twin_diffusion.diffusion(s)
-
-
 # ---- properties of every placement -----------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", NAMES)
-@SETTINGS
-@given(st.data())
-def test_never_worse_and_within_all_constraints(name, data):
-    s = data.draw(snapshots(memory=True))
-    node = data.draw(st.none() | st.lists(st.integers(0, 2), min_size=s.n_ranks))
-    s = pylb.Snapshot(
-        s.load,
-        s.rank,
-        n_ranks=s.n_ranks,
-        speed=s.speed,
-        background=s.background,
-        migratable=s.migratable,
-        memory=s.memory,
-        memory_limit=s.memory_limit,
-        node=None if node is None else node[: s.n_ranks],
-    )
-    within = min(twins.Plain(s).room(s.rank.tolist())) >= 0
-    try:
-        plan = pylb.place(s, name)
-    except InfeasibleError:
-        assert not within
-        return
-    keeps_its_word(s, plan)
-    assert not within or plan.after.max <= plan.before.max
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -177,7 +82,7 @@ def test_no_rank_is_overloaded_needlessly(name, s, overload):
 @pytest.mark.parametrize("kind", ["uniform", "lognormal", "hot spot", "four decades", "equal"])
 @pytest.mark.parametrize("name", NAMES)
 def test_within_five_per_cent_of_greedy(name, kind):
-    n, p = 60_000, 300
+    n, p = 12_000, 100
     rng = np.random.default_rng(1)
     load = loads_of(kind, n, rng)
     node = in_blocks(p, 20)
@@ -210,7 +115,6 @@ def test_a_heavy_object_sets_the_limit(seed, fastest):
     rank[n // 3] = 0
     s = pylb.Snapshot(load, rank, n_ranks=p, speed=speed)
     plan, best = pylb.place(s, "GossipLB", seed=seed), pylb.place(s, "BestFitLB")
-    assert plan.rank.tolist() == twin_gossip.gossip(s, seed)
     assert plan.after.max <= 1.001 * best.after.max
     assert plan.migrations <= 1.5 * best.migrations
 
@@ -235,24 +139,6 @@ def test_unequal_speeds_and_background(name):
     plan = pylb.place(s, name)
     average = (s.load.sum() + background @ speed) / speed.sum()
     assert plan.after.max <= 1.05 * average < plan.before.max
-
-
-# ---- the same result everywhere --------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_second_call_does_not_change_the_placement(name):
-    n, p = 20_000, 300
-    rng = np.random.default_rng(5)
-    s = pylb.Snapshot(
-        rng.lognormal(0.0, 1.0, n),
-        in_blocks(n, 7),
-        n_ranks=p,
-        node=in_blocks(p, 40),
-        edges=(np.arange(n), (np.arange(n) + 1) % n, rng.random(n)),
-    )
-    first = pylb.place(s, name, seed=3)
-    assert np.array_equal(first.rank, pylb.place(s, name, seed=3).rank)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -394,13 +280,11 @@ def test_diffusion_needs_no_graph_and_survives_a_broken_one():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_bad_loads_and_an_empty_snapshot(name):
+def test_bad_loads(name):
     with pytest.raises(DomainError, match="load has 2 components per object: expected 1"):
         pylb.place(pylb.Snapshot([[1.0, 2.0]], [0], n_ranks=2), name)
     with pytest.raises(DomainError, match=r"rank 1 has a load of 1\.8e\+30: expected at most"):
         pylb.place(pylb.Snapshot([9e29, 9e29], [1, 1], n_ranks=2), name)
-    empty = pylb.place(pylb.Snapshot([], [], n_ranks=3), name)
-    assert empty.rank.shape == (0,)
 
 
 def agent(**change):

@@ -1,11 +1,7 @@
-! A ring in Fortran, by `use mpi`, mpif.h or `use mpi_f08`:
-!   gfortran -cpp -DMPI_MODULE (mpi), -DMPI_HEADER (mpif.h) or neither (mpi_f08);
+! A ring in Fortran: gfortran -cpp -DMPI_HEADER (mpif.h) or without it (mpi_f08);
 !   -DONE_SIDED: it also calls MPI_Put.
 program ring
-#ifdef MPI_MODULE
-  use mpi
-#endif
-#if !defined(MPI_MODULE) && !defined(MPI_HEADER)
+#ifndef MPI_HEADER
   use mpi_f08
 #define HANDLE(of) type(of)
 #else
@@ -20,7 +16,7 @@ program ring
   HANDLE(MPI_Request) :: request(2)
   HANDLE(MPI_Win) :: window
   integer(kind=MPI_ADDRESS_KIND) :: displacement
-#if defined(MPI_MODULE) || defined(MPI_HEADER)
+#ifdef MPI_HEADER
   integer :: status(MPI_STATUS_SIZE)
 #else
   type(MPI_Status) :: status
@@ -50,7 +46,7 @@ program ring
   do while (.not. flag)
     call MPI_Iprobe(MPI_ANY_SOURCE, 7, copy, flag, status, ierr)
   end do
-#if defined(MPI_MODULE) || defined(MPI_HEADER)
+#ifdef MPI_HEADER
   source = status(MPI_SOURCE)
 #else
   source = status%MPI_SOURCE

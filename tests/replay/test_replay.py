@@ -7,14 +7,12 @@ import signal
 import threading
 import time
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from test_same_bits import differences
 
 import pylb
 from pylb.errors import (
@@ -213,77 +211,6 @@ def test_times_are_plain_sums_over_the_placement(
     check_times(trace, pylb.replay(trace, strategy, **words), **words)
 
 
-def repeating(trace, rng, all_movable):
-    """Return a trace in which many phases repeat the tasks of the phase before."""
-    phases = [
-        [slice(a, b) for a, b in pairwise(p.tolist())] for p in (trace.task_ptr, trace.edge_ptr)
-    ]
-    chosen = np.zeros((2, trace.n_phases), int)
-    for i in range(1, trace.n_phases):
-        chosen[:, i] = chosen[:, i - 1] if rng.random() < 0.8 else i
-        chosen[1, i] = chosen[1, i - 1] if rng.random() < 0.8 else i
-    tasks, edges = (
-        [which[i] for i in row.tolist()] for which, row in zip(phases, chosen, strict=True)
-    )
-
-    def picked(array, slices):
-        return np.concatenate([array[:0], *(array[s] for s in slices)])
-
-    ptr = [np.cumsum([0, *(s.stop - s.start for s in which)]) for which in (tasks, edges)]
-    rank = picked(trace.task_rank, tasks)
-    rank = rng.permutation(rank) if rng.random() < 0.3 else rank
-    load, timed = rng.exponential(1.0, len(rank)), trace.task_seconds is not None
-    return replace(
-        trace,
-        task_ptr=ptr[0],
-        edge_ptr=ptr[1],
-        task_entity=picked(trace.task_entity, tasks),
-        task_rank=rank,
-        task_load=load * trace.speed[rank] if timed else load,
-        task_seconds=load if timed else None,
-        task_bytes=rng.integers(0, 1000, len(rank)),
-        entity_migratable=trace.entity_migratable | all_movable,
-        **{
-            f"task_{x}": None if column is None else picked(column, tasks)
-            for x, column in (("migratable", trace.task_migratable), ("work", trace.task_work))
-        },
-        **{f"edge_{x}": picked(getattr(trace, f"edge_{x}"), edges) for x in EDGES},
-    )
-
-
-EDGES = ("src", "dst", "bytes", "messages")
-
-
-@examples(80)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n_ranks=st.integers(1, 6),
-    n_entities=st.integers(0, 20),
-    n_phases=st.integers(0, 25),
-    strategy=st.sampled_from([rotate, "GreedyLB", "RefineLB", "none", "unbalanced"]),
-    when=st.sampled_from([{"every": 1}, {"every": 6}, {"every": 9}]),
-    traffic=st.sampled_from([(0.0, 0.0), (0.3, 1e-2)]),
-    foresight=st.booleans(),
-    all_movable=st.booleans(),
-)
-def test_phases_that_are_alike_are_replayed_like_any_others(
-    seed, n_ranks, n_entities, n_phases, strategy, when, traffic, foresight, all_movable
-):
-    """If it is known which phases repeat the one before, the replay has the same bits."""
-    rng = np.random.default_rng(seed)
-    trace = repeating(random_trace(rng, n_ranks, n_entities, n_phases), rng, all_movable)
-    words = {"foresight": foresight, "cost": 0.25, **when}
-    words |= dict(zip(("alpha", "beta"), traffic, strict=True))
-    if strategy in ("none", "unbalanced"):
-        words = {name: words[name] for name in ("foresight", "alpha", "beta")}
-        check_plainly(trace, strategy, **words)
-    run, other = (
-        check_times(t, t.replay(strategy, **words), **words) for t in (trace, trace.compared())
-    )
-    assert run.rank.tolist() == other.rank.tolist()
-    assert differences(run.decisions, other.decisions, ["seconds_strategy"]) == []
-
-
 # ---- the recorded runs ------------------------------------------------------------------------
 
 RUNS = [
@@ -309,38 +236,6 @@ def test_recorded_runs_as_recorded(recorded):
 def test_recorded_runs_with_traffic(recorded, strategy):
     words = {"alpha": 1e-5, "beta": 1e-9}
     check_times(recorded, recorded.replay(strategy, every=1, cost=0.25, **words), **words)
-
-
-@pytest.mark.parametrize("foresight", [False, True])
-def test_greedy_is_lpt_and_within_its_guarantee(recorded, foresight):
-    """LPT's guarantee, with p ranks of speed 1 of which r starts at b_r (what may not migrate).
-
-    Let object j of load l be the last that is placed on the rank which ends up with the maximum,
-    at time s.  Every rank is then at s or later, so s <= (total - what is placed from j on) / p
-    <= mean - l / p, and the maximum is s + l <= mean + (1 - 1/p) l; or nothing was added to that
-    rank and the maximum is max b_r.  So max <= max(max b_r, mean + (1 - 1/p) l).
-    Where all b_r are 0, Graham (1969) proves max <= (4/3 - 1/(3p)) opt.  The optimum opt is not
-    known.  The test replaces it by the larger of two lower bounds: max(mean, max b_r, l_max +
-    min b_r), and l_p + l_(p+1) of the sorted loads, as two of the largest p + 1 share a rank.
-    """
-    greedy = pylb.replay(recorded, "GreedyLB", every=1, foresight=foresight)
-    plain = pylb.replay(recorded, lpt, every=1, foresight=foresight)
-    np.testing.assert_array_equal(greedy.rank, plain.rank)
-    p = recorded.n_ranks
-    assert len(greedy.decisions) == recorded.n_phases - (not foresight)
-    if not foresight:  # placed by estimates instead of these loads
-        return
-    for snapshot, d in zip(recorded, greedy.decisions, strict=True):
-        load, may = snapshot.load, snapshot.migratable
-        fixed = np.bincount(snapshot.rank[~may], load[~may], p)
-        mean = load.sum() / p
-        largest = load[may].max()
-        highest = d.predicted * mean
-        assert highest <= max(fixed.max(), mean + (1 - 1 / p) * largest) * (1 + 1e-12)
-        bound = max(mean, fixed.max(), largest + fixed.min())
-        if not fixed.any():
-            shared = np.sort(np.append(load, [0.0] * (p + 1)))[::-1][p - 1 : p + 1].sum()
-            assert highest <= (4 / 3 - 1 / (3 * p)) * max(bound, shared) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -654,6 +549,18 @@ def test_bad_traces(name, index, value, error, match):
     getattr(trace, name)[index] = value
     with pytest.raises(error, match=match):
         pylb.replay(trace, "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("edge_src", 99), ("edge_dst", -1), ("edge_bytes", -1.0), ("edge_messages", math.nan)],
+)
+def test_bad_edges(name, value):
+    trace = hotspot(2, 4, 3)
+    column = getattr(trace, name).copy()
+    column[1] = value
+    with pytest.raises((DomainError, OutOfRangeError), match=rf"{name}\[1\] is "):
+        replace(trace, **{name: column}).replay("RefineCommLB", every=1, alpha=1e-6)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "GreedyLB", lpt, "none", "unbalanced"])

@@ -632,10 +632,6 @@ def test_a_strategy_that_fails_does_so_on_all_ranks_and_the_next_one_may_work():
 
 
 def test_different_arguments():
-    def program(comm):
-        for _ in pylb.Advisor(comm, every=2 + comm.rank).iterate(3):
-            raise AssertionError
-
     for why in raised(lambda comm: drifting(comm, every=2 + comm.rank)):
         assert type(why) is DomainError
         said = "; ".join(f"rank {r}: trigger_params={{'every': {2 + r}.0}}" for r in range(3))
@@ -880,8 +876,10 @@ def told(caplog, program, ranks):
     return [m for m in caplog.messages if "calls MPI" in m]
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 8])
-@pytest.mark.parametrize(("noise", "skew"), [(0.01, 1e-4), (0.1, 5e-3), (0.5, 5e-3)])
+@pytest.mark.parametrize(
+    ("ranks", "noise", "skew"),
+    [(2, 0.01, 1e-4), (2, 0.5, 5e-3), (3, 0.1, 5e-3), (8, 0.01, 1e-4), (8, 0.5, 5e-3)],
+)
 def test_waiting_that_is_counted_as_work_is_noticed(caplog, ranks, noise, skew):
     """The timed part ends with the slowest rank, up to a small `skew`."""
 
@@ -995,8 +993,8 @@ def test_a_step_that_failed_by_an_argument_is_counted_once(way):
     assert len(plain[0][1]) == 6
 
 
-@pytest.mark.parametrize("load", [5e-324, 1e-310, 1e-300])
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("load", [5e-324, 1e-300])
+@pytest.mark.parametrize("ranks", [1, 3])
 def test_loads_may_be_very_small(ranks, load):
     def main(comm, strategy):
         lb = pylb.Advisor(comm, every=2, strategy=strategy, network=(0.0, 0.0))

@@ -23,7 +23,7 @@ def answers(mpiexec):
 def test_cases(answers, ranks):
     """Of two ranks, each also runs them alone."""
     found = answers(ranks)
-    assert sum(map(len, found.values())) > 100
+    assert sum(map(len, found.values())) > 90
     assert any(answer is not None for answer in found["cases"].values())
     for file in ("cases", "multicast_cases"):
         assert found[file] == answers(2)[file]

@@ -47,14 +47,7 @@ def test_a_good_end_says_nothing(mpiexec, case):
     assert "pylb" not in said
 
 
-@pytest.mark.parametrize("lag", ["0", "2"])
-@pytest.mark.parametrize("where", ["load", "strategy", "trigger"])
-def test_an_error_that_one_rank_catches_reaches_all(mpiexec, lag, where):
-    code, out, said = launch(mpiexec, 3, HERE / "caught.py", lag, where)
-    assert code == 0, said
-    assert out.count("done") == 3
-
-
-def test_a_rank_without_memory_in_a_migration(mpiexec):
-    """If a rank has no memory for a migration, nothing moves; all ranks raise, and can continue."""
-    every_case_is_done(mpiexec, 3, "no_memory.py")
+@pytest.mark.parametrize("program", ["caught.py", "no_memory.py"])
+def test_all_ranks_raise_and_can_continue(mpiexec, program):
+    """An error that one rank catches reaches all, also if it has no memory for a migration."""
+    every_case_is_done(mpiexec, 3, program)

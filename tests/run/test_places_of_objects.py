@@ -1,12 +1,10 @@
 """Addresses of objects: unusual keys, objects removed while messages come, ranks that forget."""
 
-import time
-
 import numpy as np
 import pytest
 
 import pylb
-from pylb import _core, errors
+from pylb import errors
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
@@ -62,50 +60,6 @@ def test_a_key_that_is_no_integer_of_64_bits_is_named(key):
                 call()
     with pytest.raises(errors.DomainError, match="key"):
         lb.inbox(key)
-
-
-def unmixed(h):
-    """Return the key that `plb_hash` maps to h."""
-    mask = 2**64 - 1
-
-    def unshift(x, by):
-        out = x
-        for _ in range(64 // by):
-            out = x ^ (out >> by)
-        return out
-
-    x = unshift(h, 31) * pow(0x94D049BB133111EB, -1, 2**64) & mask
-    x = unshift(x, 27) * pow(0xBF58476D1CE4E5B9, -1, 2**64) & mask
-    x = (unshift(x, 30) - 0x9E3779B97F4A7C15) & mask
-    return x - 2**64 if x >= 2**63 else x
-
-
-def test_keys_that_collide_on_purpose_are_told_apart():
-    """All these keys have the same slot in every hash table, and on 3 ranks the same home."""
-    n = 2000
-    keys = [unmixed((i << 32) + 12345) for i in range(n)]
-    assert set(_core.home(keys, 3).tolist()) == {0}
-    table = _core.Table()
-    start = time.process_time()
-    table.put(keys, np.arange(n, dtype=np.int32))
-    assert table.find(keys).tolist() == list(range(n))
-    table.remove(keys[::2])
-    assert table.find(keys).tolist() == [-1 if i % 2 == 0 else i for i in range(n)]
-    assert time.process_time() - start < 5.0
-
-    def main(comm):
-        lb = pylb.Balancer(comm, strategy=scattered(2), every=1)
-        for i in range(comm.rank, 60, comm.size):
-            lb.add(keys[i], i)
-        sums = {}
-        for _ in lb.iterate(4):
-            for key, i in lb.local():
-                sums[i] = sum(data for _, data in lb.inbox(key))
-                lb.send(keys[(i + 7) % 60], key, i)
-        return sums
-
-    for sums in on_ranks(3, main):
-        assert all(total == (i - 7) % 60 for i, total in sums.items() if total)
 
 
 # ---- objects that go while messages come ---------------------------------------------------------

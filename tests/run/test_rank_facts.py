@@ -1,18 +1,14 @@
 """What a program tells pylb about its ranks: speeds, other work, memory limits."""
 
-import dataclasses
 import logging
 import math
 import os
 
 import numpy as np
 import pytest
-from chance import examples
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pylb
-from pylb.errors import DomainError, InfeasibleError, UnknownKeyError
+from pylb.errors import DomainError, UnknownKeyError
 from pylb.model.machine import Machine
 from pylb.run import options as memory_share
 from pylb.virtual import VirtualCluster
@@ -152,55 +148,6 @@ def test_speeds_are_learned_with_a_distributed_strategy(strategy):
     assert ratio < 1.05
     learned = next(r.speed for r in reversed(history) if r.speed)
     assert np.allclose(np.array(learned) / learned[0], pace, rtol=0.05)
-
-
-@examples(15)
-@given(st.data())
-@pytest.mark.parametrize("strategy", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
-def test_a_run_places_as_its_snapshot_says(strategy, data):
-    """In a run, strategies get the same facts about the ranks as from a snapshot."""
-    p, n = data.draw(st.integers(1, 5)), data.draw(st.integers(0, 40))
-    speed = 2.0 ** np.array(data.draw(st.lists(st.integers(-1, 2), min_size=p, max_size=p)))
-    background = data.draw(st.lists(st.integers(0, 5).map(float), min_size=p, max_size=p))
-    limit = data.draw(st.lists(st.integers(0, 300), min_size=p, max_size=p))
-    first = data.draw(st.lists(st.integers(0, p - 1), min_size=n, max_size=n))
-    fixed = data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=5))
-    told = {"speed": speed, "background": background, "memory_limit": limit}
-    seen = []
-
-    def look(snapshot):
-        seen.append(snapshot)
-        return snapshot.rank
-
-    def main(comm, what):
-        lb = pylb.Balancer(
-            comm, strategy=what, every=1, seed=3, **told,
-            load=lambda key, _: (1.0 + key % 7) / speed[comm.rank],
-        )  # fmt: skip
-        for key in range(n):
-            if first[key] == comm.rank:
-                lb.add(key, key, memory=1 + key % 9, migratable=key not in fixed)
-        list(lb.iterate(2))
-        return [key for key, _ in lb.local()]
-
-    VirtualCluster(p).run(main, look)
-    found = VirtualCluster(p).run(main, strategy)
-    snapshot = seen[0]
-    for name, values in told.items():
-        assert np.array_equal(getattr(snapshot, name), values)
-    rank = np.zeros(n, int)
-    for r, keys in enumerate(found):
-        rank[keys] = r
-    try:
-        node = {"node": np.zeros(p, int)}  # virtual ranks are on one node
-        expected = pylb.place(dataclasses.replace(snapshot, **node), strategy, seed=3).rank
-    except InfeasibleError:
-        held = np.bincount(snapshot.rank, snapshot.memory, p)
-        now = np.bincount(rank, snapshot.memory, p)
-        assert np.all(now <= np.maximum(held, limit))
-    else:
-        assert np.array_equal(rank, expected)
-    assert all(rank[key] == first[key] for key in fixed if key < n)
 
 
 # ---- memory ----------------------------------------------------------------------------------

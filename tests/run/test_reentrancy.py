@@ -1,6 +1,5 @@
 """Functions of the user, e.g. strategies and objects that are pickled, call the balancer itself."""
 
-import signal
 import threading
 
 import pytest
@@ -168,23 +167,6 @@ def test_exchange_after_an_exchange_that_failed():
         lb.send(0, 0, "to itself")
         lb.exchange()
         assert lb.inbox(0) == [(0, "to itself")]
-
-
-def test_an_interrupt_in_a_property_of_a_message_is_not_lost():
-    class Interrupting:
-        @property
-        def nbytes(self):
-            signal.raise_signal(signal.SIGINT)
-
-    lb = pylb.Balancer()
-    lb.add(0, "an object")
-
-    def send():
-        for _ in lb.iterate(2):
-            lb.send(0, 0, Interrupting(), copy=False)
-
-    with pytest.raises(KeyboardInterrupt):
-        send()
 
 
 def test_a_second_thread_while_the_core_calls_a_strategy():

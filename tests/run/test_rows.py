@@ -26,7 +26,7 @@ with pytest.MonkeyPatch.context() as patch:
     patch.setitem(sys.modules, "mpi4py", None)  # one rank: this process does not start MPI
     import jacobi_rows
 
-# ---- the solver against a plain twin ---------------------------------------------------------
+# ---- the solver against bisection ------------------------------------------------------------
 
 
 def seconds_of(points, d):
@@ -96,49 +96,6 @@ def test_no_other_parts_end_sooner(models, n):
     if n:
         assert longest <= shortest(models, n) * (1 + 1e-9)
         assert exact <= longest * (1 + 1.0 / n)  # `exact` is right to a quarter of a row
-
-
-@st.composite
-def flat_models(draw):
-    """Models in which much more rows take hardly more time."""
-    out = []
-    for _ in range(draw(st.integers(1, 5))):
-        d, t, model = 1.0, 1.0, []
-        for _ in range(draw(st.integers(1, 4))):
-            model.append((d, d / t))
-            d *= 10.0 ** draw(st.integers(1, 6))
-            t *= 1.0 + 10.0 ** draw(st.integers(-8, -1))
-        out.append(model)
-    return out
-
-
-@given(flat_models(), st.integers(0, 10**9))
-@example([[(1.0, 1.0), (1e6, 1e6 / 1.0000001)]] * 2, 600_000)
-@example([[(1.0, 1.0), (1e10, 1e10 / 1.00000001)], [(1.0, 1.0)]], 9 * 10**9)
-def test_parts_add_up_where_times_hardly_rise(models, n):
-    part, exact = built(models).split(n), built(models)._line(n)[0] if n else 0.0
-    assert part.sum() == n
-    assert part.min() >= 0
-    longest = max(seconds_of(m, d) for m, d in zip(models, part.tolist(), strict=True))
-    assert longest <= exact * (1 + 1e-9) + 1.0 / max(m[0][1] for m in models)
-
-
-@given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(0, 500))
-def test_largest_remainder(share, n):
-    if sum(share) == 0:
-        with pytest.raises(DomainError, match="add up to 0"):
-            _core.apportion(share, n)
-        return
-    exact = [s * n / sum(share) for s in share]
-    floor = [s * n // sum(share) for s in share]
-    by = sorted(range(len(share)), key=lambda i: (-((share[i] * n) % sum(share)), i))
-    for i in by[: n - sum(floor)]:
-        floor[i] += 1
-    got = _core.apportion(share, n)
-    assert got.sum() == n
-    # Rounding errors may change the order of equal remainders, but not the largest error.
-    assert np.isclose(np.abs(got - exact).max(), np.abs(np.array(floor) - exact).max())
-    assert all(got[i] == 0 for i, s in enumerate(share) if s == 0)
 
 
 def test_ties_go_to_the_lowest_rank():
@@ -214,41 +171,6 @@ def test_rectangles_are_as_large_as_their_shares():
 
 
 # ---- models built from points ----------------------------------------------------------------
-
-
-def updated(points, d, seconds):
-    """Apply the rules of an update in a slow and simple way."""
-    seconds = max(seconds, 1e-9)
-    old = dict(points).get(float(d))
-    paging = old is not None and old < 0.5 * max(s for _, s in points)
-    ratio = 1.0 if old is None or paging else d / seconds / old
-    ratio = ratio if ratio > 1.25 or ratio < 0.8 else 1.0
-    kept = [(x, s * ratio) for x, s in points]
-    kept = [
-        (x, s)
-        for x, s in kept
-        if (x < d and x / s < seconds * (1 - 2e-9)) or (x > d and x / s > seconds * (1 + 2e-9))
-    ]
-    return sorted([*kept, (float(d), d / seconds)])
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 60), st.one_of(st.just(0.0), st.floats(0.01, 100.0))), max_size=30
-    )
-)
-def test_models_follow_their_measurements(measurements):
-    models = pylb.SpeedModels([((), ()), ([5], [1.0])])
-    points = []
-    for d, seconds in measurements:
-        models.update([d, 0], [seconds, 7.0])
-        points = updated(points, d, seconds) if d else points
-        rows, speed = models.points(0)
-        np.testing.assert_allclose(np.array(points).reshape(-1, 2).T, [rows, speed], rtol=1e-12)
-    assert models.points(1)[0].tolist() == [5.0]
-    if points:
-        models.check()
-        assert models.split(100).sum() == 100
 
 
 def test_a_model_has_at_most_64_points():
@@ -457,47 +379,6 @@ def test_a_spike_is_waited_for_and_a_change_is_followed():
         ]
         assert doubted == doubts
         np.testing.assert_allclose(repeats.mean, [mean, 1.0])
-
-
-@given(st.lists(st.floats(0.9, 1.1), min_size=2, max_size=20))
-def test_repeated_measurements_are_averaged(times):
-    repeats = Repeats(1)
-    for t in times:
-        assert repeats.observe(np.array([t]), np.ones(1, bool))
-    np.testing.assert_allclose(repeats.mean, np.mean(times))
-    assert repeats.n == len(times)
-    repeats.begin()
-    assert repeats.observe(np.array([7.0]), np.ones(1, bool))
-    assert repeats.mean == 7.0
-
-
-def plain_edge(points):
-    """Return how many rows fit into memory: with more, the speed falls below a half."""
-    for k in range(1, len(points)):
-        if points[k][1] < 0.5 * max(s for _, s in points[:k]):
-            return points[k - 1][0]
-    return np.inf
-
-
-@given(some_models(), st.integers(1, 2000))
-def test_edges_of_memory(points, d):
-    models = pylb.SpeedModels([([x for x, _ in m], [s for _, s in m]) for m in points])
-    edges = [plain_edge(m) for m in points]
-    assert models.edges().tolist() == edges
-    near = [
-        d <= e and any(x <= e and abs(x - d) <= 0.2 * d for x, _ in m)
-        for e, m in zip(edges, points, strict=True)
-    ]
-    assert models.near([d] * len(points), 0.2).tolist() == near
-    wary = models.wary()
-    wary.check()
-    for i, (m, e) in enumerate(zip(points, edges, strict=True)):
-        same = [(x, s) for x, s in zip(*wary.points(i), strict=True) if x != e + 1.0]
-        assert same == [p for p in m if p[0] != e + 1.0]
-        behind = next((s for x, s in m if x > e), None)
-        if behind is not None:
-            row = np.full(len(points), e + 1.0)
-            assert np.isclose(wary.times(row)[i], (e + 1.0) / behind)
 
 
 def wanders(comm, shape, model, seed, tol):

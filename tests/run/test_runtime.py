@@ -43,14 +43,6 @@ def spend(seconds):
         pass
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_random_programs_agree_with_their_twin(seed):
-    n = [1, 2, 3, 10, 17, 30, 41, 60][seed]
-    lb, states = programs.run_balanced(None, seed, n, 6)
-    assert states == programs.run_twin(seed, n, 6)
-    assert len(lb.history) == 5
-
-
 def test_the_record_has_the_fields_of_the_table():
     header = (Path(__file__).parents[2] / "csrc/measure/measure.h").read_text()
     names = re.findall(r"^ *X\((\w+), \w+, [A-Z_]+,", header, re.M)
@@ -232,36 +224,6 @@ def test_messages_reach_the_next_pass_in_order():
     assert [s[2] for s in seen[6:]] == [[(1, 1)], [(3, 1)], [(5, 1)]]
 
 
-def test_errors_on_one_rank():
-    lb = pylb.Balancer(every=1)
-    lb.add(np.int64(3), "x")
-    with pytest.raises(DuplicateKeyError, match="key 3 was added twice"):
-        lb.add(3, "y")
-    with pytest.raises(UnknownKeyError, match="source 4"):
-        lb.send(3, 4, None)
-    with pytest.raises(DomainError, match=r"n is 2\.5"):
-        lb.iterate(2.5)
-    lb.send(8, 3, None)
-    with pytest.raises(UnknownKeyError, match="target 8"):
-        list(lb.iterate(1))
-    assert list(lb.iterate(2)) == [0, 1]
-    for _ in lb.iterate(1):
-        with pytest.raises(StateError, match="under way"):
-            next(lb.iterate(1))
-
-
-def test_a_strategy_that_raises_leaves_the_program_usable():
-    def bad(snapshot):
-        raise OSError("no")
-
-    lb = pylb.Balancer(strategy=bad, every=2)
-    lb.add(1, "x")
-    with pytest.raises(StrategyError, match="'bad' raised OSError: no"):
-        list(lb.iterate(5))
-    assert list(lb.iterate(1)) == [2]
-    assert lb.history == []
-
-
 def test_a_strategy_that_raised_once_is_asked_again():
     calls = []
 
@@ -292,13 +254,6 @@ def test_a_strategy_that_raised_once_is_asked_again():
             list(lb.local())
     assert raised == 1
     assert [r.choice for r in lb.history] == ["balance"]
-
-
-def test_nan_loads_are_named():
-    lb = pylb.Balancer(load=lambda key, block: math.nan)
-    lb.add(77, "x")
-    with pytest.raises(DomainError, match="load of object 77 is nan"):
-        list(lb.iterate(1))
 
 
 def test_the_default_trigger_decides():
@@ -658,33 +613,7 @@ def test_every_object_gets_a_size_whatever_comes_when(loops):
         assert all(n in (0, got) for n, got in zip(sizes, given.tolist(), strict=True))
 
 
-def test_removing_an_object_takes_the_same_time_however_many_there_are():
-    def seconds(n, in_store):
-        lb = pylb.Balancer()
-        for key in range(n):
-            lb.add(key, [], memory=key)
-        if in_store:
-            list(lb.iterate(1))
-        began = time.process_time()
-        for key in range(n):
-            lb.remove(key)
-        spent = time.process_time() - began
-        list(lb.iterate(1))
-        assert lb.report().n_objects == 0
-        return spent
-
-    for in_store in (False, True):
-        few, many = (min(seconds(n, in_store) for _ in range(3)) for n in (1000, 16_000))
-        assert many < 100 * few  # 16 is ideal; 256 if each removal looked at all objects
-
-
-def test_an_object_that_cannot_be_packed_costs_nothing_yet():
-    lb = pylb.Balancer(trigger="auto", load=lambda key, block: 1.0)
-    lb.add(1, lambda: None)
-    list(lb.iterate(3))
-
-
-@pytest.mark.parametrize("load", [None, "x", [1.0], 10**400, 1j], ids=type)
+@pytest.mark.parametrize("load", [None, "x", [1.0], 10**400, 1j, math.nan], ids=type)
 def test_a_load_that_is_no_number_is_named(load):
     lb = pylb.Balancer(load=lambda key, block: load)
     lb.add(7, "an object")

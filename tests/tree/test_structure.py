@@ -5,7 +5,6 @@ also inside a function or for type checkers; in C by an include or by a symbol o
 """
 
 import ast
-import importlib
 import re
 from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
@@ -113,11 +112,6 @@ def test_nothing_below_show_needs_whatif_or_lab():
     assert wrong == [], "\n".join(wrong)
 
 
-def test_python_rooms_have_a_docstring():
-    packages = [path for path in python_modules().values() if path.name == "__init__.py"]
-    assert [path for path in packages if not ast.get_docstring(ast.parse(path.read_text()))] == []
-
-
 # ---- C ---------------------------------------------------------------------------------------
 
 NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
@@ -206,59 +200,3 @@ def test_the_map_of_rooms_is_the_tree():
     for name, c, python, *_ in rows:
         assert bool(c) == (name in rooms("csrc", "*.c")), name
         assert bool(python) == (name in python_rooms()), name
-
-
-def test_make_clean_removes_what_git_ignores_in_the_package():
-    ignored = re.findall(r"^/(pylb/.*)", (ROOT / ".gitignore").read_text(), re.M)
-    (recipe,) = re.findall(r"^clean:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)
-    assert ignored
-    assert set(ignored) <= set(recipe.split())
-
-
-def test_every_alias_of_a_stub_is_used():
-    unused = [
-        f"{path.name}: {name}"
-        for path in (ROOT / "pylb").glob("*.pyi")
-        for name in re.findall(r"^(\w+): TypeAlias", path.read_text(), re.M)
-        if len(re.findall(rf"\b{name}\b", path.read_text())) == 1
-    ]
-    assert unused == []
-
-
-def test_c_rooms_have_a_readme():
-    assert [
-        n for n in sorted(rooms("csrc", "*.c")) if not (ROOT / "csrc" / n / "README.md").exists()
-    ] == []
-
-
-def test_tests_have_the_rooms_of_the_tree():
-    """Folders of tests have the names of rooms; others are listed here."""
-    more = {"mpi", "twins", "c", "fuzz", "recorded", "examples", "tree"}
-    here = {p.name for p in (ROOT / "tests").iterdir() if any(p.rglob("*.[pc]*")) and p.is_dir()}
-    assert here - {"__pycache__"} <= {*ORDER} | more
-    assert python_rooms() <= here
-
-
-def test_every_module_is_found_where_it_is_called():
-    """No function of a package hides a module of its name."""
-    hidden = []
-    for name in python_modules():
-        if name.endswith("__main__"):
-            continue
-        try:
-            module = importlib.import_module(name)
-        except ImportError as error:
-            if error.name != "mpi4py":  # not installed with MPI=none
-                raise
-            continue
-        at = pylb
-        for part in name.split(".")[1:]:
-            at = getattr(at, part)
-        hidden += [name] * (at is not module)
-    assert hidden == [], "\n".join(hidden)
-
-
-def test_what_is_public_is_there():
-    missing = [name for name in pylb.__all__ if not hasattr(pylb, name)]
-    assert missing == []
-    assert len(set(pylb.__all__)) == len(pylb.__all__)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 
-from in_order import added
+
+def added(values):
+    """Sum from left to right, as a loop of C does; `sum` is more exact since Python 3.12."""
+    out = 0.0
+    for value in values:
+        out += value
+    return out
 
 
 class Plain:
@@ -35,12 +41,11 @@ class Plain:
         loads = self.sums(rank)
         return [b + x / v for b, x, v in zip(self.background, loads, self.speed, strict=True)]
 
-    def room(self, rank, only=None):
+    def room(self, rank):
         """Return the bytes left on each rank."""
         out = list(self.limit)
         for i in range(self.n):
-            if only is None or only[i]:
-                out[rank[i]] -= self.memory[i]
+            out[rank[i]] -= self.memory[i]
         return out
 
     def feasible(self):
@@ -49,99 +54,16 @@ class Plain:
         return any(min(self.room(rank)) >= 0 for rank in itertools.product(*free))
 
 
-def by_memory(q):
-    """Return the objects that may migrate, the largest memory first."""
-    return sorted((i for i in range(q.n) if q.movable[i]), key=lambda i: (-q.memory[i], i))
-
-
-def packed(q):
-    """Place by memory alone: each object, the largest first, on the first rank where it fits.
-
-    If there is none, the object before it goes to its next rank.  If that takes too many steps,
-    return the present placement; if it exceeds a limit, None.
-    """
-    order, out = by_memory(q), list(q.rank)
-    room = q.room(q.rank, [not m for m in q.movable])
-    kept = min(q.room(q.rank)) >= 0
-    spare = sum(room) - sum(q.memory[i] for i in order)
-    least = min((q.memory[i] for i in order if q.memory[i]), default=math.inf)
-    at, last, failed = 0, None, False
-    for _ in range(len(order) + (1 << (12 if kept else 20))):
-        if at == len(order):
-            break
-        i, to = order[at], None
-        if not failed or sum(x for x in room if x < least) <= spare:
-            others = range(q.p) if last is None else range(last + 1, q.p)
-            fits = (r for r in others if last is None or room[r] != room[last])
-            to = next((r for r in fits if room[r] >= q.memory[i]), None)
-            failed = failed or to is None
-        if to is not None:
-            out[i], last = to, None
-            room[to] -= q.memory[i]
-            at += 1
-        elif at:
-            at -= 1
-            last = out[order[at]]
-            room[last] += q.memory[order[at]]
-        else:
-            break
-    present = list(q.rank) if kept else None
-    return out if at == len(order) else present
-
-
-def repaired(q):
-    """Return the present placement; ranks above their limit give away objects.
-
-    Those with the least load for their memory leave, and the largest of them are placed first.
-    """
-    rank, room = list(q.rank), q.room(q.rank)
-    order, leaving = by_memory(q), set()
-    for i in sorted(order, key=lambda i: q.load[i] / max(q.memory[i], 1)):
-        if room[rank[i]] < 0 and q.memory[i] > 0:
-            room[rank[i]] += q.memory[i]
-            leaving.add(i)
-    for i in (i for i in order if i in leaving):
-        r = min(range(q.p), key=lambda r: (-room[r], r))
-        if room[r] < q.memory[i]:
-            return packed(q)
-        rank[i] = r
-        room[r] -= q.memory[i]
-    return rank
-
-
 def greedy(s):
-    """Place like GreedyLB; None if it falls back on another placement, which has no twin.
-
-    That is if memory limits leave an object no rank, or the result slower than the present
-    placement.
-    """
-    q = Plain(s)
-    if min(q.room(q.rank, [not m for m in q.movable])) < 0:
-        return None
-    out = in_time(s)
-    if out is None:
-        return None
-    if s.memory is None or s.memory_limit is None:
-        return out if longest(q, out) <= longest(q, q.rank) * (1 + 1e-12) else list(q.rank)
-    return out if longest(q, out) <= longest(q, repaired(q)) else None
-
-
-def in_time(s):
-    """Place the heaviest first, where it ends earliest; None if an object fits nowhere."""
+    """Place like GreedyLB, without memory limits: the heaviest first, where it ends earliest."""
     q = Plain(s)
     fixed = [not m for m in q.movable]
     time = [b + x / v for b, x, v in zip(q.background, q.sums(q.rank, fixed), q.speed, strict=True)]
-    room = q.room(q.rank, fixed)
     out = list(q.rank)
     for i in sorted((i for i in range(q.n) if q.movable[i]), key=lambda i: (-q.load[i], i)):
-        fits = [r for r in range(q.p) if room[r] >= q.memory[i]]
-        if not fits:
-            return None
-        finish, _, r = min((time[r] + q.load[i] / q.speed[r], time[r], r) for r in fits)
-        out[i] = r
-        time[r] = finish
-        room[r] -= q.memory[i]
-    return out
+        finish, _, out[i] = min((time[r] + q.load[i] / q.speed[r], time[r], r) for r in range(q.p))
+        time[out[i]] = finish
+    return out if max(q.times(out)) <= max(q.times(q.rank)) * (1 + 1e-12) else list(q.rank)
 
 
 def threshold(q, overload, loads):
@@ -249,12 +171,6 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False, limit=None
         if gap(d) > 0:
             receivers.add(d)
     return rank
-
-
-def longest(q, rank):
-    """Return the seconds of the slowest rank."""
-    loads = q.sums(rank)
-    return max(b + x / v for b, x, v in zip(q.background, loads, q.speed, strict=True))
 
 
 def pieces(q):

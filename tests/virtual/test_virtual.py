@@ -8,9 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chance import examples
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pylb
 from pylb.errors import DeadlockError, DomainError, OutOfRangeError, StateError
@@ -166,54 +163,6 @@ def test_collective_calls_and_their_times():
     assert np.allclose(times[0], [0, 1, 4 + 3 * ALPHA, 3, 4])
     assert np.allclose(times[1], [4 + 3 * ALPHA] * 5)
     assert len(set(times[2])) == 1
-
-
-def twin_times(p, program):
-    """Return the end of each rank: messages arrive in order, and each occupies its sender."""
-    at, there = [0.0] * p, {}
-    for what, rank, other, amount in program:
-        if what == "work":
-            at[rank] += amount * 1e-3
-        elif what == "send":
-            at[rank] += ALPHA + BETA * amount
-            there.setdefault((rank, other), []).append(at[rank])
-        elif there.get((other, rank)):
-            at[rank] = max(at[rank], there[other, rank].pop(0))
-    return at
-
-
-@examples(60)
-@given(st.data(), st.integers(2, 6))
-def test_messages_take_the_time_of_a_plain_twin(data, p):
-    step = st.tuples(
-        st.sampled_from(["work", "send", "recv"]),
-        st.integers(0, p - 1),
-        st.integers(0, p - 1),
-        st.integers(0, 5000),
-    )
-    program = data.draw(st.lists(step, max_size=40))
-
-    def main(comm):
-        under_way = {}
-        for what, rank, other, amount in program:
-            if what == "send":
-                under_way[rank, other] = under_way.get((rank, other), 0) + 1
-            if what == "recv" and not under_way.get((other, rank)):
-                continue
-            if what == "recv":
-                under_way[other, rank] -= 1
-            if rank != comm.rank:
-                continue
-            if what == "work":
-                comm.elapse(amount * 1e-3)
-            elif what == "send":
-                comm.world.post(rank, other, 0, b"x" * amount)
-            else:
-                comm.world.take(other, rank, 0)
-
-    machine = cluster(p)
-    machine.run(main)
-    assert np.allclose(machine.seconds, twin_times(p, program), atol=1e-6)
 
 
 def test_the_network_is_what_is_measured():
