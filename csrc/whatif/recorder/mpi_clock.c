@@ -1,11 +1,28 @@
 #include "whatif/recorder/mpi_clock.h"
 
+#include <fcntl.h>
+#include <mpi.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
+/* What `pylb steer` reads of a rank, while it runs. */
+typedef struct slot {
+    int64_t n_ranks;   /* in MPI_COMM_WORLD; 0: this rank has not called MPI yet */
+    int64_t pid;       /* of the rank */
+    int64_t wall;      /* ns: monotonic time when the last call began or ended */
+    int64_t work;      /* ns: of work until then */
+    int64_t inside;    /* 1: within a call, 0: after it */
+    int64_t unused[3]; /* so that ranks do not share a cache line */
+} slot_t;
+
 static __thread struct {
+    slot_t *slot;          /* NULL: nobody watches */
     plb_moment_t at;       /* when the last call ended */
     int64_t work, delayed; /* ns of work until then; the same, with waits for a core */
     int64_t processor;     /* ns of processor time of the process at the last poll, if `naps` */
@@ -37,6 +54,40 @@ static int64_t between_polls(bool brief, int64_t gap)
     return gap < PLB_MPI_POLL_NS || slept ? 0 : used < gap ? used : gap;
 }
 
+/* The environment names a file with a slot for each rank; on another machine there is no such file.
+ */
+static slot_t *find_slot(void)
+{
+    const char *path = getenv("PYLB_STEER");
+    const int fd = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        return NULL;
+    }
+    int rank, size;
+    struct stat file;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    const size_t bytes = sizeof(slot_t) * (size_t)size;
+    const bool fits = fstat(fd, &file) == 0 && (size_t)file.st_size >= bytes;
+    void *at = fits ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    close(fd);
+    slot_t *out = at == MAP_FAILED ? NULL : (slot_t *)at + rank;
+    if (out == NULL || out->n_ranks > 0) { /* another program of MPI, e.g. one that was spawned */
+        return NULL;
+    }
+    *out = (slot_t){.n_ranks = size, .pid = getpid()};
+    return out;
+}
+
+static void publish(bool inside)
+{
+    if (me.slot != NULL) {
+        me.slot->wall = me.at.wall;
+        me.slot->work = me.work;
+        me.slot->inside = inside;
+    }
+}
+
 bool plb_mpi_enter(bool polls)
 {
     if (me.inside) {
@@ -45,6 +96,7 @@ bool plb_mpi_enter(bool polls)
     me.inside = true;
     if (!seen) {
         seen = true;
+        me.slot = find_slot();
     }
     const bool asked = me.asked && polls;
     const int64_t wall = plb_monotonic_ns();
@@ -55,6 +107,7 @@ bool plb_mpi_enter(bool polls)
     me.work += work;
     me.delayed += asked ? work : now.wall - me.at.wall;
     me.at = now;
+    publish(true);
     return true;
 }
 
@@ -64,6 +117,7 @@ void plb_mpi_leave(bool failed)
     me.at = plb_moment_now(wall, wall - me.at.wall > PLB_MPI_LONG_NS);
     me.inside = false;
     me.asked = failed;
+    publish(false);
     if (failed && me.naps) {
         me.processor = processor_ns();
     }
