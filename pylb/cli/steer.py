@@ -31,8 +31,9 @@ from pylb.prediction.recorder import launch
 from pylb.run.advisor import Advisor
 
 MOST_RANKS = 1 << 16  # for which the file has room
-SLOT = ("n_ranks", "pid", "wall", "work", "inside")  # of a rank; `slot_t` in mpi_clock.c
+SLOT = ("n_ranks", "pid", "work")  # of a rank; `slot_t` in mpi_clock.c
 SILENCE = 10.0  # seconds after which a program without MPI is mentioned
+LOOKS = 10  # at the work of the ranks, in each interval
 TRIES = 2  # failures of the user's commands, one after the other, until pylb gives up
 
 
@@ -45,7 +46,9 @@ class SteerPlan(NamedTuple):
     stop: str = ""  #: Command that makes the program write its state and end.
     start: str = ""  #: Command that goes on from this state; default: the first one again.
     stopped: int = 0  #: Exit code of the program after `stop`.
-    interval: float = 1.0  #: Seconds between two decisions: longer than a step of the program.
+    #: Seconds from a decision to the next one, in which the program makes several steps.  This is
+    #: the length of the first interval; in each later one, the ranks do as much work as in it.
+    interval: float = 1.0
     #: Seconds that an LB step is expected to take; without it, only a trial can tell.
     cost: float | None = None
     waits: bool = True  #: False: `redistribute` does not wait, so each LB step counts as `cost`.
@@ -99,10 +102,8 @@ class Gauge:
         return self._slots[: self.n_ranks, SLOT.index("pid")].tolist()  # type: ignore[no-any-return]
 
     def work(self) -> F64:
-        """Return the seconds for which each rank has worked so far, (n_ranks,)."""
-        wall, work, inside = self._slots[: self.n_ranks, 2:5].T.copy()
-        now = time.monotonic_ns()
-        return 1e-9 * (work + np.where(inside, 0, np.maximum(now - wall, 0)))
+        """Return how long each rank has worked until its last call of MPI, (n_ranks,) seconds."""
+        return 1e-9 * self._slots[: self.n_ranks, SLOT.index("work")]
 
 
 class Steering:
@@ -115,6 +116,9 @@ class Steering:
         self.given_up = ""  # why there are no more LB steps
         self.stop_began = 0.0  # when the program was told to stop; 0: it was not
         self.last: F64 | None = None  # work of each rank at the beginning of the interval
+        # Mean work of the ranks in an interval, in seconds.  Intervals of constant work correspond
+        # to steps of the program: after a good LB step, they are shorter.
+        self.amount = 0.0
 
     def run(self, command: list[str]) -> int:
         """Run the command, perhaps several times; return the last exit code."""
@@ -148,14 +152,20 @@ class Steering:
         if not _runs(child, self.plan.warmup):
             return
         self._begin(gauge)
-        while _runs(child, self.plan.interval):
+        began = time.monotonic()
+        while _runs(child, self.plan.interval / LOOKS):
             now = gauge.work()
             assert self.lb is not None
             assert self.last is not None
-            if len(now) != self.lb.n_ranks:
+            load = np.maximum(now - self.last, 0.0)
+            spent = float(load.mean())
+            if not self.amount and time.monotonic() - began >= self.plan.interval:
+                self.amount = spent
+            if len(now) != self.lb.n_ranks or not 0 < self.amount <= spent:
                 continue
-            load, self.last = np.maximum(now - self.last, 0.0), now
-            if self.lb.advise(seconds=load) and not (self.given_up or self.stop_began):
+            self.last = now
+            advice = self.lb.advise(seconds=load * (self.amount / spent))
+            if advice and not (self.given_up or self.stop_began):
                 self._rebalance(child, gauge, load)
 
     def _begin(self, gauge: Gauge) -> None:
@@ -219,6 +229,7 @@ class Steering:
             return {"n_ranks": 0, "seconds": time.monotonic() - self.began, "intervals": 0}
         self.lb.finish()
         report = self.lb.report()
+        gain = sum(r.gain for r in self.lb.history.lb_steps if r.gain == r.gain)
         return {
             "n_ranks": report.n_ranks,
             "seconds": time.monotonic() - self.began,
@@ -227,7 +238,7 @@ class Steering:
             "idle_seconds": report.idle_mean,
             "lb_steps": report.n_lb_steps,
             "lb_seconds": report.lb_cost,
-            "saved_seconds": report.saved if report.n_lb_steps else 0.0,
+            "saved_seconds": gain - report.lb_cost,
         }
 
 
@@ -252,11 +263,12 @@ def steer(args: argparse.Namespace) -> int:
         note("no interval was measured: the program has ended too early, or does not use MPI")
         return code
     words = f"{told['n_ranks']} ranks, {seconds(told['seconds'])}, max/mean "
-    words += f"{told['max_over_mean']:.2f}: a rank waits {seconds(told['idle_seconds'])}"
+    words += f"{told['max_over_mean']:.2f}: a rank waited for {seconds(told['idle_seconds'])}"
     if told["lb_steps"]:
         steps = console.count(told["lb_steps"], "LB step")
-        words += f"; {steps} took {seconds(told['lb_seconds'])}, and with this saved "
-        words += seconds(told["saved_seconds"]) if told["saved_seconds"] > 0 else "nothing"
+        saved, cost = told["saved_seconds"], seconds(told["lb_seconds"])
+        words += f"; {steps} saved {seconds(saved)}" if saved > 0 else f"; {steps} saved nothing"
+        words += f" more than their cost of {cost}"
     elif not (plan.redistribute or plan.stop):
         words += ", which balancing would have saved, apart from its own cost"
     note(words)

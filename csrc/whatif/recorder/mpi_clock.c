@@ -11,14 +11,12 @@
 
 #include "base/clock.h"
 
-/* What `pylb steer` reads of a rank, while it runs. */
+/* What `pylb steer` reads of a rank while it runs. */
 typedef struct slot {
     int64_t n_ranks;   /* in MPI_COMM_WORLD; 0: this rank has not called MPI yet */
     int64_t pid;       /* of the rank */
-    int64_t wall;      /* ns: monotonic time when the last call began or ended */
-    int64_t work;      /* ns: of work until then */
-    int64_t inside;    /* 1: within a call, 0: after it */
-    int64_t unused[3]; /* so that ranks do not share a cache line */
+    int64_t work;      /* ns: of work until the last call began */
+    int64_t unused[5]; /* so that ranks do not share a cache line */
 } slot_t;
 
 static __thread struct {
@@ -54,8 +52,8 @@ static int64_t between_polls(bool brief, int64_t gap)
     return gap < PLB_MPI_POLL_NS || slept ? 0 : used < gap ? used : gap;
 }
 
-/* The environment names a file with a slot for each rank; on another machine there is no such file.
- */
+/* Return this rank's slot in the file that the environment names; NULL: nobody reads it, or this
+ * machine has no such file. */
 static slot_t *find_slot(void)
 {
     const char *path = getenv("PYLB_STEER");
@@ -79,15 +77,6 @@ static slot_t *find_slot(void)
     return out;
 }
 
-static void publish(bool inside)
-{
-    if (me.slot != NULL) {
-        me.slot->wall = me.at.wall;
-        me.slot->work = me.work;
-        me.slot->inside = inside;
-    }
-}
-
 bool plb_mpi_enter(bool polls)
 {
     if (me.inside) {
@@ -107,7 +96,9 @@ bool plb_mpi_enter(bool polls)
     me.work += work;
     me.delayed += asked ? work : now.wall - me.at.wall;
     me.at = now;
-    publish(true);
+    if (me.slot != NULL) {
+        me.slot->work = me.work;
+    }
     return true;
 }
 
@@ -117,7 +108,6 @@ void plb_mpi_leave(bool failed)
     me.at = plb_moment_now(wall, wall - me.at.wall > PLB_MPI_LONG_NS);
     me.inside = false;
     me.asked = failed;
-    publish(false);
     if (failed && me.naps) {
         me.processor = processor_ns();
     }
