@@ -1,6 +1,6 @@
 """``pylb steer``: balance an MPI program that knows nothing of pylb, through commands of its user.
 
-`libpylb_pmpi`, which is loaded with each rank, writes the seconds of the rank's work to a file in
+`libpylb_pmpi`, which is loaded with each rank, writes the time of the rank's work to a file in
 memory (`Gauge`).  This process reads them, and asks an `Advisor` for all ranks.
 """
 
@@ -24,7 +24,7 @@ from pylb.cli.programs import check_program
 from pylb.console import note, seconds
 from pylb.errors import DomainError
 from pylb.lab import units
-from pylb.lab.plan import table, yaml_of
+from pylb.lab.plan import table_of, yaml_of
 from pylb.model import checks
 from pylb.model.snapshot import F64
 from pylb.prediction.recorder import launch
@@ -60,7 +60,7 @@ class SteerPlan(NamedTuple):
         times = ("interval", "cost", "warmup", "limit")
         found = None if path == "-" else yaml_of(path)
         try:
-            given = dict(table("the file", {} if found is None else found, cls._fields))
+            given = dict(table_of("the file", {} if found is None else found, cls._fields))
             given |= {k: units.quantity(units.TIME, k, v) for k, v in given.items() if k in times}
             self = cls(**given)
             for key in ("redistribute", "stop", "start"):
@@ -82,14 +82,13 @@ class Gauge:
     """The seconds of work of each rank of a program, while it runs."""
 
     def __init__(self) -> None:
-        folder = "/dev/shm" if os.path.isdir("/dev/shm") else None
-        self._file = tempfile.NamedTemporaryFile(prefix="pylb-steer-", dir=folder)
-        self._file.truncate(MOST_RANKS * 64)
-        self.path = self._file.name
-        self._slots = np.memmap(self._file, np.int64, "r", shape=(MOST_RANKS, 8))
+        fd, self.path = tempfile.mkstemp(prefix="pylb-steer-")
+        with open(fd, "r+b") as file:
+            file.truncate(MOST_RANKS * 64)
+            self._slots = np.memmap(file, np.int64, "r", shape=(MOST_RANKS, 8))
 
     def close(self) -> None:
-        self._file.close()
+        os.unlink(self.path)
 
     @property
     def n_ranks(self) -> int:
@@ -103,7 +102,7 @@ class Gauge:
 
     def work(self) -> F64:
         """Return how long each rank has worked until its last call of MPI, (n_ranks,) seconds."""
-        return 1e-9 * self._slots[: self.n_ranks, SLOT.index("work")]
+        return np.asarray(self._slots[: self.n_ranks, SLOT.index("work")] * 1e-9, np.float64)
 
 
 class Steering:
@@ -202,9 +201,8 @@ class Steering:
     def _call(self, name: str, env: Mapping[str, str]) -> bool:
         """Run a command of the user; say whether it succeeded."""
         command, limit = getattr(self.plan, name), self.plan.limit
-        with subprocess.Popen(
-            command, shell=True, env={**os.environ, **env}, start_new_session=True
-        ) as child:
+        words, environment = ["sh", "-c", command], {**os.environ, **env}
+        with subprocess.Popen(words, env=environment, start_new_session=True) as child:
             try:
                 code = child.wait(limit)
             except subprocess.TimeoutExpired:
@@ -224,22 +222,15 @@ class Steering:
         return False
 
     def summary(self) -> dict[str, Any]:
-        """Return what was measured; the seconds are those of all intervals."""
+        """Return what was measured, in the words of a report; an iteration is an interval."""
+        took = {"seconds": time.monotonic() - self.began}
         if self.lb is None:
-            return {"n_ranks": 0, "seconds": time.monotonic() - self.began, "intervals": 0}
+            return {"n_ranks": 0, "iterations": 0, **took}
         self.lb.finish()
         report = self.lb.report()
+        keys = ("n_ranks", "iterations", "mean_max_over_mean", "idle_mean", "n_lb_steps", "lb_cost")
         gain = sum(r.gain for r in self.lb.history.lb_steps if r.gain == r.gain)
-        return {
-            "n_ranks": report.n_ranks,
-            "seconds": time.monotonic() - self.began,
-            "intervals": report.iterations,
-            "max_over_mean": report.mean_max_over_mean,
-            "idle_seconds": report.idle_mean,
-            "lb_steps": report.n_lb_steps,
-            "lb_seconds": report.lb_cost,
-            "saved_seconds": gain - report.lb_cost,
-        }
+        return {key: getattr(report, key) for key in keys} | took | {"saved": gain - report.lb_cost}
 
 
 def _runs(child: subprocess.Popen[bytes], wait: float) -> bool:
@@ -258,17 +249,16 @@ def steer(args: argparse.Namespace) -> int:
     steering = Steering(plan)
     code = steering.run(args.command)
     told = steering.summary()
-    common.write_json(args, {**told, "given_up": steering.given_up or None, "exit_code": code})
-    if not told["intervals"]:
+    common.write_json(args, {**told, "exit_code": code})
+    if not told["iterations"]:
         note("no interval was measured: the program has ended too early, or does not use MPI")
         return code
     words = f"{told['n_ranks']} ranks, {seconds(told['seconds'])}, max/mean "
-    words += f"{told['max_over_mean']:.2f}: a rank waited for {seconds(told['idle_seconds'])}"
-    if told["lb_steps"]:
-        steps = console.count(told["lb_steps"], "LB step")
-        saved, cost = told["saved_seconds"], seconds(told["lb_seconds"])
-        words += f"; {steps} saved {seconds(saved)}" if saved > 0 else f"; {steps} saved nothing"
-        words += f" more than their cost of {cost}"
+    words += f"{told['mean_max_over_mean']:.2f}: a rank waited for {seconds(told['idle_mean'])}"
+    if told["n_lb_steps"]:
+        saved = seconds(told["saved"]) if told["saved"] > 0 else "nothing"
+        words += f"; {console.count(told['n_lb_steps'], 'LB step')} saved {saved} more than their "
+        words += f"cost of {seconds(told['lb_cost'])}"
     elif not (plan.redistribute or plan.stop):
         words += ", which balancing would have saved, apart from its own cost"
     note(words)

@@ -225,7 +225,7 @@ schedule in advance; pylb triggers RUN shows how much time each trigger loses.
     ),
     "steer": Command(
         steer.steer,
-        "run an MPI program that knows nothing of pylb, and call commands that redistribute its data",
+        "run an MPI program that knows nothing of pylb, and call commands that balance it",
         """\
   pylb steer steer.yaml -- mpiexec -n 4 ./code
   pylb steer - -- mpiexec -n 4 ./code           (only measure what balancing would save)

@@ -142,9 +142,9 @@ def loaded(
 def signals_end(child: subprocess.Popen[bytes] | None = None) -> Iterator[list[int]]:
     """Let a first SIGINT or SIGTERM only end the child, if there is one; so the recording is kept.
 
-    Yields the list of the signals that have come.  It raises nothing: an exception would lose the frame that is being read, or would be lost
-    itself, in NumPy's search for attributes of an operand.  A second signal raises
-    KeyboardInterrupt.
+    Yields the list of the signals that have come.  It raises nothing: an exception would lose the
+    frame that is being read, or would be lost itself, in NumPy's search for attributes of an
+    operand.  A second signal raises KeyboardInterrupt.
     """
     came: list[int] = []
 
