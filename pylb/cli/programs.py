@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pylb.lib
 from pylb import console
 from pylb.cli import common
 from pylb.cli.common import Column, print_json, progress, show
@@ -48,7 +47,7 @@ def _for_lammps(command: Sequence[str]) -> list[str]:
         program = shutil.which(word)
         if program and re.fullmatch(r"(lmp|lammps)([-_.].*)?", os.path.basename(word)):
             if b"liblammps" in Path(program).read_bytes():
-                library = Path(pylb.lib.__file__).parent / "libpylb_lammps.so"
+                library = Path(__file__).parents[1] / "lib" / "libpylb_lammps.so"
                 return [str(library)] if library.exists() else []
             console.note(
                 f"{word} is not balanced, because it does not use a shared library liblammps: "

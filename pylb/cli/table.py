@@ -227,14 +227,14 @@ schedule in advance; pylb triggers RUN shows how much time each trigger loses.
         steer.steer,
         "run an MPI program that knows nothing of pylb, and call commands that balance it",
         """\
-  pylb steer steer.yaml -- mpiexec -n 4 ./code
-  pylb steer - -- mpiexec -n 4 ./code           (only measure what balancing would save)
+  pylb steer steer.yaml -- mpiexec -n 4 ./a.out
+  pylb steer - -- mpiexec -n 4 ./a.out        (only measure what balancing would save)
 
-steer.yaml, for a program that redistributes while it runs, and deletes the file afterwards:
-  redistribute: touch balance; while [ -e balance ]; do sleep 0.1; done
-for a program that goes on from a file, with another distribution:
-  stop: touch STOP
-  start: mpiexec -n 4 ./code --restart state
+steer.yaml, for a program that redistributes when there is a file, and deletes it afterwards:
+redistribute: touch balance; while [ -e balance ]; do sleep 0.1; done
+for a program that can only be started again, from a file that it has written:
+stop: touch stop
+start: mpiexec -n 4 ./a.out --restart
 """,
         (
             arg("plan FILE", "a file that says which commands redistribute; -: none, only measure"),
