@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb import console, optional
+from pylb import console
 from pylb.cli import common
 from pylb.cli.programs import check_program
 from pylb.console import note, seconds
@@ -113,7 +113,8 @@ class Steering:
         self.began = time.monotonic()
         self.failures = 0  # failures in succession
         self.given_up = ""  # why there are no more LB steps
-        self.stop_began = 0.0  # when the program was told to stop; 0: it was not
+        self.stops = False  # whether the program, as started most recently, was told to stop
+        self.stop_began = 0.0  # when that was; 0: the LB step is over
         self.last: F64 | None = None  # work of each rank at the beginning of the interval
         # Mean work of the ranks in an interval, in seconds.  Intervals of constant work correspond
         # to steps of the program: after a good LB step, they are shorter.
@@ -122,7 +123,7 @@ class Steering:
     def run(self, command: list[str]) -> int:
         """Run the command, perhaps several times; return the last exit code."""
         while True:
-            gauge = Gauge()
+            gauge, self.stops = Gauge(), False
             try:
                 words = launch.preloading(command, "_pmpi", [f"PYLB_STEER={gauge.path}"])
                 with subprocess.Popen(words) as child, launch.signals_end(child) as came:
@@ -130,7 +131,7 @@ class Steering:
             finally:
                 gauge.close()
             code = child.returncode if child.returncode >= 0 else 128 - child.returncode
-            if came or not self.stop_began or code != self.plan.stopped:
+            if came or not self.stops or code != self.plan.stopped:
                 return code
             if self.plan.redistribute:
                 self._call("redistribute", {})
@@ -164,7 +165,7 @@ class Steering:
                 continue
             self.last = now
             advice = self.lb.advise(seconds=load * (self.amount / spent))
-            if advice and not (self.given_up or self.stop_began):
+            if advice and not (self.given_up or self.stops):
                 self._rebalance(child, gauge, load)
 
     def _begin(self, gauge: Gauge) -> None:
@@ -190,7 +191,7 @@ class Steering:
         }
         done = self._call("stop" if plan.stop else "redistribute", ranks)
         if plan.stop and done:
-            self.stop_began = began
+            self.stops, self.stop_began = True, began
             if _runs(child, plan.limit):
                 self._failed(f"the program has not ended {seconds(plan.limit)} after stop")
         elif done and self.lb is not None:
@@ -245,7 +246,6 @@ def _runs(child: subprocess.Popen[bytes], wait: float) -> bool:
 def steer(args: argparse.Namespace) -> int:
     plan = SteerPlan.load(args.plan)
     check_program(args.command[0])
-    optional.require("MPI")
     steering = Steering(plan)
     code = steering.run(args.command)
     told = steering.summary()

@@ -111,3 +111,13 @@ def test_bad_plans(tmp_path, capfd, plan, expected):
     (tmp_path / "steer.yaml").write_text(plan)
     assert cli.main(["steer", str(tmp_path / "steer.yaml"), "--", "true"]) == 2
     assert expected in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_program_that_is_at_its_end_is_started_only_once_more(steered):
+    """It is stopped once; started again, it ends at once, with the exit code of a stop."""
+    plan = "interval: 0.1s\nstop: touch STOP\nstart: python -c pass\n"
+    code, out, said, told = steered(plan)
+    assert code == 0, said
+    assert "400 steps" not in out
+    assert told["iterations"] >= 1
