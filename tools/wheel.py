@@ -42,7 +42,8 @@ def join(wheels: list[Path], out: Path) -> None:
                     if ABIS[abi] not in library.read_bytes():
                         raise SystemExit(f"{library.name} of {abi} needs another MPI")
                     shutil.move(library, target)
-        for library in (trees[0] / "pylb" / "lib").glob("libpylb_mpi*"):
+        lib = trees[0] / "pylb" / "lib"
+        for library in (*lib.glob("libpylb_mpi*"), *lib.glob("libpylb_lammps*")):
             library.unlink()  # this library is for one MPI; C programs build it for their MPI
         shutil.rmtree(out, ignore_errors=True)
         pack(trees[0], out)

@@ -1,5 +1,5 @@
 """Other codes, which know nothing of pylb: a module for each."""
 
-from pylb.adapters import lammps
+from pylb.adapters import dolfinx, lammps, petsc
 
-__all__ = ["lammps"]
+__all__ = ["dolfinx", "lammps", "petsc"]

@@ -63,10 +63,12 @@ def run(
     steps, piece = checks.whole("steps", steps, 0), checks.whole("piece", piece, 1)
     lb = lb or Advisor(_comm(lmp), **{"clock": "mpi", **arguments})
     lmp.command("run 0 post no")  # neighbour lists and forces, for the pieces
-    left = steps
+    now = lmp.extract_global("ntimestep")
+    end = now + steps
+    whole = f"start {now} stop {end}"  # ramps, e.g. of a temperature, are those of all steps
     for _ in lb.iterate(math.ceil(steps / piece)):
-        lmp.command(f"run {min(piece, left)} pre no post no")
-        left -= piece
+        lmp.command(f"run {min(piece, end - now)} {whole} pre no post no")
+        now += piece
         if lb.advise():
             with lb.rebalancing():
                 lmp.commands_string(balance)

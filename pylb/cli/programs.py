@@ -6,10 +6,13 @@ import argparse
 import itertools
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pylb import console
@@ -30,22 +33,37 @@ from pylb.prediction.suggestion import Suggestion, suggest
 
 
 def run(args: argparse.Namespace) -> int:
-    _check_program(args.command[0])
-    words = launch.preloading(args.command, "_pmpi")
+    check_program(args.command[0])
+    words = launch.preloading(args.command, "_pmpi", more=_for_lammps(args.command))
     env = {**os.environ}  # without what MPI has set in this process
     with subprocess.Popen(words, env=env) as child, launch.signals_end(child):
         code = child.wait()
     return code if code >= 0 else 128 - code
 
 
-def _check_program(name: str) -> None:
+def _for_lammps(command: Sequence[str]) -> list[str]:
+    """Return the library that balances LAMMPS, if the command runs `lmp` or `lammps`."""
+    for word in command:
+        program = shutil.which(word)
+        if program and re.fullmatch(r"(lmp|lammps)([-_.].*)?", os.path.basename(word)):
+            if b"liblammps" in Path(program).read_bytes():
+                library = Path(__file__).parents[1] / "lib" / "libpylb_lammps.so"
+                return [str(library)] if library.exists() else []
+            console.note(
+                f"{word} is not balanced, because it does not use a shared library liblammps: "
+                "expected a LAMMPS built with BUILD_SHARED_LIBS=yes"
+            )
+    return []
+
+
+def check_program(name: str) -> None:
     if shutil.which(name) is None:
         raise MissingFileError(f"command is {name!r}: there is no such program")
 
 
 def record(args: argparse.Namespace) -> int:
     Recording.check_writable(args.output)
-    _check_program(args.command[0])
+    check_program(args.command[0])
     speed = {} if args.speed is None else {"speed": args.speed}
     online = [{"placement": place, **speed} for place in args.place]
     how: Any = {"procedures": args.procedures, "host": args.host, "online": online}

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pylb.cli import installed, programs, runs
+from pylb.cli import installed, programs, runs, steer
 from pylb.cli.common import DEFAULT_STRATEGY, counts, floats, ints, pair, words
 from pylb.partitioning import METHODS
 from pylb.partitioning.libraries import APPROACHES
@@ -222,6 +222,25 @@ schedule in advance; pylb triggers RUN shows how much time each trigger loses.
   pylb run -- mpiexec -n 4 ./a.out            (the same for pylb's C library)
 """,
         (arg("command", "after --: mpiexec ..., or any MPI program", nargs="+"),),
+    ),
+    "steer": Command(
+        steer.steer,
+        "run an MPI program that knows nothing of pylb, and call commands that balance it",
+        """\
+  pylb steer steer.yaml -- mpiexec -n 4 ./a.out
+  pylb steer - -- mpiexec -n 4 ./a.out        (only measure what balancing would save)
+
+steer.yaml, for a program that redistributes when there is a file, and deletes it afterwards:
+redistribute: touch balance; while [ -e balance ]; do sleep 0.1; done
+for a program that can only be started again, from a file that it has written:
+stop: touch stop
+start: mpiexec -n 4 ./a.out --restart
+""",
+        (
+            arg("plan FILE", "a file that says which commands redistribute; -: none, only measure"),
+            json_file("a summary"),
+            arg("command", "after --: mpiexec ..., or any MPI program", nargs="+"),
+        ),
     ),
     "record": Command(
         programs.record,

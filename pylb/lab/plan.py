@@ -23,6 +23,16 @@ MOST_BYTES = 2**20  # largest size of a lab's file
 DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # finds 50 nested brackets
 
 
+def yaml_of(path: str | os.PathLike[str]) -> Any:
+    """Read a small YAML file; FormatError if it is none."""
+    yaml = optional.require("PyYAML")
+    with understood(path, "YAML"):
+        content = text(path, MOST_BYTES)
+        if DEEP.search(content):  # PyYAML would take minutes until its error
+            raise RecursionError
+        return yaml.safe_load(content)
+
+
 class Profile(NamedTuple):
     """The limits of a rank, or of each rank of a host.
 
@@ -146,12 +156,7 @@ class LabPlan(NamedTuple):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LabPlan:
         """Read a YAML file."""
-        yaml = optional.require("PyYAML")
-        with understood(path, "YAML"):
-            content = text(path, MOST_BYTES)
-            if DEEP.search(content):  # PyYAML would take minutes until its error
-                raise RecursionError
-            found = yaml.safe_load(content)
+        found = yaml_of(path)
         try:
             return cls.of(found)
         except DomainError as why:
@@ -160,14 +165,14 @@ class LabPlan(NamedTuple):
     @classmethod
     def of(cls, found: Any) -> LabPlan:
         """Make a plan from the contents of a YAML file."""
-        top = _table("the file", found, [*PROFILE, "ranks", "hosts", "network", *TOP])
+        top = table_of("the file", found, [*PROFILE, "ranks", "hosts", "network", *TOP])
         common = _fields("", top, Profile())
         if "ranks" in top and "hosts" in top:
             raise DomainError(
                 "ranks and hosts are both given: expected one of them; with hosts, write the "
                 "limits of ranks below each host"
             )
-        network = _fields("network.", _table("network", top.get("network", {}), LINK), Link())
+        network = _fields("network.", table_of("network", top.get("network", {}), LINK), Link())
         if "network" in top and "hosts" not in top:
             raise DomainError("network is given without hosts: expected hosts, too")
         ranks = _list("ranks", top.get("ranks", [{}]))
@@ -175,7 +180,7 @@ class LabPlan(NamedTuple):
         changes = changes if changes == [] else _list("changes", changes)
         plan = cls(
             tuple(
-                _fields(f"ranks[{i}].", _table(f"ranks[{i}]", rank, PROFILE), common)
+                _fields(f"ranks[{i}].", table_of(f"ranks[{i}]", rank, PROFILE), common)
                 for i, rank in enumerate(ranks)
             ),
             _hosts(top.get("hosts", {}), common, network),
@@ -328,7 +333,7 @@ def _unknown(name: Any, known: Iterable[str]) -> str:
     return f"{units.shortened(name)} is unknown{hint} (known: {', '.join(known)})"
 
 
-def _table(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
+def table_of(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DomainError(
             f"{where} is {units.shortened(found)}: expected keys with values ({', '.join(keys)})"
@@ -383,7 +388,7 @@ def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
     out = []
     for name, values in found.items():
         where = f"hosts.{name}"
-        table = _table(where, values or {}, [*PROFILE, *LINK, "ranks"])
+        table = table_of(where, values or {}, [*PROFILE, *LINK, "ranks"])
         profile = _fields(f"{where}.", table, common)
         link = _fields(f"{where}.", table, network)
         out.append(Host(name, table.get("ranks", 1), profile, link))
@@ -405,7 +410,7 @@ def _check_hosts(hosts: Sequence[Host]) -> None:
 
 
 def _change(where: str, found: Any) -> Change:
-    table = _table(where, found, ["at", "when", "ranks", "hosts", *PROFILE, *LINK])
+    table = table_of(where, found, ["at", "when", "ranks", "hosts", *PROFILE, *LINK])
     values = {k: value_of(f"{where}.", k, table[k]) for k in (*PROFILE, *LINK) if k in table}
     return Change(
         units.quantity(units.TIME, f"{where}.at", table["at"]) if "at" in table else None,

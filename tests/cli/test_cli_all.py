@@ -47,6 +47,7 @@ BAD = {
     "whatif": ["absent.h5"],
     "procedures": ["absent.h5"],
     "run": ["--", "no-such-program"],
+    "steer": ["absent.yaml", "--", "true"],
     "record": ["-o", "nowhere/run", "--place", "x", "--", "true"],
     "lab": ["--share", "7", "--", "true"],
 }
@@ -73,7 +74,7 @@ def names():
 
 
 def test_every_subcommand_is_tried():
-    assert GOOD.keys() | {"lab", "run", "record", "completion"} == names()
+    assert GOOD.keys() | {"lab", "run", "steer", "record", "completion"} == names()
     assert BAD.keys() | {"info", "completion"} == names()
 
 

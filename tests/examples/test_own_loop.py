@@ -1,6 +1,7 @@
 """Codes that own their data: examples in Python, C and Fortran, and the page that shows them."""
 
 import difflib
+import json
 import os
 import re
 import shutil
@@ -57,13 +58,18 @@ def test_few_lines_are_added_for_pylb(name):
     assert all("pylb" in line or "lb." in line or "plan" in line for line in added)
 
 
+def needs_open_mpi():
+    """Skip the test if Debian's packages use another MPI than these tests."""
+    version = run([sys.executable, "-c", "import mpi4py.MPI as m; print(m.Get_library_version())"])
+    if "Open MPI" not in version:
+        pytest.skip("Debian's packages are linked with Open MPI")
+
+
 @pytest.mark.parametrize(("case", "ranks"), [("slab", 1), ("slab", 2), ("droplet", 3)])
 def test_lammps(mpiexec, case, ranks):
     if not LAMMPS.is_dir() or find_spec("mpi4py") is None:
         pytest.skip("no python3-lammps")
-    version = run([sys.executable, "-c", "import mpi4py.MPI as m; print(m.Get_library_version())"])
-    if "Open MPI" not in version:
-        pytest.skip("Debian's LAMMPS is linked with Open MPI")
+    needs_open_mpi()
     script = EXAMPLES / "own_loop" / "lammps_balance.py"
     words = ["-W", "ignore", str(script), case, "--steps", "1000"]
     code, out, said = launch([*RUN, *mpiexec], ranks, *words)
@@ -74,6 +80,52 @@ def test_lammps(mpiexec, case, ranks):
     if ranks > 1:
         assert rows["with pylb"][2] >= 1
         assert rows["with pylb"][0] < rows["without pylb"][0]
+
+
+def needs_debian(*modules):
+    """Skip the test without these modules of Debian, which use Open MPI and Debian's Python."""
+    folders = [
+        Path("/usr/lib") / folder / "dist-packages" for folder in ("petsc/lib/python3", "python3")
+    ]
+    if not all(any((folder / name).is_dir() for folder in folders) for name in modules):
+        pytest.skip(f"no {' '.join(modules)} of Debian")
+    if sys.version_info[:2] != (3, 11) or find_spec("mpi4py") is None:
+        pytest.skip("another Python than Debian's")
+    needs_open_mpi()
+    return os.pathsep.join(map(str, folders))
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "ranks"),
+    [("petsc", "petsc4py", 2), ("petsc", "petsc4py", 3), ("dolfinx", "dolfinx", 2)],
+)
+def test_meshes(mpiexec, name, module, ranks):
+    """Also a test of mpi4py 3.1, which belongs to these packages."""
+    path = needs_debian(module, "mpi4py")
+    script = EXAMPLES / "own_loop" / f"{name}_mesh.py"
+    code, out, said = launch(mpiexec, ranks, "-W", "ignore", script, PYTHONPATH=path)
+    assert code == 0, said
+    found = re.fullmatch(r"(\d) ranks: max/mean [\d.]+, (\d+) LB steps\n", out)
+    assert int(found[1]) == ranks
+    assert int(found[2]) >= 1
+
+
+def test_lammps_with_an_untouched_script(mpiexec, tmp_path):
+    """Its runs are in a loop; LAMMPS' own times say how many atoms each rank has."""
+    if shutil.which("lmp") is None or b"liblammps" not in Path(shutil.which("lmp")).read_bytes():
+        pytest.skip("no LAMMPS with a shared library")
+    needs_open_mpi()
+    script, record = EXAMPLES / "own_loop" / "in.slab", tmp_path / "run.json"
+    words = ["lmp", "-in", script, "-log", "none", "-var", "steps", "500"]
+    done = finished(
+        [*RUN, *mpiexec, "-n", "2", *map(str, words)],
+        env={**os.environ, "PYLB_RECORD": str(record)},
+    )
+    assert done.returncode == 0, done.stderr
+    atoms = re.findall(r"Nlocal: .* ave +(\d+) max", done.stdout)
+    assert len(atoms) == 3
+    assert int(atoms[-1]) < 2500  # of 2560: without pylb, one rank has nearly all of them
+    assert len(json.loads(record.read_text())["figures"]) > 9  # decisions
 
 
 # ---- C and Fortran -----------------------------------------------------------------------------

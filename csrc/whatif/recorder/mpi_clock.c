@@ -1,11 +1,26 @@
 #include "whatif/recorder/mpi_clock.h"
 
+#include <fcntl.h>
+#include <mpi.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
+/* What `pylb steer` reads of a rank while it runs. */
+typedef struct slot {
+    int64_t n_ranks;   /* in MPI_COMM_WORLD; 0: this rank has not called MPI yet */
+    int64_t pid;       /* of the rank */
+    int64_t work;      /* ns: of work until the last call began */
+    int64_t unused[5]; /* so that ranks do not share a cache line */
+} slot_t;
+
 static __thread struct {
+    slot_t *slot;          /* NULL: nobody watches */
     plb_moment_t at;       /* when the last call ended */
     int64_t work, delayed; /* ns of work until then; the same, with waits for a core */
     int64_t processor;     /* ns of processor time of the process at the last poll, if `naps` */
@@ -37,6 +52,31 @@ static int64_t between_polls(bool brief, int64_t gap)
     return gap < PLB_MPI_POLL_NS || slept ? 0 : used < gap ? used : gap;
 }
 
+/* Return this rank's slot in the file that the environment names; NULL: nobody reads it, or this
+ * machine has no such file. */
+static slot_t *find_slot(void)
+{
+    const char *path = getenv("PYLB_STEER");
+    const int fd = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        return NULL;
+    }
+    int rank, size;
+    struct stat file;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    const size_t bytes = sizeof(slot_t) * (size_t)size;
+    const bool fits = fstat(fd, &file) == 0 && (size_t)file.st_size >= bytes;
+    void *at = fits ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    close(fd);
+    slot_t *out = at == MAP_FAILED ? NULL : (slot_t *)at + rank;
+    if (out == NULL || out->n_ranks > 0) { /* another program of MPI, e.g. one that was spawned */
+        return NULL;
+    }
+    *out = (slot_t){.n_ranks = size, .pid = getpid()};
+    return out;
+}
+
 bool plb_mpi_enter(bool polls)
 {
     if (me.inside) {
@@ -45,6 +85,7 @@ bool plb_mpi_enter(bool polls)
     me.inside = true;
     if (!seen) {
         seen = true;
+        me.slot = find_slot();
     }
     const bool asked = me.asked && polls;
     const int64_t wall = plb_monotonic_ns();
@@ -55,6 +96,9 @@ bool plb_mpi_enter(bool polls)
     me.work += work;
     me.delayed += asked ? work : now.wall - me.at.wall;
     me.at = now;
+    if (me.slot != NULL) {
+        me.slot->work = me.work;
+    }
     return true;
 }
 

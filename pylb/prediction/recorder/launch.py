@@ -100,19 +100,21 @@ class Recorded(NamedTuple):
     recording: Recording
 
 
-def preloading(command: Sequence[str], name: str, words: Sequence[str] = ()) -> list[str]:
+def preloading(
+    command: Sequence[str], name: str, words: Sequence[str] = (), more: Sequence[str] = ()
+) -> list[str]:
     """Return `command`, changed so that each of its ranks loads a library of pylb first.
 
     name: "_record", the recorder, or "_pmpi", the clock "mpi"; words: ``NAME=value``, for the
-    environment of the ranks.
+    environment of the ranks; more: paths of libraries to load after it.
     """
     if not command:
         raise DomainError("command is empty: expected a program and its arguments")
     spec = importlib.util.find_spec(f"pylb.{name}")
     if spec is None or spec.origin is None:
         raise optional.missing_part("MPI")
-    before = os.environ.get("LD_PRELOAD", "")
-    first = ["env", f"LD_PRELOAD={spec.origin}{' ' + before if before else ''}", *words]
+    libraries = [spec.origin, *more, os.environ.get("LD_PRELOAD", "")]
+    first = ["env", f"LD_PRELOAD={' '.join(filter(None, libraries))}", *words]
     if is_mpiexec(command[0]):
         return insert_before_programs(command, first)
     return [*first, *command]
@@ -137,12 +139,12 @@ def loaded(
 
 
 @contextlib.contextmanager
-def signals_end(child: subprocess.Popen[bytes] | None = None) -> Iterator[None]:
+def signals_end(child: subprocess.Popen[bytes] | None = None) -> Iterator[list[int]]:
     """Let a first SIGINT or SIGTERM only end the child, if there is one; so the recording is kept.
 
-    It raises nothing: an exception would lose the frame that is being read, or would be lost
-    itself, in NumPy's search for attributes of an operand.  A second signal raises
-    KeyboardInterrupt.
+    Yields the list of the signals that have come.  It raises nothing: an exception would lose the
+    frame that is being read, or would be lost itself, in NumPy's search for attributes of an
+    operand.  A second signal raises KeyboardInterrupt.
     """
     came: list[int] = []
 
@@ -154,11 +156,11 @@ def signals_end(child: subprocess.Popen[bytes] | None = None) -> Iterator[None]:
             raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield came
         return
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield came
     finally:
         for number, action in before.items():
             signal.signal(number, action)

@@ -1,0 +1,169 @@
+/* libpylb_lammps, which `pylb run` loads with LAMMPS: LAMMPS' `fix balance` says where atoms go,
+ * pylb says when.  Input scripts stay as they are.
+ *
+ * It replaces functions of LAMMPS' C++ classes by their names in the shared library, and calls
+ * them in turn.  So it sees each `run`, whichever way the script comes to it.  A run without a
+ * `fix balance` gets one until its end.  `fix balance` with an interval loses its interval and
+ * threshold: with the interval 0, LAMMPS calls it whenever it builds neighbour lists, which costs
+ * nothing more, and pylb decides whether the call takes place. */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/pylb.h"
+
+enum { PERIOD = 50 }; /* time steps between two decisions, at least */
+
+/* LAMMPS' interface for C; absent in other programs */
+#define LAMMPS __attribute__((weak)) extern
+LAMMPS int lammps_get_mpi_comm(void *lmp);
+LAMMPS int lammps_has_id(void *lmp, const char *category, const char *name);
+LAMMPS int lammps_extract_setting(void *lmp, const char *name);
+LAMMPS void *lammps_extract_global(void *lmp, const char *name);
+LAMMPS char *lammps_command(void *lmp, const char *command);
+
+/* A function of LAMMPS that this library replaces, and the way to the original. */
+#define REPLACE(result, name, symbol, ...)                                                        \
+    __attribute__((visibility("default"))) result name(__VA_ARGS__) __asm__(symbol);              \
+    static const char name##_symbol[] = symbol;                                                   \
+    typedef result name##_fn(__VA_ARGS__);
+#define ORIGINAL(name) ((name##_fn *)dlsym(RTLD_NEXT, name##_symbol))
+
+REPLACE(void, pylb_lmp_run, "_ZN9LAMMPS_NS3Run7commandEiPPc", void *self, int n, char **words)
+REPLACE(void, pylb_lmp_balance, "_ZN9LAMMPS_NS10FixBalanceC1EPNS_6LAMMPSEiPPc", void *self,
+        void *lmp, int n, char **words)
+REPLACE(void, pylb_lmp_setup, "_ZN9LAMMPS_NS10FixBalance18setup_pre_exchangeEv", void *self)
+REPLACE(void, pylb_lmp_exchange, "_ZN9LAMMPS_NS10FixBalance12pre_exchangeEv", void *self)
+REPLACE(void, pylb_lmp_tiled, "_ZN9LAMMPS_NS9CommTiledC1EPNS_6LAMMPSEPNS_4CommE", void *self,
+        void *lmp, void *old)
+
+static struct {
+    pylb_advisor *lb;
+    bool failed;     /* pylb has failed: no more LB steps */
+    bool running;    /* within a `run` */
+    bool tiled;      /* `comm_style tiled`, for which `shift` is not possible */
+    bool begun;      /* the first run has begun */
+    char fix[64];    /* name of the most recent `fix balance` of the script */
+    void *own, *lmp; /* the fix that pylb decides for, and its LAMMPS */
+    int64_t next;    /* time step of the next decision */
+} me;
+
+static bool works(int code)
+{
+    if (code != PYLB_OK && !me.failed) {
+        me.failed = true;
+        fprintf(stderr, "pylb: LAMMPS goes on without LB steps: %s\n", pylb_error());
+    }
+    return code == PYLB_OK;
+}
+
+static int64_t time_step(void)
+{
+    const void *at = lammps_extract_global(me.lmp, "ntimestep");
+    return lammps_extract_setting(me.lmp, "bigint") == 8 ? *(const int64_t *)at
+                                                         : *(const int32_t *)at;
+}
+
+/* End a step, and say whether to balance now. */
+static bool advised(void)
+{
+    int yes = 0;
+    return !me.failed && works(pylb_stop(me.lb)) && works(pylb_advise(me.lb, &yes)) && yes;
+}
+
+void pylb_lmp_tiled(void *self, void *lmp, void *old)
+{
+    me.tiled = true;
+    ORIGINAL(pylb_lmp_tiled)(self, lmp, old);
+}
+
+void pylb_lmp_balance(void *self, void *lmp, int n, char **words)
+{
+    static char interval[] = "0", threshold[] = "1.0";
+    char *mine[n + 1];
+    memcpy(mine, words, sizeof *mine * (size_t)n);
+    me.own = me.own == self ? NULL : me.own; /* that one has been deleted */
+    if (n > 4 && strcmp(words[3], "0") != 0) {
+        mine[3] = interval;
+        mine[4] = threshold;
+        me.own = self;
+    }
+    snprintf(me.fix, sizeof me.fix, "%s", words[0]);
+    ORIGINAL(pylb_lmp_balance)(self, lmp, n, mine);
+}
+
+/* At the beginning of a run; of later runs, pylb decides. */
+void pylb_lmp_setup(void *self)
+{
+    if (self != me.own || !me.begun) {
+        ORIGINAL(pylb_lmp_setup)(self);
+    }
+}
+
+void pylb_lmp_exchange(void *self)
+{
+    if (self != me.own) {
+        ORIGINAL(pylb_lmp_exchange)(self);
+        return;
+    }
+    if (!me.running || me.failed || time_step() < me.next) {
+        return;
+    }
+    me.next = time_step() + PERIOD;
+    if (advised() && works(pylb_rebalance_begin(me.lb))) {
+        ORIGINAL(pylb_lmp_exchange)(self);
+        works(pylb_rebalance_end(me.lb));
+    }
+    works(pylb_start(me.lb));
+}
+
+/* Return whether the run's words ask for its usual preparation, which a new fix needs. */
+static bool prepares(int n, char **words)
+{
+    for (int i = 1; i + 1 < n && strcmp(words[i], "every") != 0; i++) {
+        if (strcmp(words[i], "pre") == 0 && strcmp(words[i + 1], "no") == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void pylb_lmp_run(void *self, int n, char **words)
+{
+    me.lmp = ((void **)self)[1]; /* after the pointer to the virtual functions, in all versions */
+    const bool box = lammps_extract_setting(me.lmp, "box_exist") > 0;
+    if (me.lb == NULL && !me.failed && box) {
+        works(pylb_advisor_create_fortran(lammps_get_mpi_comm(me.lmp), &me.lb));
+    }
+    /* the library's commands overwrite `words`, which belong to the script's line */
+    char *mine[n + 1];
+    for (int i = 0; i < n; i++) {
+        mine[i] = strdup(words[i]);
+    }
+    const bool has = *me.fix != '\0' && lammps_has_id(me.lmp, "fix", me.fix);
+    const bool adds = box && !me.failed && !has && !me.tiled && prepares(n, words);
+    if (adds) {
+        const int dimension = lammps_extract_setting(me.lmp, "dimension");
+        lammps_command(me.lmp, dimension == 2
+                                   ? "fix pylb_balance all balance 1 1.0 shift xy 20 1.02"
+                                   : "fix pylb_balance all balance 1 1.0 shift xyz 20 1.02");
+    }
+    me.running = !me.failed && box && works(pylb_start(me.lb));
+    me.next = box ? time_step() + PERIOD : 0;
+    ORIGINAL(pylb_lmp_run)(self, n, mine);
+    me.begun = true;
+    if (me.running && !me.failed) {
+        works(pylb_stop(me.lb));
+    }
+    me.running = false;
+    if (adds) {
+        lammps_command(me.lmp, "unfix pylb_balance");
+        me.own = NULL;
+        *me.fix = '\0';
+    }
+    for (int i = 0; i < n; i++) {
+        free(mine[i]);
+    }
+}

@@ -1,0 +1,123 @@
+"""`pylb steer`: programs that redistribute on a file, on a signal or at restart; bad input."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pylb.cli import main as cli
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
+from launch import PYLB
+
+ROOT = Path(__file__).parents[2]
+STEER = ROOT / "examples" / "steer"
+SCHEMA = json.loads((ROOT / "docs" / "command_line.schema.json").read_text())
+pytestmark = pytest.mark.skipif(
+    find_spec("pylb._pmpi") is None or find_spec("mpi4py") is None, reason="built without MPI"
+)
+
+
+@pytest.fixture
+def steered(mpiexec, tmp_path):
+    """Run a program by `pylb steer`; return its exit code, what was printed, and the summary."""
+    shutil.copy(STEER / "code.py", tmp_path)
+
+    def run(plan, *words, ranks=2):
+        plan = plan.replace("mpiexec -n", f"{shlex.join(mpiexec)} -n")
+        (tmp_path / "steer.yaml").write_text(plan.replace("python", sys.executable))
+        command = [sys.executable, "-m", "pylb", "steer", "steer.yaml", "--json", "told.json"]
+        words = words or (sys.executable, "code.py", "--steps", "400")
+        done = subprocess.run(
+            [*command, "--", *mpiexec, "-n", str(ranks), *words],
+            capture_output=True,
+            text=True,
+            timeout=400,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(PYLB)},
+        )
+        told = json.loads((tmp_path / "told.json").read_text())
+        jsonschema.validate(told, SCHEMA)
+        return done.returncode, done.stdout, done.stderr, told
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["file", "signal", "restart"])
+def test_a_program_is_balanced(steered, way):
+    plan = (STEER / f"{way}.yaml").read_text().replace("interval: 1s", "interval: 0.1s")
+    plan = plan.replace("cost: 1s", "")  # more than can be saved in this short run
+    code, out, said, told = steered(plan.replace("--restart", "--restart --steps 400"))
+    assert code == 0, said
+    assert "400 steps" in out
+    assert out.count("ranges begin") >= told["n_lb_steps"] >= 1
+    assert way == "restart" or told["saved"] > 0
+    assert "LB step" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        ("redistribute: exit 3", "'exit 3' has failed with exit code 3; no more LB steps"),
+        ("{redistribute: sleep 60, limit: 0.1s}", "took longer than 100 ms; no more LB steps"),
+        ("stop: exit 4", "stop: 'exit 4' has failed with exit code 4; no more LB steps"),
+        ("{stop: 'true', limit: 0.1s}", "the program has not ended 100 ms after stop"),
+        (
+            "{stop: touch STOP, start: mpiexec -n 1 python code.py --restart --steps 150}",
+            "the program has 1 ranks after its restart, 2 before",
+        ),
+        ("", "which balancing would have saved"),
+    ],
+)
+def test_a_program_that_is_not_balanced_ends_as_usual(steered, plan, expected):
+    given = f"{plan[:-1]}, interval: 0.1s}}" if plan.startswith("{") else f"{plan}\ninterval: 0.1s"
+    code, out, said, told = steered(given)
+    assert code == 0, said
+    assert " steps\n" in out
+    assert expected in said
+    assert told["exit_code"] == 0
+
+
+def test_programs_that_are_not_measured(steered):
+    code, _, said, told = steered("", sys.executable, "-c", "import sys; sys.exit(7)")
+    assert code == 7
+    assert "no interval was measured: the program has ended too early" in said
+    assert told["iterations"] == 0
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        ("redistribut: x", "key 'redistribut' is unknown"),
+        ("redistribute: 3", "redistribute is 3"),
+        ("interval: 0", "interval is 0"),
+        ("interval: fast", "interval is 'fast': expected a time"),
+        ("{waits: no, redistribute: x}", "waits is no: expected cost"),
+        ("start: x", "start or stopped is given without stop"),
+        ("{stop: x, stopped: 300}", "stopped is 300"),
+        ("[", "not YAML"),
+    ],
+)
+def test_bad_plans(tmp_path, capfd, plan, expected):
+    (tmp_path / "steer.yaml").write_text(plan)
+    assert cli.main(["steer", str(tmp_path / "steer.yaml"), "--", "true"]) == 2
+    assert expected in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_program_that_is_at_its_end_is_started_only_once_more(steered):
+    """It is stopped once; started again, it ends at once, with the exit code of a stop."""
+    plan = "interval: 0.1s\nstop: touch STOP\nstart: python -c pass\n"
+    code, out, said, told = steered(plan)
+    assert code == 0, said
+    assert "400 steps" not in out
+    assert told["iterations"] >= 1
