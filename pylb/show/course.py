@@ -72,7 +72,7 @@ class Course:
     gained: F64 | None = None  # (m,), see the function `gained`; None: not known
     others: float = 0.0  # number of cores that other programs used, if this disturbed the run
     would_save: float = math.nan  # in shadow mode: seconds that LB steps would have saved
-    lending: dict[str, float] = field(default_factory=dict)  # figures of `share` on rank 0, not 0
+    of_rank_0: dict[str, float] = field(default_factory=dict)  # figures of rank 0 that are not 0
     # (m,) sum over the phases of the slowest rank in each; None: there are no phases
     most: F64 | None = None
 
@@ -173,7 +173,7 @@ class Course:
             "migrations": None if unknown else migrations or sum(self._moved("objects")),
             "nbytes": None if unknown else nbytes or sum(self._moved("nbytes")) or None,
             "saved": None if self.saved is None else float(self.saved[-1]),
-            **self.lending,
+            **self.of_rank_0,
         }
 
     def _moved(self, name: str) -> Iterator[int]:
@@ -255,7 +255,7 @@ def _title_of(run: Trace | Replay) -> str:
     return f"A recorded run, replayed with {how}"
 
 
-LENDING = ("lent", "hidden", "borrowed", "lending_saved")
+OF_RANK_0 = ("waited", "stolen", "lent", "hidden", "borrowed", "lending_saved")
 SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # parameters on a page
 
 
@@ -312,7 +312,7 @@ def of_stretches(
         times_without=None if times_without is None else times_without[:m],
         others=float(parameters.get("others", 0.0)),
         would_save=float(parameters.get("would_save", math.nan)),
-        lending={name: parameters[name] for name in LENDING if parameters.get(name)},
+        of_rank_0={name: parameters[name] for name in OF_RANK_0 if parameters.get(name)},
         most=None if most is None else most[:m],
     )
 

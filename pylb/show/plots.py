@@ -153,7 +153,7 @@ def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
     said = size if label.startswith("bytes") else None if "/ mean" in label else seconds
     if said is not None:
         bar.ax.yaxis.set_major_formatter(lambda value, _: said(value))
-        bar.ax.yaxis.set_minor_formatter(lambda value, _: said(value))
+        bar.ax.yaxis.set_minor_formatter(lambda value, _: said(value) * (f"{value:e}"[0] in "25"))
     return bar
 
 
@@ -406,16 +406,16 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
         seed=run.seed,
     )
     x = np.arange(len(run.trace))
-    label = f"{run.trigger or 'recorded'}, {run.time:.4g} s"
+    label = f"{run.trigger or 'recorded'}: {seconds(run.time)}"
     ax.step(x, run.iteration_time, where="mid", color=VERMILLION, label=label)
-    label = f"best schedule{'' if best.exact else ' found'}, {best.time:.4g} s"
+    mark(ax, run.lb_step_iterations, VERMILLION)
+    label = f"best schedule{'' if best.exact else ' found'}: {seconds(best.time)}"
     ax.step(x, ideal.iteration_time, where="mid", color=BLUE, linestyle="--", label=label)
     below: Any = {"color": BLUE, "markersize": 4, "transform": ax.get_xaxis_transform()}
-    ax.plot(np.array(sorted(at)) + 0.5, np.full(len(at), 0.025), "^", **below)
-    mark(ax, run.lb_step_iterations, VERMILLION)
+    own = np.array(sorted(at)) + 0.5
+    ax.plot(own, np.full(len(own), 0.025), "^", label="its LB steps", **below)
     ax.set_ylim(bottom=0.0)
-    regret = 100 * run.regret(best)
-    longer = f"iteration   ({regret:.3g} % longer than the best schedule; ^: its LB steps)"
+    longer = f"iteration   ({100 * run.regret(best):.3g} % longer than the best schedule)"
     return finish(ax, longer, "seconds")
 
 
@@ -728,7 +728,7 @@ MOST_RANKS = 64
 MOST_OPS = 20_000  # largest number of operations of a rank that a picture can show
 MOST_STRIPES = 80  # if there are more iterations, neighbours are drawn as one
 SAND = "#E6D3B1"
-SPACE = 0.2  # space between the runs of a timeline, as a fraction of the height of a run
+SPACE = 0.24  # space between the runs of a timeline, as a fraction of the height of a run
 
 
 def timeline(
@@ -799,7 +799,7 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
             thin = {"linewidth": 0.5 if len(bars) <= MOST_LINES else 0.0}
             ax.broken_barh(bars, (low, n), color=legends[name], **thin)
         whole = shown.seconds if (first, end) == (0, m) else float(each.sum())
-        ax.text(0.0, low + 1.06 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
+        ax.text(0.0, low + 1.09 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
         at = after[shown.deciding + shown.moving > 0]
         ax.plot(at, np.full(len(at), low + 1.02 * n), "v", color="black", markersize=3)
         where += [low + r + 0.5 for r in range(0, n, every)]
