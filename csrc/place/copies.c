@@ -796,8 +796,8 @@ static double eplb_time(const layer_t *l)
     return l->time[slowest(l)];
 }
 
-/* Place from scratch: by several numbers of copies, until a placement is near `aim`; at first by
- * swaps only. */
+/* Place from scratch.  Several shifts are tried (see count_copies), first with swaps only, until a
+ * placement is near `aim`. */
 static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
     static const double SHIFT[] = {0.0, -0.3, 0.5, -0.5, -0.7, 1.0, -0.8, 2.0};
