@@ -102,6 +102,11 @@ class Course:
         return [r for r in self.history if r.balanced and r.moved]
 
     @property
+    def is_shadow(self) -> bool:
+        """Whether LB steps were decided and not carried out."""
+        return self.facts.get("mode") == "shadow"
+
+    @property
     def replayed(self) -> F64:
         """Seconds of each iteration in a replay, without the waits between iterations, (m,)."""
         return self.elapsed if self.iteration_time is None else self.iteration_time
@@ -148,9 +153,17 @@ class Course:
         return None if self.gained is None else np.cumsum(self.gained - self.step_seconds)
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the run by name, see `pylb.decide.figures.RUN`."""
-        done, steps = self.lb_steps, float(self.step_seconds.sum())
+        """Return the figures of the run by name, see `pylb.decide.figures.RUN`.
+
+        In shadow mode those of LB steps are what they would have been.
+        """
         most, mean = float(self.max.sum()), float(self.mean.sum())
+        done, steps = self.lb_steps, float(self.step_seconds.sum())
+        messages = self.seconds - steps - most
+        saved = math.nan if self.saved is None else float(self.saved[-1])
+        if self.is_shadow:
+            done, saved = self.history.lb_steps, self.would_save
+            steps = math.fsum(r.step_seconds for r in done)
         # Prefer the receipts: their bytes include messages that migrated with their objects, and
         # they count objects that moved before their first iteration, or after the last one.
         migrations = sum(r.migrations for r in done)
@@ -165,14 +178,14 @@ class Course:
             "replayed_seconds": float(self.replayed.sum()),
             "computing": mean,
             "imbalance": most - mean,
-            "messages": self.seconds - steps - most,
+            "messages": messages,
             "mean_max_over_mean": most / mean if mean > 0 else 1.0,
             "n_lb_steps": len(done),
             "lb_seconds": steps,
             "lb_cost": math.fsum(r.cost for r in done),
             "migrations": None if unknown else migrations or sum(self._moved("objects")),
             "nbytes": None if unknown else nbytes or sum(self._moved("nbytes")) or None,
-            "saved": None if self.saved is None else float(self.saved[-1]),
+            "saved": None if math.isnan(saved) else saved,
             **self.of_rank_0,
         }
 
@@ -183,12 +196,7 @@ class Course:
     def verdict(self) -> str:
         """Whether LB steps helped, by how much, or why not: one sentence."""
         said = {name: self.facts.get(name) for name in ("mode", "cores")}
-        run = {**self.figures(), **said, "others": self.others}
-        if said["mode"] == "shadow":  # what the LB steps of the history would have done
-            steps = self.history.lb_steps
-            cost = math.fsum(r.step_seconds for r in steps)
-            run |= {"saved": self.would_save, "n_lb_steps": len(steps), "lb_seconds": cost}
-        return verdict(run, self.history)
+        return verdict({**self.figures(), **said, "others": self.others}, self.history)
 
 
 def gained(run: Replay) -> F64:
