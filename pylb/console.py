@@ -295,7 +295,9 @@ class Listing(dict[str, Value]):
         self._columns = columns
 
     def _rows(self) -> list[list[Any]]:
-        cells = ([getattr(value, name) for name in self._columns.values()] for value in self.values())
+        cells = (
+            [getattr(value, name) for name in self._columns.values()] for value in self.values()
+        )
         return [[", ".join(x) if isinstance(x, tuple) else x for x in row] for row in cells]
 
     def __repr__(self) -> str:

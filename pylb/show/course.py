@@ -239,8 +239,10 @@ def of(
     elif isinstance(run, (Trace, Replay)):
         if not len(run.trace if isinstance(run, Replay) else run):
             raise DomainError("run has no phases: expected one or more")
-        replay = run if isinstance(run, Replay) else run.replay("none")
-        out = _of_replay(replay, title or _title_of(run), known)
+        replay, said = run if isinstance(run, Replay) else run.replay("none"), "A recorded run"
+        if replay is run:
+            said += f", replayed with {', '.join(filter(None, (run.strategy, run.trigger)))}"
+        out = _of_replay(replay, title or said, known)
     else:
         raise DomainError(
             f"run is {type(run).__name__}: expected a path, RunRecord, Trace or Replay"
@@ -254,13 +256,6 @@ def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | T
     """Read a run record, or the trace in a folder."""
     is_record = stem is None and records.is_record(path)
     return RunRecord.load(path) if is_record else Trace.load(path, stem=stem)
-
-
-def _title_of(run: Trace | Replay) -> str:
-    if isinstance(run, Trace):
-        return "A recorded run"
-    how = ", ".join(filter(None, (run.strategy, run.trigger)))
-    return f"A recorded run, replayed with {how}"
 
 
 OF_RANK_0 = ("waited", "stolen", "lent", "hidden", "borrowed", "lending_saved")

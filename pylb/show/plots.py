@@ -301,13 +301,14 @@ def before_after(
     >>> axes = pylb.plots.before_after(plan.before, plan.after)
     """
     ax = axes(ax)
-    both = {"before": before, "after": after}
-    three = {k: (m.max, m.mean, m.min) for k, m in both.items() if isinstance(m, Metrics)}
-    old, new = pair(**{**both, **three})
+    both: dict[str, Any] = {"before": before, "after": after}
+    if three := all(isinstance(m, Metrics) for m in both.values()):
+        both = {k: (m.max, m.mean, m.min) for k, m in both.items()}
+    old, new = pair(**both)
     x = np.arange(len(old))
-    means = [m.mean if isinstance(m, Metrics) else None for m in both.values()]
+    means = [float(t[1] if three else t.mean()) for t in (old, new)]
     labels = [
-        f"{name}, max/mean {ratio(t) if mean is None else t[0] / mean if mean else 1.0:.3g}"
+        f"{name}, max/mean {t.max() / mean if mean > 0 else 1.0:.3g}"
         for name, t, mean in zip(both, (old, new), means, strict=True)
     ]
     if len(x) <= MOST_BARS:
@@ -318,8 +319,7 @@ def before_after(
         ax.plot(x, np.sort(old)[::-1], color=VERMILLION, label=labels[0])
         ax.plot(x, np.sort(new)[::-1], color=BLUE, linestyle="--", label=labels[1])
         what = "ranks, the slowest first"
-    mean = float(new.mean()) if means[1] is None else means[1]
-    ax.axhline(mean, color="black", linewidth=0.8, linestyle=":", label="mean after")
+    ax.axhline(means[1], color="black", linewidth=0.8, linestyle=":", label="mean after")
     ax.set_ylim(bottom=0.0)
     finish(ax, what, "seconds")
     if three:
