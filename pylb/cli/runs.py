@@ -110,7 +110,10 @@ REPLAYED = (
 
 
 def replay(args: argparse.Namespace) -> int:
-    names = list(BASELINES) if args.unbalanced else args.strategy
+    names = args.strategy
+    if args.unbalanced:
+        more = [] if names is STRATEGIES else names
+        names = [*BASELINES, *(name for name in more if name not in BASELINES)]
     functions = Functions(args.imports, names, args.trigger or [])
     found = common.read(args)
     trace = common.trace_of(found)

@@ -193,12 +193,14 @@ def test_errors_are_one_line_and_exit_code_2(folder, capsys, words, said):
 @pytest.mark.parametrize("every", ["0", "x", "1,-2", ","])
 def test_every_is_checked(capsys, every):
     assert cli.main(["replay", "run", "--every", every]) == 2
-    assert "expected numbers of phases" in capsys.readouterr().err
+    assert "expected numbers of iterations" in capsys.readouterr().err
 
 
 def test_unbalanced_shows_what_rebalancing_has_saved(folder, capsys):
     rows = rows_of(capsys, folder, "--unbalanced")["rows"]
     assert [row["strategy"] for row in rows] == ["none", "unbalanced"]
+    rows = rows_of(capsys, folder, "--unbalanced", "--strategy", "GreedyLB,none")["rows"]
+    assert [row["strategy"] for row in rows] == ["none", "unbalanced", "GreedyLB"]
     assert cli.main(["replay", folder, "--unbalanced"]) == 0
     shown = capsys.readouterr().out
     assert "as recorded" in shown
