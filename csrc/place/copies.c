@@ -223,7 +223,8 @@ static bool add_copy(layer_t *l, int32_t o)
     return best >= 0;
 }
 
-/* Fill empty slots: each time the object with the largest load a copy that fits somewhere. */
+/* Fill the empty slots, one after the other: of the objects that fit somewhere, the one with the
+ * largest load a copy gets one more. */
 static void add_copies(layer_t *l)
 {
     plb_heap_t heap = {l->item, 0};
