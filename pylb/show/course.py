@@ -394,9 +394,10 @@ def of_replay(run: Replay, recorded: Replay | None, title: str = "") -> Course:
 
 
 def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
-    phases = stretches(run)
+    phases, network = stretches(run), {"alpha": run.network.alpha, "beta": run.network.beta}
+    recorded = None if run.strategy == "none" else replay(run.trace, "none", **network)
     return replace(
-        of_replay(run, None if run.strategy == "none" else as_recorded(run), title),
+        of_replay(run, recorded, title),
         moves=list(_moves_of(phases, run.trace.n_ranks)),
         heaviest=_heaviest_of(phases, names),
         objects=Objects.of_stretches(phases, run.trace.n_ranks),
@@ -407,11 +408,6 @@ def stretches(run: Replay, first: int = 0, end: int | None = None) -> list[Stret
     """Return some phases of a replay, each as a stretch with the objects on their new ranks."""
     moved = placed(run.trace, run.rank)
     return [stretch_of(moved, i) for i in range(*slice(first, end).indices(len(moved)))]
-
-
-def as_recorded(run: Replay) -> Replay:
-    """Replay the recorded placement, with the network of `run`."""
-    return replay(run.trace, "none", alpha=run.network.alpha, beta=run.network.beta)
 
 
 def moves_after(run: Replay, iteration: int) -> Migrations | None:

@@ -52,8 +52,7 @@ __all__ = [
     "timeline",
 ]
 
-BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
-GREEN = "#009E73"
+BLUE, ORANGE, VERMILLION, GREY, GREEN = "#0072B2", "#E69F00", "#D55E00", "#666666", "#009E73"
 DIVERGING = ["#00447A", "#56A0CE", "#F3F3F0", "#E68C3C", "#963700"]
 
 
@@ -330,7 +329,6 @@ def before_after(
 
 # ---- decisions ----------------------------------------------------------------------------------
 
-
 MOST_WORDS = 12  # largest number of LB steps with a label
 MOST_TRIED = 60  # only so many LB steps, those that saved or lost the most, can get a label
 
@@ -483,7 +481,6 @@ def _words(r: Receipt) -> str:
 
 
 # ---- objects ------------------------------------------------------------------------------------
-
 
 MOST_SAID = 12  # if there are more ranks, their seconds are not written beside their numbers
 MOST_PANELS = 64  # largest number of ranks that are drawn if the caller names none
@@ -638,7 +635,6 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
 
 # ---- migrations and messages --------------------------------------------------------------------
 
-
 MOST_CELLS = 256  # largest number of rows of a matrix
 
 
@@ -722,7 +718,6 @@ def communication(
 
 
 # ---- timelines ----------------------------------------------------------------------------------
-
 
 MOST_RANKS = 64
 MOST_OPS = 20_000  # largest number of operations of a rank that a picture can show
