@@ -27,7 +27,7 @@ import pylb
 from pylb.console import show
 
 
-@dataclass
+@dataclass(repr=False)
 class Solved:
     """The result of a run: history of the parts, the end of each iteration, x, residual."""
 
@@ -35,6 +35,9 @@ class Solved:
     ended: list[float]  # when each iteration ended, in seconds after the start
     x: np.ndarray
     residual: float
+
+    def __repr__(self) -> str:
+        return f"<Solved: {len(self.history)} iterations, residual {self.residual:.2e}>"
 
     @property
     def seconds(self) -> np.ndarray:

@@ -25,7 +25,7 @@ import pylb
 from pylb.console import show
 
 
-@dataclass
+@dataclass(repr=False)
 class Trajectory(runs.Run):
     """The result of a run, with its conserved quantities."""
 

@@ -93,7 +93,7 @@ CLASSES = {
 }
 
 
-@dataclass
+@dataclass(repr=False)
 class Outcome(runs.Run):
     """The result of a run, and its error."""
 

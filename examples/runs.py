@@ -31,7 +31,7 @@ FIXED = 5  # the fixed period of --compare, in iterations
 WARM_UP = 3  # iterations of a run whose times are not used, before the others
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """The result of one run of a program; the same on every rank."""
 
@@ -44,6 +44,9 @@ class Run:
     def of(cls, lb: pylb.Balancer, state: Iterable[bytes]) -> Run:
         """Return the result of the run that `lb` balanced; `state`: final state of the objects."""
         return cls(lb.report(), lb.metrics, lb.rank_loads(), fingerprint(state))
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.report.verdict}>"
 
     @property
     def bound(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -11,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 
@@ -278,6 +279,34 @@ class InNotebook:
     def _repr_html_(self) -> str:
         bars = {name: values for name, values in self._bars().items() if np.size(values)}
         return card(repr(self).removeprefix("<").removesuffix(">"), bars)
+
+
+Value = TypeVar("Value")
+
+
+class Listing(dict[str, Value]):
+    """A dictionary that is shown as a table: a row for each value.
+
+    columns: the attribute of a value that each column shows, by heading.
+    """
+
+    def __init__(self, values: Mapping[str, Value], columns: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self._columns = columns
+
+    def _rows(self) -> list[list[Any]]:
+        cells = (
+            [getattr(value, name) for name in self._columns.values()] for value in self.values()
+        )
+        return [[", ".join(x) if isinstance(x, tuple) else x for x in row] for row in cells]
+
+    def __repr__(self) -> str:
+        out = io.StringIO()
+        show(list(self._columns), self._rows(), file=out)
+        return out.getvalue().rstrip()
+
+    def _repr_html_(self) -> str:
+        return html(list(self._columns), self._rows())
 
 
 def _html_cell(tag: str, cell: Any) -> str:

@@ -77,7 +77,7 @@ static int64_t bytes_of(PyObject *data)
         PyErr_SetInterrupt(); /* raised again, outside of the user's property */
     }
     PyErr_Clear();
-    const int64_t most = INT64_C(1) << 53; /* sums of more could overflow */
+    const int64_t most = INT64_C(1) << 53; /* so that sums do not overflow */
     return failed || bytes < 0 || bytes > most ? 8 : bytes;
 }
 
@@ -260,7 +260,7 @@ static int wire_unpack(const char *wire, PyObject *others, PyTypeObject *frozen,
     for (int64_t i = 0; i < n && failed == 0; i++) {
         head_t head;
         get(&wire, &head, sizeof head);
-        const char *targets = wire; /* of a multicast, beside the one in the head */
+        const char *targets = wire; /* further targets, if the message is a multicast */
         const int64_t more = llabs((int64_t)head.more);
         wire += 8 * more;
         PyObject *data = get_data(&wire, &head, others, &taken, frozen);

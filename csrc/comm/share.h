@@ -103,7 +103,7 @@ typedef struct plb_row_costs {
     double error;     /* |time / prediction - 1| of this rank's sum, recent mean */
     double surprises; /* part of the time spent in chunks above twice their prediction, recent mean
                        */
-    double sum[6];    /* in this call: rows, predictions, times; products; surprises */
+    double sum[6];    /* of this call: rows, predictions, seconds, two products, surprises */
     bool known, from_cost; /* known: there was a call with rows */
 } plb_row_costs_t;
 

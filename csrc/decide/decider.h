@@ -443,13 +443,13 @@ const char *plb_kind_name(plb_kind_t kind);
       "share of the total load at which communication is intensive (Menon 3.7.1)")                \
     X(tolerance, "", 1.05, 1.0, 1e6,                                                              \
       "a refinement is good enough if it leaves at most this many times the max/mean of a "       \
-      "comprehensive strategy (ours: half of what `imbalance` allows)")                           \
+      "comprehensive strategy (pylb: half of what `imbalance` allows)")                           \
     X(dearer, "", 2.0, 1.0, 1e6,                                                                  \
       "refinements are too expensive if they cost more than this many times as much as "          \
       "comprehensive strategies "                                                                 \
-      "(ours: measured costs are few and noisy)")                                                 \
+      "(pylb: measured costs are few and noisy)")                                                 \
     X(again, "LB steps", 5, 1, 1e6,                                                               \
-      "number of LB steps with one family in a row after which the other is tried again (ours)")
+      "number of LB steps with one family in a row after which the other is tried again (pylb)")
 
 enum {
 #define X(name, unit, fallback, least, most, help) PLB_SELECTION_##name,

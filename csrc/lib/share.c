@@ -152,7 +152,7 @@ int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const void *in, in
     }
     const double work = figures.own + figures.borrowed;
     const int64_t waited = plb_clock_real_ns(self->clock) - begin - (int64_t)(1e9 * work);
-    self->worked += waited; /* waiting is not work, by whatever clock that measures the step */
+    self->worked += waited; /* so that the wait does not count as work, whichever clock is used */
     if (self->started != 0) {
         self->started += waited;
     } else {

@@ -53,7 +53,7 @@ void plb_wait_check_observe(plb_wait_check_t *self, const plb_stats_t *all, doub
     for (int k = 0; k < PLB_WAIT_CHECK_STEPS; k++) {
         work += self->mean[k];
     }
-    /* work that alternates between two lengths in turn varies only between neighbouring steps */
+    /* the smaller variation: a program may alternate between a long and a short step */
     const double varies = fmin(variation(self->mean, 1), variation(self->mean, 2));
     self->noticed = fabs(self->step - work) <= REST * self->step && self->spread <= ALIKE * work &&
                     self->spread <= LESS * PLB_WAIT_CHECK_STEPS * varies &&

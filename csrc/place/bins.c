@@ -515,8 +515,9 @@ out:
 
 /* ---- all together --------------------------------------------------------------------------- */
 
-/* Return a lower bound of the largest cost.  Of the i largest items, i <= m, two share a bin, or
- * each has one of its own; with equal numbers, the smallest items fill these bins. */
+/* Return a lower bound of the largest cost.  For each i <= m, either two of the i largest items
+ * share a bin, or these items are in i bins.  If all bins have equally many items, the smallest
+ * items fill up these bins. */
 static double bound_of(const plb_bins_t *of, const plb_item_t *items)
 {
     const int64_t n = of->n, m = of->m, others = of->equal && n > m ? n / m - 1 : 0;

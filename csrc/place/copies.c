@@ -223,7 +223,8 @@ static bool add_copy(layer_t *l, int32_t o)
     return best >= 0;
 }
 
-/* Fill empty slots: each time the object with the largest load a copy that fits somewhere. */
+/* Fill the empty slots, one after the other: of the objects that fit somewhere, the one with the
+ * largest load a copy gets one more. */
 static void add_copies(layer_t *l)
 {
     plb_heap_t heap = {l->item, 0};
@@ -796,8 +797,8 @@ static double eplb_time(const layer_t *l)
     return l->time[slowest(l)];
 }
 
-/* Place from scratch: by several numbers of copies, until a placement is near `aim`; at first by
- * swaps only. */
+/* Place from scratch.  Several shifts are tried (see count_copies), first with swaps only, until a
+ * placement is near `aim`. */
 static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
     static const double SHIFT[] = {0.0, -0.3, 0.5, -0.5, -0.7, 1.0, -0.8, 2.0};

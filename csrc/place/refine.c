@@ -18,7 +18,7 @@ typedef struct pieces {
 enum {
     SAMPLE = 4096,  /* the median is taken of this many objects at most */
     PART = 4096,    /* number of objects that are sorted in one step */
-    COUNTABLE = 40, /* with more objects per rank, a limit is not raised */
+    COUNTABLE = 40, /* up to so many objects per rank, the bound is computed */
 };
 
 /* A limit of this factor times the bound can usually be met. */

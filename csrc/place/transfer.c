@@ -34,7 +34,7 @@ enum {
     FEW = 5,
     MOST = 8,    /* number of objects of each rank in the sets for the partners after that */
     FRONT = 256, /* number of partners that are tried for an exchange of sets */
-    SCAN = 4,    /* number of the donor's sets that are compared for each set of the partner */
+    SCAN = 4,    /* for each set of the partner: number of the donor's sets to compare with it */
     CHEAP = 2,   /* an exchange that removes the excess with this many migrations is good enough */
 };
 

@@ -147,7 +147,7 @@ words, ints, floats = (
     _values(int, "whole numbers"),
     _values(float, "numbers"),
 )
-counts = _values(_count, "numbers of phases, 1 or more")
+counts = _values(_count, "numbers of iterations, 1 or more")
 
 
 def pair(text: str) -> tuple[str, str]:

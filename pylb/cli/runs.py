@@ -15,7 +15,7 @@ from typing import Any
 from pylb import console, files, optional
 from pylb.cli import common
 from pylb.cli.common import COUNTED, Column, Functions, print_json, progress, show
-from pylb.console import count
+from pylb.console import count, seconds
 from pylb.decide import registry as kinds
 from pylb.decide.figures import RECEIPT
 from pylb.decide.receipts import Receipt
@@ -110,7 +110,10 @@ REPLAYED = (
 
 
 def replay(args: argparse.Namespace) -> int:
-    names = list(BASELINES) if args.unbalanced else args.strategy
+    names = args.strategy
+    if args.unbalanced:
+        more = [] if names is STRATEGIES else names
+        names = [*BASELINES, *(name for name in more if name not in BASELINES)]
     functions = Functions(args.imports, names, args.trigger or [])
     found = common.read(args)
     trace = common.trace_of(found)
@@ -404,6 +407,9 @@ def report(args: argparse.Namespace) -> int:
     common.print_text(f"{shown.verdict}.")
     show_lb_steps(shown.history, sys.stdout)
     print()
+    if waited := shown.of_rank_0.get("waited"):
+        said = f"Rank 0 waited {seconds(waited)} for a core, which lowers these efficiencies:"
+        common.print_text(said)
     regions = [region._asdict() for region in efficiency.regions(shown)]
     show(EFFICIENCIES, regions[:MOST_REGIONS])
     if len(regions) > MOST_REGIONS:

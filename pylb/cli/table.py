@@ -134,10 +134,10 @@ unbalanced leaves every object on its first rank; none repeats the recorded plac
                 default=runs.STRATEGIES,
             ),
             IMPORT,
-            flag("--unbalanced", "the same as --strategy none,unbalanced"),
+            flag("--unbalanced", "replay none and unbalanced, before the strategies of --strategy"),
             arg(
                 "--every N,M,...",
-                "phases from one LB step to the next (default: 1; but with --trigger, or with "
+                "iterations from one LB step to the next (default: 1; but with --trigger, or with "
                 "strategy auto, the trigger decides)",
                 counts,
             ),

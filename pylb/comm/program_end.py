@@ -69,10 +69,10 @@ class ExitingAgreement(Agreement):
         return *self.transport.step(failed, self.messages_about(error)), error
 
     def tell(self, error: Exception) -> None:
-        """Tell the other ranks an error of this rank, in the step to which they come next.
+        """Tell the other ranks an error of this rank, in the next collective step.
 
-        Waits for them at most `abort_after` seconds: they may be waiting for a message of the
-        program.  Does nothing if the last step has raised this error, or one that caused it.
+        Waits for them at most `abort_after` seconds, because they may be waiting for a message from
+        the program.  Does nothing if the last step has raised this error, or one that caused it.
         """
         t = self.transport
         if self.ended or t.size == 1 or t.pending or self.knows(error):

@@ -123,7 +123,7 @@ class Transport:
 
 
 class Together(Transport):
-    """The transport of p ranks, all of which one process tells: rank 0 speaks for all."""
+    """The transport of a process that knows the numbers of all p ranks, and acts as rank 0."""
 
     def __init__(self, size: int) -> None:
         self.size = size

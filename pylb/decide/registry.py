@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pylb import _core
+from pylb.console import Listing
 from pylb.errors import DomainError, UnknownTriggerError, unknown
 from pylb.model import checks
 from pylb.placing.registry import Param, values_of
@@ -52,14 +53,14 @@ _table = {
 
 
 def triggers() -> dict[str, TriggerKind]:
-    """Return all triggers by name.
+    """Return all triggers by name; the dictionary is printed as a table.
 
     Examples
     --------
     >>> pylb.triggers()["periodic"].params[0].name
     'every'
     """
-    return dict(_table)
+    return Listing(_table, {"trigger": "name", "when it rebalances": "help", "source": "source"})
 
 
 def trigger(which: str | Trigger | Callable[[Cycle], bool], /, **params: Any) -> Trigger:

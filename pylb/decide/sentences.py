@@ -259,16 +259,16 @@ def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
         ratio = f"{seconds(as_it_was)} in all, max/mean {run['mean_max_over_mean']:.3g}"
         took = "would take" if would else "took"
         return f"No LB step {took} place{_because(run, receipts)}: {ratio}"
-    times = f"{'at most ' if others else ''}{seconds(without)} without LB steps"
+    times = f"{seconds(without)} without LB steps"
     cost = (
         f"; {count(n, 'LB step')} {'would ' * would}cost {seconds(run['lb_seconds'])}" if n else ""
     )
     times += f", {seconds(using)} with{cost}"
     if not helps:
         return f"It {'would not' if would else 'did not'} help{_because(run, receipts)}: {times}"
-    most = f" (at most, because {_disturbed(others)})" if others else ""
-    said = f"{_faster(without / using)}, {seconds(saved)} saved{most}: {times}"
-    return f"Would be {said}" if would else said
+    most, why = ("at most ", f" ({_disturbed(others)})") if others else ("", "")
+    said = f"{most}{_faster(without / using)}, {seconds(saved)} saved{why}: {times}"
+    return f"Would be {said}" if would else said[0].upper() + said[1:]
 
 
 SAME = 1.005  # less than this ratio of two times is no difference

@@ -4,7 +4,7 @@ A stretch is a number of consecutive iterations with the same objects on the sam
 dataset has the data of all stretches, one after the other; the table ``stretch`` has their lengths.
 Missing data are found by checksums: one for the loads of each iteration, and one for the other
 arrays of each stretch.  Receipts are numbered lines of JSON; a later line with the same number
-replaces an earlier one.  Nothing is pickled.
+replaces an earlier one.  So do parameters in lines of ``changes``.  Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DTYPES: dict[str, Any] = {
     **{x: COLUMNS[x].dtype for x in used("recorded", "optional")},
     **dict.fromkeys(("rank", "src", "dst", "edge_multicast"), np.int32),
     **dict.fromkeys(("edge_bytes", "edge_messages", "load", "phases", *FIGURES), np.float64),
-    **dict.fromkeys(("migratable", "receipts", "answers", "phase_names"), np.uint8),
+    **dict.fromkeys(("migratable", "receipts", "answers", "phase_names", "changes"), np.uint8),
     "key": np.int64,
     "load_check": np.uint32,
 }
@@ -71,6 +71,7 @@ class Writer:
         self._file.attrs.update(version=VERSION, n_ranks=n_ranks)
         content = json.dumps({**parameters, "pylb": __version__}).encode()
         self._out.array("parameters", np.frombuffer(content, np.uint8))
+        self._parameters = parameters
         for name, dtype in DTYPES.items():
             chunk = min(max(n_objects, CHUNK), MOST_CHUNK) if name == "load" else CHUNK
             self._file.create_dataset(name, (0,), dtype, maxshape=(None,), chunks=(chunk,))
@@ -131,6 +132,13 @@ class Writer:
             lines = "".join(json.dumps(row) + "\n" for row in answers[self._n_answers :])
             self._n_answers = len(answers)
             self._extend("answers", np.frombuffer(lines.encode(), np.uint8))
+
+    def parameters(self, parameters: dict[str, Any]) -> None:
+        """Append the parameters that have changed."""
+        new = {k: v for k, v in parameters.items() if self._parameters.get(k) != v}
+        self._parameters = parameters
+        if new:
+            self._extend("changes", np.frombuffer(f"{json.dumps(new)}\n".encode(), np.uint8))
 
     def phases(self, names: tuple[str, ...]) -> None:
         """Write the names of the phases, once."""
@@ -235,7 +243,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
     columns = [np.ascontiguousarray(column) for column in table.T]
     return RunData(
         n_ranks=n_ranks,
-        parameters=dict(json.loads(file.bytes("parameters"))),
+        parameters=_parameters(file),
         stretches=stretches,
         **dict(zip(FIGURES, columns, strict=True)),
         history=_history(file, end),
@@ -246,6 +254,13 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         phases=tuple(json.loads(file.bytes("phase_names") or b"[]")),
         path=name,
     )
+
+
+def _parameters(file: hdf5.Input) -> dict[str, Any]:
+    out = dict(json.loads(file.bytes("parameters")))
+    for new in _lines(file, "changes"):
+        out |= new if isinstance(new, dict) else {}
+    return out
 
 
 def _loops_of(file: hdf5.Input, end: int, starts: bool) -> list[Loop]:

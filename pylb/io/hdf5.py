@@ -226,8 +226,8 @@ class Input:
         return attributes[name]
 
     def bytes(self, name: str) -> bytes:
-        """Return a dataset as bytes: missing data as zeros; no bytes if it cannot be read."""
-        value = self.rows(name)
+        """Return a dataset as bytes: missing data as zeros; no bytes if there is none to read."""
+        value = self.rows(name) if name in self._file else None
         return b"" if value is None else value.tobytes()
 
     def n_datasets(self, group: str) -> int:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
+from pylb.console import Listing
 from pylb.errors import DomainError, StrategyError, UnknownStrategyError, nearest, unknown
 from pylb.model import checks
 from pylb.model.snapshot import I32, Snapshot
@@ -21,6 +22,7 @@ from pylb.placing import copies
 
 # Words that stand where names of strategies do.
 RESERVED = ("auto", "unbalanced", "CopiesLB")
+SHOWN = {"strategy": "name", "what it does": "help", "family": "family", "looks at": "looks_at"}
 LOOKS_AT = _core.LOOKS_AT  # for each part of a snapshot, its bit in the core's table of strategies
 
 
@@ -178,13 +180,15 @@ COPIES = Strategy(
 def strategies() -> dict[str, Strategy]:
     """Return all strategies by name: those of the C core and of `register_strategy`.
 
+    The dictionary is printed as a table.
+
     Examples
     --------
     >>> greedy = pylb.strategies()["GreedyLB"]
     >>> greedy.family, greedy.looks_at
     ('comprehensive', ('load', 'speed', 'memory'))
     """
-    return dict(_registry)
+    return Listing(_registry, SHOWN)
 
 
 def strategy(which: str | Strategy | Callable[..., Any], /, **params: Any) -> Strategy:

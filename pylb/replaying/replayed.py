@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
-from pylb.console import InNotebook
+from pylb.console import InNotebook, count
 from pylb.decide.decider import (
     Decider,
     Settings,
@@ -385,8 +385,8 @@ class Replay(InNotebook):
         return (
             f"<Replay by {by}: {len(self.iteration_time)} iterations in {self.time:.4g} s, "
             f"LB steps {self.lb_seconds:.4g} s, max/mean {self.mean_max_over_mean:.4g}, "
-            f"{len(self.lb_step_iterations)} LB steps, "
-            f"{self.migrations} migrations>"
+            f"{count(len(self.lb_step_iterations), 'LB step')}, "
+            f"{count(self.migrations, 'migration')}>"
         )
 
 

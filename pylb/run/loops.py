@@ -187,6 +187,8 @@ class BalancerLoop(IterationLoop):
                 self._end_iteration(stats, is_last=it == first + n - 1)
                 self._resumed = _core.clock()
             state.records.cut()  # add() and remove() take effect immediately between loops
+            state.records.seconds += self._resumed - begin  # end_loop records these seconds
+            begin = self._resumed
             self._mode.end_loop()
             self._left = False
             state.agreement.at = f"after iteration {state.done - 1}"

@@ -586,26 +586,26 @@ class RecordWriter:
 
     def _write(self, records: Records, kept: Kept, history: History, loops: list[Loop]) -> None:
         with files.writing(self.path, "w+b") as file:
-            writer = _make_writer(records, file, seconds=records.seconds)
+            writer = _make_writer(records, file)
             try:
                 _append(writer, kept, history, loops, records)
             finally:
                 writer.close()
 
 
-def _make_writer(records: Records, where: Any, **also: float) -> Any:
-    """Make an HDF5 writer for a path or a file; `also`: more parameters to record."""
+def _make_writer(records: Records, where: Any) -> Any:
+    """Make an HDF5 writer for a path or a file."""
     from pylb.io.h5 import Writer
 
     n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
-    parameters = {**records.all_parameters(), **also}
-    return Writer(where, n_ranks, parameters, n_objects)
+    return Writer(where, n_ranks, records.all_parameters(), n_objects)
 
 
 def _append(writer: Any, kept: Kept, history: History, loops: list[Loop], records: Records) -> None:
     stretches, rows = kept
     writer.loops(loops)
     writer.answers(records.answers)
+    writer.parameters(records.all_parameters())
     writer.phases(records.objects.phases)
     for s in stretches:
         at = s.first - stretches[0].first
@@ -683,8 +683,9 @@ class Records:
             history.figures(figures)
 
     def all_parameters(self) -> dict[str, Any]:
-        """Return the parameters, and what is known of the cores; on rank 0."""
+        """Return the parameters, and the figures that a report needs; on rank 0."""
         out = {**self.parameters, **self.core_waits.figures(), **self.lending()}
+        out["seconds"] = self.seconds
         if self.saved.cores.shared:
             cores, waits = self.saved.cores, self.saved.waits
             out["sharing"] = {"group": cores.group, "cores": cores.cores, "waits": waits}

@@ -72,6 +72,10 @@ class IterationMetrics(NamedTuple):
     first: I64
     span: I64  #: (n,) number of iterations: 1, unless the run is thinned.
 
+    def __repr__(self) -> str:
+        n = count(int(self.span.sum()), "iteration")
+        return f"<IterationMetrics of {n}: {', '.join(self._fields)}>"
+
     @property
     def idle_mean(self) -> F64:
         """Mean seconds that a rank waits for the most loaded one: max - mean (Dasgupta eq. 1)."""

@@ -231,7 +231,7 @@ class RunResults(InNotebook):
             gained=records.saved.by_iteration(state.done),
             times_without=self._times_without(stretches, figures[0]),
             history=self.history,
-            parameters={**records.all_parameters(), "seconds": records.seconds},
+            parameters=records.all_parameters(),
             title=title,
             names=names,
             most=most if self.phases else None,

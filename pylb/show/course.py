@@ -72,7 +72,7 @@ class Course:
     gained: F64 | None = None  # (m,), see the function `gained`; None: not known
     others: float = 0.0  # number of cores that other programs used, if this disturbed the run
     would_save: float = math.nan  # in shadow mode: seconds that LB steps would have saved
-    lending: dict[str, float] = field(default_factory=dict)  # figures of `share` on rank 0, not 0
+    of_rank_0: dict[str, float] = field(default_factory=dict)  # figures of rank 0 that are not 0
     # (m,) sum over the phases of the slowest rank in each; None: there are no phases
     most: F64 | None = None
 
@@ -100,6 +100,11 @@ class Course:
     def lb_steps(self) -> list[Receipt]:
         """The LB steps that were carried out; in shadow mode there are none."""
         return [r for r in self.history if r.balanced and r.moved]
+
+    @property
+    def is_shadow(self) -> bool:
+        """Whether LB steps were decided and not carried out."""
+        return self.facts.get("mode") == "shadow"
 
     @property
     def replayed(self) -> F64:
@@ -148,9 +153,17 @@ class Course:
         return None if self.gained is None else np.cumsum(self.gained - self.step_seconds)
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the run by name, see `pylb.decide.figures.RUN`."""
-        done, steps = self.lb_steps, float(self.step_seconds.sum())
+        """Return the figures of the run by name, see `pylb.decide.figures.RUN`.
+
+        In shadow mode those of LB steps are what they would have been.
+        """
         most, mean = float(self.max.sum()), float(self.mean.sum())
+        done, steps = self.lb_steps, float(self.step_seconds.sum())
+        messages = self.seconds - steps - most
+        saved = math.nan if self.saved is None else float(self.saved[-1])
+        if self.is_shadow:
+            done, saved = self.history.lb_steps, self.would_save
+            steps = math.fsum(r.step_seconds for r in done)
         # Prefer the receipts: their bytes include messages that migrated with their objects, and
         # they count objects that moved before their first iteration, or after the last one.
         migrations = sum(r.migrations for r in done)
@@ -165,15 +178,15 @@ class Course:
             "replayed_seconds": float(self.replayed.sum()),
             "computing": mean,
             "imbalance": most - mean,
-            "messages": self.seconds - steps - most,
+            "messages": messages,
             "mean_max_over_mean": most / mean if mean > 0 else 1.0,
             "n_lb_steps": len(done),
             "lb_seconds": steps,
             "lb_cost": math.fsum(r.cost for r in done),
             "migrations": None if unknown else migrations or sum(self._moved("objects")),
             "nbytes": None if unknown else nbytes or sum(self._moved("nbytes")) or None,
-            "saved": None if self.saved is None else float(self.saved[-1]),
-            **self.lending,
+            "saved": None if math.isnan(saved) else saved,
+            **self.of_rank_0,
         }
 
     def _moved(self, name: str) -> Iterator[int]:
@@ -183,12 +196,7 @@ class Course:
     def verdict(self) -> str:
         """Whether LB steps helped, by how much, or why not: one sentence."""
         said = {name: self.facts.get(name) for name in ("mode", "cores")}
-        run = {**self.figures(), **said, "others": self.others}
-        if said["mode"] == "shadow":  # what the LB steps of the history would have done
-            steps = self.history.lb_steps
-            cost = math.fsum(r.step_seconds for r in steps)
-            run |= {"saved": self.would_save, "n_lb_steps": len(steps), "lb_seconds": cost}
-        return verdict(run, self.history)
+        return verdict({**self.figures(), **said, "others": self.others}, self.history)
 
 
 def gained(run: Replay) -> F64:
@@ -231,8 +239,10 @@ def of(
     elif isinstance(run, (Trace, Replay)):
         if not len(run.trace if isinstance(run, Replay) else run):
             raise DomainError("run has no phases: expected one or more")
-        replay = run if isinstance(run, Replay) else run.replay("none")
-        out = _of_replay(replay, title or _title_of(run), known)
+        replay, said = run if isinstance(run, Replay) else run.replay("none"), "A recorded run"
+        if replay is run:
+            said += f", replayed with {', '.join(filter(None, (run.strategy, run.trigger)))}"
+        out = _of_replay(replay, title or said, known)
     else:
         raise DomainError(
             f"run is {type(run).__name__}: expected a path, RunRecord, Trace or Replay"
@@ -248,14 +258,7 @@ def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | T
     return RunRecord.load(path) if is_record else Trace.load(path, stem=stem)
 
 
-def _title_of(run: Trace | Replay) -> str:
-    if isinstance(run, Trace):
-        return "A recorded run"
-    how = ", ".join(filter(None, (run.strategy, run.trigger)))
-    return f"A recorded run, replayed with {how}"
-
-
-LENDING = ("lent", "hidden", "borrowed", "lending_saved")
+OF_RANK_0 = ("waited", "stolen", "lent", "hidden", "borrowed", "lending_saved")
 SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # parameters on a page
 
 
@@ -312,7 +315,7 @@ def of_stretches(
         times_without=None if times_without is None else times_without[:m],
         others=float(parameters.get("others", 0.0)),
         would_save=float(parameters.get("would_save", math.nan)),
-        lending={name: parameters[name] for name in LENDING if parameters.get(name)},
+        of_rank_0={name: parameters[name] for name in OF_RANK_0 if parameters.get(name)},
         most=None if most is None else most[:m],
     )
 
@@ -391,9 +394,10 @@ def of_replay(run: Replay, recorded: Replay | None, title: str = "") -> Course:
 
 
 def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
-    phases = stretches(run)
+    phases, network = stretches(run), {"alpha": run.network.alpha, "beta": run.network.beta}
+    recorded = None if run.strategy == "none" else replay(run.trace, "none", **network)
     return replace(
-        of_replay(run, None if run.strategy == "none" else as_recorded(run), title),
+        of_replay(run, recorded, title),
         moves=list(_moves_of(phases, run.trace.n_ranks)),
         heaviest=_heaviest_of(phases, names),
         objects=Objects.of_stretches(phases, run.trace.n_ranks),
@@ -404,11 +408,6 @@ def stretches(run: Replay, first: int = 0, end: int | None = None) -> list[Stret
     """Return some phases of a replay, each as a stretch with the objects on their new ranks."""
     moved = placed(run.trace, run.rank)
     return [stretch_of(moved, i) for i in range(*slice(first, end).indices(len(moved)))]
-
-
-def as_recorded(run: Replay) -> Replay:
-    """Replay the recorded placement, with the network of `run`."""
-    return replay(run.trace, "none", alpha=run.network.alpha, beta=run.network.beta)
 
 
 def moves_after(run: Replay, iteration: int) -> Migrations | None:

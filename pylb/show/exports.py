@@ -66,7 +66,6 @@ def _cell(value: Any) -> Any:
 
 # ---- Chrome trace -------------------------------------------------------------------------------
 
-
 # Process ids.  The ranks are threads of one process, which Perfetto can collapse.
 RANKS, FIGURES = 1, 2
 EIGHTH = 0.125  # microseconds; floating-point numbers represent its multiples exactly

@@ -128,7 +128,6 @@ def _pivot_mds(graph: Graph, random: Any) -> F64:
 
 # ---- objects ------------------------------------------------------------------------------------
 
-
 MOST_OBJECTS = 100_000  # if there are more objects, only every second (third, ...) is shown
 MOST_CELLS = 200_000  # limit of the number of objects times the number of stored iterations
 MOST_EDGES = 4000  # largest number of lines between objects
@@ -191,13 +190,11 @@ class ObjectPicture:
         self._objects = objects
         self._step = aggregate.step(len(objects.key), MOST_OBJECTS)
         self._coords = coords
-        loads = [objects.at(i).load for i in self._sample()]
+        m = objects.n_iterations
+        sample = np.linspace(0, m - 1, min(m, SAMPLED)).astype(int).tolist()
+        self._sample = sorted(set(sample))  # some iterations, spread over the whole run
+        loads = [objects.at(i).load for i in self._sample]
         self._top = max((aggregate.brightest(x[None]) for x in loads if x.size), default=0.0)
-
-    def _sample(self) -> list[int]:
-        """Return some iterations, spread over the whole run."""
-        m = self._objects.n_iterations
-        return sorted(set(np.linspace(0, m - 1, min(m, SAMPLED)).astype(int).tolist()))
 
     def base(self) -> dict[str, Any]:
         """Return what does not depend on the iteration: positions, lines between objects, keys.
@@ -206,12 +203,13 @@ class ObjectPicture:
         coordinates nor edges.
         """
         o = self._objects
-        src, dst = (np.concatenate(x) for x in zip(*map(o.edges, self._sample()), strict=True))
+        src, dst = (np.concatenate(x) for x in zip(*map(o.edges, self._sample), strict=True))
         where, how = None, ""
         if self._coords is not None:
             where, how = of_coordinates(self._coords, o.key), "coordinates"
         elif len(src):
             where, how = of_graph(len(o.key), src, dst), "communication graph"
+        place, clipped = (b"", 0) if where is None else _scaled(where[:: self._step])
         shown = o.key[:: self._step]
         few = self._step == 1 and len(src) <= SAMPLED * MOST_EDGES
         lines = np.unique(np.stack([src, dst], axis=1), axis=0)[:MOST_EDGES] if few else src[:0]
@@ -222,7 +220,8 @@ class ObjectPicture:
             "n_ranks": o.n_ranks,
             "keys": None if plain else shown.tolist(),
             "how": how,
-            "place": b"" if where is None else _scaled(where[:: self._step]),
+            "place": place,
+            "clipped": clipped,
             "edges": lines.tolist(),
             "top": self._top,
         }
@@ -257,8 +256,18 @@ class ObjectPicture:
         return [self.frame(i) for i in sorted([*order][:room])]
 
 
-def _scaled(where: F64) -> bytes:
-    """Return positions as uint16, with the same scale for both axes."""
-    low = where.min(axis=0)
-    size = float((where.max(axis=0) - low).max()) or 1.0
-    return bytes(np.rint((where - low) / size * 65535).astype("<u2").tobytes())
+def _scaled(where: F64) -> tuple[bytes, int]:
+    """Return positions as uint16, with the same scale for both axes, and how many were clipped.
+
+    Along an axis on which 96 % of the positions take less than half of the room, the others are
+    moved to the edge.
+    """
+    low, high = where.min(axis=0), where.max(axis=0)
+    ends = np.quantile(where, [0.02, 0.98], axis=0, method="nearest")
+    room = ends[1] - ends[0]
+    far = (room > 0) & (high - low > 2.0 * room)
+    low = np.where(far, np.maximum(low, ends[0] - 0.25 * room), low)
+    high = np.where(far, np.minimum(high, ends[1] + 0.25 * room), high)
+    part = (np.clip(where, low, high) - low) / (float((high - low).max()) or 1.0)
+    n = int(((where < low) | (where > high)).any(axis=1).sum())
+    return bytes(np.rint(part * 65535).astype("<u2").tobytes()), n

@@ -165,7 +165,7 @@ def facts(course: Course) -> list[tuple[str, str]]:
     known, out = course.figures(), []
     for f in RUN:
         if f.printed and known.get(f.name) is not None:
-            would = f.when == "lending" and course.facts.get("mode") == "shadow"
+            would = course.is_shadow and (f.when in ("step", "lending") or f.name == "saved")
             heading = f.heading.removeprefix("... ").replace("this rank", "rank 0")
             out.append(("would be " * would + heading, _text(f, known[f.name])))
     return out + [(k, str(v)) for k, v in course.facts.items()]

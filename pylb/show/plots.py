@@ -52,8 +52,7 @@ __all__ = [
     "timeline",
 ]
 
-BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
-GREEN = "#009E73"
+BLUE, ORANGE, VERMILLION, GREY, GREEN = "#0072B2", "#E69F00", "#D55E00", "#666666", "#009E73"
 DIVERGING = ["#00447A", "#56A0CE", "#F3F3F0", "#E68C3C", "#963700"]
 
 
@@ -153,7 +152,7 @@ def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
     said = size if label.startswith("bytes") else None if "/ mean" in label else seconds
     if said is not None:
         bar.ax.yaxis.set_major_formatter(lambda value, _: said(value))
-        bar.ax.yaxis.set_minor_formatter(lambda value, _: said(value))
+        bar.ax.yaxis.set_minor_formatter(lambda value, _: said(value) * (f"{value:e}"[0] in "25"))
     return bar
 
 
@@ -301,13 +300,14 @@ def before_after(
     >>> axes = pylb.plots.before_after(plan.before, plan.after)
     """
     ax = axes(ax)
-    both = {"before": before, "after": after}
-    three = {k: (m.max, m.mean, m.min) for k, m in both.items() if isinstance(m, Metrics)}
-    old, new = pair(**{**both, **three})
+    both: dict[str, Any] = {"before": before, "after": after}
+    if three := all(isinstance(m, Metrics) for m in both.values()):
+        both = {k: (m.max, m.mean, m.min) for k, m in both.items()}
+    old, new = pair(**both)
     x = np.arange(len(old))
-    means = [m.mean if isinstance(m, Metrics) else None for m in both.values()]
+    means = [float(t[1] if three else t.mean()) for t in (old, new)]
     labels = [
-        f"{name}, max/mean {ratio(t) if mean is None else t[0] / mean if mean else 1.0:.3g}"
+        f"{name}, max/mean {t.max() / mean if mean > 0 else 1.0:.3g}"
         for name, t, mean in zip(both, (old, new), means, strict=True)
     ]
     if len(x) <= MOST_BARS:
@@ -318,8 +318,7 @@ def before_after(
         ax.plot(x, np.sort(old)[::-1], color=VERMILLION, label=labels[0])
         ax.plot(x, np.sort(new)[::-1], color=BLUE, linestyle="--", label=labels[1])
         what = "ranks, the slowest first"
-    mean = float(new.mean()) if means[1] is None else means[1]
-    ax.axhline(mean, color="black", linewidth=0.8, linestyle=":", label="mean after")
+    ax.axhline(means[1], color="black", linewidth=0.8, linestyle=":", label="mean after")
     ax.set_ylim(bottom=0.0)
     finish(ax, what, "seconds")
     if three:
@@ -329,7 +328,6 @@ def before_after(
 
 
 # ---- decisions ----------------------------------------------------------------------------------
-
 
 MOST_WORDS = 12  # largest number of LB steps with a label
 MOST_TRIED = 60  # only so many LB steps, those that saved or lost the most, can get a label
@@ -406,16 +404,16 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
         seed=run.seed,
     )
     x = np.arange(len(run.trace))
-    label = f"{run.trigger or 'recorded'}, {run.time:.4g} s"
+    label = f"{run.trigger or 'recorded'}: {seconds(run.time)}"
     ax.step(x, run.iteration_time, where="mid", color=VERMILLION, label=label)
-    label = f"best schedule{'' if best.exact else ' found'}, {best.time:.4g} s"
+    mark(ax, run.lb_step_iterations, VERMILLION)
+    label = f"best schedule{'' if best.exact else ' found'}: {seconds(best.time)}"
     ax.step(x, ideal.iteration_time, where="mid", color=BLUE, linestyle="--", label=label)
     below: Any = {"color": BLUE, "markersize": 4, "transform": ax.get_xaxis_transform()}
-    ax.plot(np.array(sorted(at)) + 0.5, np.full(len(at), 0.025), "^", **below)
-    mark(ax, run.lb_step_iterations, VERMILLION)
+    own = np.array(sorted(at)) + 0.5
+    ax.plot(own, np.full(len(own), 0.025), "^", label="its LB steps", **below)
     ax.set_ylim(bottom=0.0)
-    regret = 100 * run.regret(best)
-    longer = f"iteration   ({regret:.3g} % longer than the best schedule; ^: its LB steps)"
+    longer = f"iteration   ({100 * run.regret(best):.3g} % longer than the best schedule)"
     return finish(ax, longer, "seconds")
 
 
@@ -483,7 +481,6 @@ def _words(r: Receipt) -> str:
 
 
 # ---- objects ------------------------------------------------------------------------------------
-
 
 MOST_SAID = 12  # if there are more ranks, their seconds are not written beside their numbers
 MOST_PANELS = 64  # largest number of ranks that are drawn if the caller names none
@@ -638,7 +635,6 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
 
 # ---- migrations and messages --------------------------------------------------------------------
 
-
 MOST_CELLS = 256  # largest number of rows of a matrix
 
 
@@ -723,12 +719,11 @@ def communication(
 
 # ---- timelines ----------------------------------------------------------------------------------
 
-
 MOST_RANKS = 64
 MOST_OPS = 20_000  # largest number of operations of a rank that a picture can show
 MOST_STRIPES = 80  # if there are more iterations, neighbours are drawn as one
 SAND = "#E6D3B1"
-SPACE = 0.2  # space between the runs of a timeline, as a fraction of the height of a run
+SPACE = 0.24  # space between the runs of a timeline, as a fraction of the height of a run
 
 
 def timeline(
@@ -799,7 +794,7 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
             thin = {"linewidth": 0.5 if len(bars) <= MOST_LINES else 0.0}
             ax.broken_barh(bars, (low, n), color=legends[name], **thin)
         whole = shown.seconds if (first, end) == (0, m) else float(each.sum())
-        ax.text(0.0, low + 1.06 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
+        ax.text(0.0, low + 1.09 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
         at = after[shown.deciding + shown.moving > 0]
         ax.plot(at, np.full(len(at), low + 1.02 * n), "v", color="black", markersize=3)
         where += [low + r + 0.5 for r in range(0, n, every)]

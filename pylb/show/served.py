@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from pylb.console import json_text, script_json
+from pylb.console import json_text, plain, script_json
 from pylb.errors import DomainError, FormatError
 from pylb.replaying.run_record import RunRecord
 from pylb.show import course, live, page
@@ -86,7 +86,7 @@ def _shown(path: Path) -> dict[str, Any]:
     run = dataclasses.replace(course.of(record, title=path.name), objects=None)
     ended = any(loop.first + loop.n <= record.n_iterations for loop in record.loops[-1:])
     said = live.head(live.state(run)) + "; the planned iterations are done" * ended
-    return {**page.data(run), "said": said, "ended": ended}
+    return plain({**page.data(run), "said": said, "ended": ended})
 
 
 def step_back() -> bool:

@@ -24,7 +24,7 @@ from pylb.console import plain
 from pylb.decide.registry import triggers
 from pylb.errors import DomainError, MissingPartError, PylbError
 from pylb.partitioning import libraries
-from pylb.placing.registry import Strategy, strategies
+from pylb.placing.registry import strategies
 from pylb.replaying.replayed import BASELINES, Replay, replay
 from pylb.replaying.trace import Trace
 from pylb.show import course, page
@@ -154,13 +154,14 @@ class Explorer(Widget):
         self.replay: Replay
         self._on = functools.lru_cache(1)(lambda asked: asked.on(self.trace))
         self._replay_once = functools.lru_cache(1)(self._replayed)
-        known = {name: one for name, one in strategies().items() if name != "none"}
+        needs = {name: one.library for name, one in strategies().items() if name != "none"}
+        missing = {name for name, of in needs.items() if of and not libraries.available(of)}
         super().__init__(
             choices={
                 "strategies": [
                     ("none", "as recorded", False),
                     *((name, name, False) for name in ("unbalanced", "auto")),
-                    *((name, name, _is_missing(one)) for name, one in sorted(known.items())),
+                    *((name, name, name in missing) for name in sorted(needs)),
                 ],
                 "triggers": sorted(triggers().keys() - {"periodic"}),
                 "n_ranks": trace.n_ranks,
@@ -306,10 +307,6 @@ class Watch(Widget):
 
     def __repr__(self) -> str:
         return f"<Watch: {self.run['said']}>"
-
-
-def _is_missing(strategy: Strategy) -> bool:
-    return strategy.library is not None and not libraries.available(strategy.library)
 
 
 def _still_image(run: Course) -> str:

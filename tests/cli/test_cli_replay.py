@@ -174,6 +174,8 @@ def test_several_runs_in_a_folder_are_listed_on_stderr(one_phase, capsys):
 def test_unbalanced_shows_what_rebalancing_has_saved(folder, capsys):
     rows = rows_of(capsys, folder, "--unbalanced")["rows"]
     assert [row["strategy"] for row in rows] == ["none", "unbalanced"]
+    rows = rows_of(capsys, folder, "--unbalanced", "--strategy", "GreedyLB,none")["rows"]
+    assert [row["strategy"] for row in rows] == ["none", "unbalanced", "GreedyLB"]
     assert cli.main(["replay", folder, "--unbalanced"]) == 0
     shown = capsys.readouterr().out
     assert "as recorded" in shown

@@ -195,7 +195,11 @@ RUN |= {"n_objects": 40, "mean_max_over_mean": 2.0}
         ({"saved": 1.9}, {}, "2.9 times as fast, 1.9 s saved: 2.9 s without LB steps, 1 s with; "),
         ({"saved": 0.07}, {}, "7 % faster, 70 ms saved: "),
         ({"saved": math.nan}, {}, "Whether LB steps helped is not known"),
-        ({"saved": 0.5, "others": 1.5}, {}, "(at most, because other programs used 1.5 cores)"),
+        (
+            {"saved": 0.5, "others": 1.5},
+            {},
+            "At most 1.5 times as fast, 500 ms saved (other programs used 1.5 cores): ",
+        ),
         ({"others": 1.5}, {}, "is not known, because other programs used 1.5 cores"),
         ({"saved": 0.5, "mode": "shadow"}, {}, "Would be 2.2 times as fast, 500 ms saved: "),
         ({"mode": "shadow"}, {}, "It would not help: 900 ms without LB steps, 1 s with; "),

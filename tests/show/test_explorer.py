@@ -1,6 +1,7 @@
 """The widget, with messages like those of a browser."""
 
 import dataclasses
+import json
 import shutil
 import time
 
@@ -192,6 +193,7 @@ def test_a_widget_that_is_stopped_has_looked_once_more(tmp_path):
     following.stop()
     assert following.ended
     assert following.run["said"].startswith("12 iterations of 8 objects on 2 ranks")
+    json.dumps(following.run, allow_nan=False)  # else Jupyter warns
     with pytest.raises(DomainError, match="interval is 0"):
         pylb.watch("run.h5", interval=0)
 

@@ -105,6 +105,19 @@ def test_coordinates_of_one_to_three_axes():
             objects.of_coordinates(bad, key)
 
 
+def test_an_outlying_position_leaves_the_others_apart(run):
+    of = objects_of(run)
+    n = len(of.key)
+    coords = {int(key): (i, i % 7) for i, key in enumerate(of.key)}
+    even = objects.ObjectPicture(of, coords).base()
+    coords[int(of.key[0])] = (100 * n, 3)
+    base = objects.ObjectPicture(of, coords).base()
+    assert (even["clipped"], base["clipped"]) == (0, 1)
+    x = np.frombuffer(base["place"], "<u2").reshape(-1, 2)[:, 0]
+    assert x[0] == 65535
+    assert np.ptp(x[1:]) > 40_000
+
+
 @pytest.mark.parametrize("n", [40, 3000])
 def test_objects_that_communicate_are_close(n):
     i = np.arange(n)

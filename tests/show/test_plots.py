@@ -193,9 +193,9 @@ def test_fits_are_the_triggers(run):
 def test_the_optimum_is_drawn_as_it_is_replayed(run):
     best = run.trace.optimum("RefineLB", cost=0.01)
     ax = plots.optimum(run, best)
-    _, y = lines_of(ax, f"metabalancer, {run.time:.4g} s")
+    _, y = lines_of(ax, f"metabalancer: {seconds(run.time)}")
     np.testing.assert_array_equal(y, run.iteration_time)
-    assert f"best schedule found, {best.time:.4g} s" in [line.get_label() for line in ax.lines]
+    assert f"best schedule found: {seconds(best.time)}" in [line.get_label() for line in ax.lines]
     with pytest.raises(DomainError, match="the run has 1"):
         plots.optimum(run.trace[:1].replay("none"), best)
 

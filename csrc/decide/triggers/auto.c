@@ -472,7 +472,7 @@ const plb_trigger_kind_t plb_trigger_auto = {
     .name = "auto",
     .help = "when the imbalance that is expected to persist costs more per iteration than "
             "the best average seen so far, and removing it repays an LB step",
-    .source = "ours: renewal reward as in Boulmier 2021 (arXiv 2104.01688), ski rental",
+    .source = "pylb: renewal reward as in Boulmier 2021 (arXiv 2104.01688), ski rental",
     .params = params,
     .n_params = N_PARAMS,
     .state_size = sizeof(state_t),

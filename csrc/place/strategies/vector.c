@@ -25,8 +25,8 @@ static const double WORTH = 0.001;
 /* Largest number of random changes. */
 enum { KICKS = 256 };
 
-/* Start by work, or else by memory alone; or else from the present placement, which the search
- * then has to bring within the limits. */
+/* Make the first placement: by work; if it is not within the limits, by memory alone.  If that
+ * fails, too, take the present placement, which the search then brings within the limits. */
 static int start(plb_state_t *on, double overload, bool kept, plb_err_t *err)
 {
     int ret = plb_start_fit(on, overload, err);

@@ -74,8 +74,8 @@ function controlsOf(choices, given, changed) {
   const labelled = (text, box) => element("label", {}, text, box, ...(box.out ? [box.out] : []));
   const row = element("div", { class: "controls" }, labelled("Strategy", c.strategy),
     labelled("Trigger", c.trigger), labelled("iterations", c.every), labelled("Network", c.network),
-    labelled("Cost", c.cost), labelled("Ranks", c.ranks), labelled("Rank", c.rank),
-    labelled("speed", c.speed));
+    labelled("Cost", c.cost), labelled("Ranks", c.ranks), labelled("Speed of rank", c.rank),
+    labelled("factor", c.speed));
   read();
   return { row, read };
 }

@@ -283,7 +283,9 @@ class ObjectView {
       ? " Objects that communicate are close to each other." : "";
     const arrows = this.moves.all > MOST_ARROWS
       ? ` Arrows: the ${MOST_ARROWS} pairs of ranks with the most migrations.` : "";
-    this.said.textContent = this.text + how + arrows;
+    const out = byPlace && this.base.clipped
+      ? ` ${count(this.base.clipped, "object")} far outside: drawn at the edge.` : "";
+    this.said.textContent = this.text + how + out + arrows;
   }
 
   // The side of an object's square, in pixels.

@@ -12,8 +12,8 @@ function efficienciesOf(run) {
     element("p", { class: "soft" }, "As POP and TALP define it: parallel efficiency is load "
       + "balance times communication efficiency. Regions are the iterations between LB steps; "
       + "together they can take less time than the whole run, which includes the time between "
-      + "iterations. The last column also counts the waiting if a different rank is the slowest in "
-      + "each iteration."),
+      + "iterations. Waits for a core lower the communication efficiency. The last column also counts "
+      + "the waiting if a different rank is the slowest in each iteration."),
     scrolling("Efficiency", table(columns, rows))];
   if (run.regions_in_all > run.regions.length) {
     const more = run.regions_in_all - run.regions.length;

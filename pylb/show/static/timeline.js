@@ -76,7 +76,7 @@ class Timeline {
       for (const r of ticksShown) {
         this.lines.append(text(left - 6, top + tall - (r + 0.5) * (tall / n) + 4, labels[r], "end"));
       }
-      this.lines.append(text(0, top + tall / 2 + 4, "rank"));
+      if (labels[0] === "0") this.lines.append(text(0, top + tall / 2 + 4, "rank"));
       const end = seconds(whole ? run.seconds : long[k]);
       this.lines.append(text(left, top - 11, `${run.name}: ${end}`, null, { class: "title" }));
     });
