@@ -153,14 +153,8 @@ enum { PLB_PY_IN_PLACE = 128 };
  * the only argument is c->arg, which is not converted. */
 #define PLB_READ(c, ...) plb_py_read((c), PLB_TABLE(__VA_ARGS__))
 #define PLB_TABLE(...) ((const plb_py_arg_t[]){__VA_ARGS__, {0}})
-#define PLB_ONE(pointer)                                                                          \
-    {                                                                                             \
-        PLB_PY_KIND(pointer), (void *)(pointer), NULL                                             \
-    }
-#define PLB_MANY(pointer, n)                                                                      \
-    {                                                                                             \
-        PLB_PY_KINDS(pointer), (void *)(pointer), (n)                                             \
-    }
+#define PLB_ONE(pointer) {PLB_PY_KIND(pointer), (void *)(pointer), NULL}
+#define PLB_MANY(pointer, n) {PLB_PY_KINDS(pointer), (void *)(pointer), (n)}
 int plb_py_read(plb_py_call_t *c, const plb_py_arg_t *args);
 
 /** Like plb_py_read, but read the items of a tuple, or the attributes of an object. */
@@ -232,8 +226,8 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 
 /* ---- views of structs and lists ------------------------------------------------------------- */
 
-/* X(name, type, count): the arrays of a snapshot, for n objects with d loads each, p ranks, m
- * edges, c multicasts with `pins` receivers in all, and b shared blocks. */
+/* X(name, type, count): the arrays of a snapshot, for n objects with d loads each, p ranks with v
+ * speeds each, m edges, c multicasts with `pins` receivers in all, and b shared blocks. */
 #define PLB_PY_SNAPSHOT(X)                                                                        \
     X(load, NPY_FLOAT64, n *d)                                                                    \
     X(rank, NPY_INT32, n)                                                                         \
@@ -254,9 +248,10 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
     X(block, NPY_INT32, n)                                                                        \
     X(block_bytes, NPY_INT64, b)                                                                  \
     X(home, NPY_INT32, b)                                                                         \
-    X(speed, NPY_FLOAT64, p)                                                                      \
+    X(speed, NPY_FLOAT64, p *v)                                                                   \
     X(background, NPY_FLOAT64, p)                                                                 \
     X(memory_limit, NPY_INT64, p)                                                                 \
+    X(node_memory_limit, NPY_INT64, p)                                                            \
     X(node, NPY_INT32, p)                                                                         \
     X(near, NPY_FLOAT64, 2)
 

@@ -84,7 +84,11 @@ PLB_STRATEGIES(X)
 /** All strategies in the order of PLB_STRATEGIES, then NULL. */
 extern const plb_strategy_t *const plb_strategies[];
 
-/** Run a strategy of the table, or one that the program has added.  If the placement of a strategy
+/** Whether the strategy gets all loads of an object; others get their sum. */
+bool plb_strategy_takes_phases(const plb_strategy_t *self);
+
+/** Run a strategy of the table, or one that the program has added.  Of several loads of an object,
+ * the strategy gets the sum, unless plb_strategy_takes_phases. If the placement of a strategy
  * of the table is slower than the present one, `out` is the present one, except if that exceeds a
  * memory limit or if the strategy takes all objects as equal.  Strategies with parameters alpha
  * and beta count messages in a rank's time; others that read communication may be slower if they

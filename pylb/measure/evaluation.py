@@ -109,4 +109,5 @@ def _other(snapshot: Snapshot, rank: I32) -> Iterator[Metrics]:
     p = snapshot.n_ranks
     for k in range(1, snapshot.n_components):
         times = np.bincount(rank, snapshot.load[:, k], p)
-        yield Metrics.of(times if snapshot.speed is None else times / snapshot.speed)
+        speed = 1.0 if snapshot.speed is None else snapshot.speed.T
+        yield Metrics.of(times / (speed[k] if np.ndim(speed) == 2 else speed))
