@@ -109,5 +109,6 @@ def _other(snapshot: Snapshot, rank: I32) -> Iterator[Metrics]:
     p = snapshot.n_ranks
     for k in range(1, snapshot.n_components):
         times = np.bincount(rank, snapshot.load[:, k], p)
-        speed = 1.0 if snapshot.speed is None else snapshot.speed.T
-        yield Metrics.of(times / (speed[k] if np.ndim(speed) == 2 else speed))
+        if snapshot.speed is not None:
+            times = times / (snapshot.speed[:, k] if snapshot.n_speeds > 1 else snapshot.speed)
+        yield Metrics.of(times)

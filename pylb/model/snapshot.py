@@ -191,7 +191,7 @@ class Snapshot(InNotebook):
     @property
     def n_speeds(self) -> int:
         """Speeds per rank: 1 unless `speed` has a second axis."""
-        return 1 if np.ndim(self.speed) < 2 else self.n_components
+        return 1 if self.speed is None or self.speed.ndim < 2 else self.n_components
 
     @property
     def n_edges(self) -> int:

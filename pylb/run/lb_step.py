@@ -297,8 +297,8 @@ class LBStep:
         full = float(figures[FULL])
         if self.facts.is_news(full) and self.agreement.transport.rank == 0:
             log.warning(
-                "pylb: after iteration %d: no placement keeps memory_limit; a rank holds %.0f %% "
-                "of its limit, and gets no more bytes than it holds",
+                "pylb: after iteration %d: no placement keeps the memory limits; a rank or node "
+                "holds %.0f %% of its limit, and gets no more bytes than it holds",
                 *(self.iteration, 100 * full),
             )
 
