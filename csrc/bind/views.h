@@ -153,8 +153,14 @@ enum { PLB_PY_IN_PLACE = 128 };
  * the only argument is c->arg, which is not converted. */
 #define PLB_READ(c, ...) plb_py_read((c), PLB_TABLE(__VA_ARGS__))
 #define PLB_TABLE(...) ((const plb_py_arg_t[]){__VA_ARGS__, {0}})
-#define PLB_ONE(pointer) {PLB_PY_KIND(pointer), (void *)(pointer), NULL}
-#define PLB_MANY(pointer, n) {PLB_PY_KINDS(pointer), (void *)(pointer), (n)}
+#define PLB_ONE(pointer)                                                                          \
+    {                                                                                             \
+        PLB_PY_KIND(pointer), (void *)(pointer), NULL                                             \
+    }
+#define PLB_MANY(pointer, n)                                                                      \
+    {                                                                                             \
+        PLB_PY_KINDS(pointer), (void *)(pointer), (n)                                             \
+    }
 int plb_py_read(plb_py_call_t *c, const plb_py_arg_t *args);
 
 /** Like plb_py_read, but read the items of a tuple, or the attributes of an object. */

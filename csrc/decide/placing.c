@@ -492,16 +492,13 @@ static bool is_limited(const plb_snapshot_t *s)
  * may hold no more than now.  (This is no error, because a running program must go on.) */
 static int raise_limits(input_t *input, plb_err_t *err)
 {
-    int ret = PLB_OK;
     plb_snapshot_t *s = &input->snapshot;
     const int32_t p = s->n_ranks;
     const int64_t **strict[] = {&s->memory_limit, &s->node_memory_limit};
-    int32_t *ranks = NULL;
-    PLB_NEW(input->limit, 2 * (int64_t)p);
-    PLB_NEW(ranks, p);
-    PLB_TRY(plb_snapshot_held(s, s->rank, input->limit, input->limit + p, ranks, err));
+    PLB_PASS_NEW(input->limit, 2 * (int64_t)p);
+    PLB_PASS(plb_snapshot_held(s, s->rank, input->limit, input->limit + p, NULL, err));
     for (int32_t k = 0; k < 2; k++) {
-        int64_t *limit = input->limit + k * p;
+        int64_t *limit = input->limit + (int64_t)k * p;
         for (int32_t r = 0; *strict[k] != NULL && r < p; r++) {
             limit[r] = limit[r] > (*strict[k])[r] ? limit[r] : (*strict[k])[r];
         }
@@ -509,9 +506,7 @@ static int raise_limits(input_t *input, plb_err_t *err)
     }
     input->phases.memory_limit = s->memory_limit;
     input->phases.node_memory_limit = s->node_memory_limit;
-out:
-    plb_free(ranks);
-    return ret;
+    return PLB_OK;
 }
 
 /* Like answer_of, but if no placement keeps the memory limits, raise the limits and try again. */

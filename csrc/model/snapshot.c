@@ -205,41 +205,39 @@ int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, p
     return PLB_OK;
 }
 
-int plb_snapshot_held(const plb_snapshot_t *self, const int32_t *rank, int64_t *held,
-                      int64_t *of_node, int32_t *ranks, plb_err_t *err)
+/* Set out[r] to the sum of x (NULL: 1) over all ranks of the node of rank r. */
+static int sum_nodes(const plb_snapshot_t *self, const int64_t *x, int64_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->n_ranks;
     plb_keys_t nodes = {0};
-    int32_t *first = NULL, node; /* [nodes] the lowest rank of each node, which has the sums */
-    memset(held, 0, (size_t)p * sizeof *held);
-    for (int64_t i = 0; i < self->n_objects; i++) {
-        held[rank[i]] += self->memory[i];
-    }
-    memcpy(of_node, held, (size_t)p * sizeof *held);
+    int32_t *at = NULL;
+    int64_t *sum = NULL;
     PLB_TRY(plb_keys_init(&nodes, p, err));
-    PLB_NEW(first, p);
+    PLB_NEW(at, p);
+    PLB_NEW0(sum, p);
     for (int32_t r = 0; r < p; r++) {
-        const int64_t before = nodes.n;
-        PLB_TRY(plb_keys_add(&nodes, self->node == NULL ? r : self->node[r], &node, err));
-        first[node] = nodes.n > before ? r : first[node];
-        ranks[r] = first[node];
-        of_node[first[node]] += first[node] == r ? 0 : held[r];
+        PLB_TRY(plb_keys_add(&nodes, self->node == NULL ? r : self->node[r], &at[r], err));
+        sum[at[r]] += x == NULL ? 1 : x[r];
     }
     for (int32_t r = 0; r < p; r++) {
-        of_node[r] = of_node[ranks[r]];
-        first[r] = 0;
-    }
-    for (int32_t r = 0; r < p; r++) {
-        first[ranks[r]]++;
-    }
-    for (int32_t r = 0; r < p; r++) {
-        ranks[r] = first[ranks[r]];
+        out[r] = sum[at[r]];
     }
 out:
     plb_keys_free(&nodes);
-    plb_free(first);
+    PLB_FREE(at, sum);
     return ret;
+}
+
+int plb_snapshot_held(const plb_snapshot_t *self, const int32_t *rank, int64_t *held,
+                      int64_t *of_node, int64_t *ranks, plb_err_t *err)
+{
+    memset(held, 0, (size_t)self->n_ranks * sizeof *held);
+    for (int64_t i = 0; i < self->n_objects; i++) {
+        held[rank[i]] += self->memory[i];
+    }
+    PLB_PASS(sum_nodes(self, held, of_node, err));
+    return ranks == NULL ? PLB_OK : sum_nodes(self, NULL, ranks, err);
 }
 
 int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *full,
@@ -248,13 +246,12 @@ int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *f
     int ret = PLB_OK;
     const int64_t *limit[] = {self->memory_limit, self->node_memory_limit};
     int64_t *held[2] = {NULL, NULL}; /* of ranks; of nodes */
-    int32_t *ranks = NULL;
     *full = NAN;
     if (self->memory == NULL || (limit[0] == NULL && limit[1] == NULL)) {
         return ret;
     }
-    PLB_NEW_EACH(self->n_ranks, held[0], held[1], ranks);
-    PLB_TRY(plb_snapshot_held(self, rank, held[0], held[1], ranks, err));
+    PLB_NEW_EACH(self->n_ranks, held[0], held[1]);
+    PLB_TRY(plb_snapshot_held(self, rank, held[0], held[1], NULL, err));
     for (int32_t k = 0; k < 2; k++) {
         for (int32_t r = 0; limit[k] != NULL && r < self->n_ranks; r++) {
             const int64_t most = limit[k][r] > 0 ? limit[k][r] : 1;
@@ -262,7 +259,7 @@ int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *f
         }
     }
 out:
-    PLB_FREE(held[0], held[1], ranks);
+    PLB_FREE(held[0], held[1]);
     return ret;
 }
 

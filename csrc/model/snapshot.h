@@ -138,7 +138,7 @@ static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *r
  * of_node[n_ranks], the bytes on all ranks of the rank's node; and ranks[n_ranks], their number.
  */
 int plb_snapshot_held(const plb_snapshot_t *self, const int32_t *rank, int64_t *held,
-                      int64_t *of_node, int32_t *ranks, plb_err_t *err);
+                      int64_t *of_node, int64_t *ranks, plb_err_t *err);
 
 /** Compute the largest fraction of its memory limit that a rank or a node uses if object i is on
  * rank[i]; NAN: there are no limits. */

@@ -407,18 +407,22 @@ int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, cons
                   int32_t *out, plb_err_t *err);
 
 #define PLB_PARAM_IMBALANCE                                                                       \
-    {"imbalance", "", "largest allowed ratio of a rank's time to the average", 1.03, 1.001, 10.0}
+    {                                                                                             \
+        "imbalance", "", "largest allowed ratio of a rank's time to the average", 1.03, 1.001,    \
+            10.0                                                                                  \
+    }
 #define PLB_PARAM_ITERATIONS                                                                      \
-    {"iterations",                                                                                \
-     "iterations",                                                                                \
-     "number of iterations between LB steps: communication counts this many times, a "            \
-     "migration once; 0: "                                                                        \
-     "migrations are free",                                                                       \
-     0.0,                                                                                         \
-     0.0,                                                                                         \
-     1e9}
+    {                                                                                             \
+        "iterations", "iterations",                                                               \
+            "number of iterations between LB steps: communication counts this many times, a "     \
+            "migration once; 0: "                                                                 \
+            "migrations are free",                                                                \
+            0.0, 0.0, 1e9                                                                         \
+    }
 #define PLB_PARAM_CYCLES                                                                          \
-    {"cycles", "", "number of V-cycles that refine the partition", 3.0, 0.0, 1000.0}
+    {                                                                                             \
+        "cycles", "", "number of V-cycles that refine the partition", 3.0, 0.0, 1000.0            \
+    }
 
 /* ---- gossip --------------------------------------------------------------------------------- */
 
@@ -445,13 +449,12 @@ enum {
          1,                                                                                        \
          PLB_GOSSIP_MOST_FAN_OUT},                                                                 \
         {"rounds", "", "largest number of rounds of gossip before objects are offered", 3, 1, 64}, \
-        {"iterations",                                                                             \
-         "",                                                                                       \
-         "largest number of iterations (an iteration is some rounds of gossip, then a round "      \
-         "of offers); the same number again if a second search looks for fewer migrations",        \
-         100,                                                                                      \
-         1,                                                                                        \
-         1e6}
+    {                                                                                              \
+        "iterations", "",                                                                          \
+            "largest number of iterations (an iteration is some rounds of gossip, then a round "   \
+            "of offers); the same number again if a second search looks for fewer migrations",     \
+            100, 1, 1e6                                                                            \
+    }
 
 /* What this rank knows of a rank that can take load. */
 typedef struct plb_receiver {

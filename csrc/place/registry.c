@@ -110,8 +110,7 @@ static int divide_limits(const plb_snapshot_t *in, const int32_t *rank, bool age
                          int64_t *limit, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int64_t *held = NULL, *of_node = NULL;
-    int32_t *ranks = NULL;
+    int64_t *held = NULL, *of_node = NULL, *ranks = NULL;
     PLB_NEW_EACH(in->n_ranks, held, of_node, ranks);
     PLB_TRY(plb_snapshot_held(in, rank, held, of_node, ranks, err));
     for (int32_t r = 0; r < in->n_ranks; r++) {

@@ -609,7 +609,7 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     const int rows = plb_phases_all_rows(self) + 1 + self->n_subphases;
     for (int row = 0; row < rows; row++) {
         const double *old = self->estimate + row * old_n;
-        double *new = self->spare + row * n;
+        double *new = self->spare + row *n;
         for (int64_t k = 0; k < n; k++) {
             new[k] = self->from[k] < 0 ? 0.0 : old[self->from[k]];
         }

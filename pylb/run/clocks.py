@@ -28,25 +28,22 @@ def _between(begin: Any, end: Any) -> float:
         raise DomainError(f"clock returned {clip(repr(end), 60)}: expected seconds") from None
 
 
-# How to make an event; milliseconds between two events; number of devices, or whether there is one.
-Events = tuple[Callable[[], Any], Callable[[Any, Any], float], int]
-
-
-def _cupy(cupy: Any) -> Events:
-    cuda = cupy.cuda
-    return cuda.Event, cuda.get_elapsed_time, cuda.runtime.getDeviceCount()
-
-
-def _torch(torch: Any) -> Events:
-    new = partial(torch.cuda.Event, enable_timing=True)
-    return new, lambda begin, end: begin.elapsed_time(end), torch.cuda.is_available()
-
-
-def _numba(cuda: Any) -> Events:
-    return cuda.event, cuda.event_elapsed_time, cuda.is_available()
-
-
-LIBRARIES = {"cupy": ("CuPy", _cupy), "torch": ("PyTorch", _torch), "numba.cuda": ("Numba", _numba)}
+# Of each module: the library's name; number of devices, how to make an event, milliseconds between
+# two events.
+LIBRARIES: dict[str, tuple[str, Callable[[Any], tuple[int, Any, Any]]]] = {
+    "cupy": (
+        "CuPy",
+        lambda m: (m.cuda.runtime.getDeviceCount(), m.cuda.Event, m.cuda.get_elapsed_time),
+    ),
+    "torch": (
+        "PyTorch",
+        lambda m: (
+            *(m.cuda.is_available(), partial(m.cuda.Event, enable_timing=True)),
+            m.cuda.Event.elapsed_time,
+        ),
+    ),
+    "numba.cuda": ("Numba", lambda m: (m.is_available(), m.event, m.event_elapsed_time)),
+}
 
 
 def _cuda_clock() -> PhaseClock:
@@ -56,14 +53,14 @@ def _cuda_clock() -> PhaseClock:
     """
     absent = []
     for module in sorted(LIBRARIES, key=lambda name: name not in sys.modules):
-        name, events_of = LIBRARIES[module]
+        name, of = LIBRARIES[module]
         if importlib.util.find_spec(module.partition(".")[0]) is None:
             continue
         absent.append(name)
         with suppress(Exception):  # without a driver, each library raises an error of its own
-            new, elapsed, n_devices = events_of(import_module(module))
+            n_devices, event, elapsed = of(import_module(module))
             if n_devices:
-                return _of_events(new, elapsed)
+                return _of_events(event, elapsed)
     if absent:
         raise StateError(f"clock is 'cuda', but {' and '.join(absent)} found no CUDA device")
     raise MissingPartError("clock is 'cuda', but none of CuPy, PyTorch and Numba is installed")
