@@ -1,5 +1,6 @@
 #include "model/snapshot.h"
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -255,7 +256,9 @@ int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *f
     for (int32_t k = 0; k < 2; k++) {
         for (int32_t r = 0; limit[k] != NULL && r < self->n_ranks; r++) {
             const int64_t most = limit[k][r] > 0 ? limit[k][r] : 1;
-            *full = fmax(*full, (double)held[k][r] / (double)most);
+            const double part = (double)held[k][r] / (double)most;
+            /* of huge numbers, the quotient may be rounded to 1 */
+            *full = fmax(*full, held[k][r] > most ? fmax(part, 1.0 + DBL_EPSILON) : part);
         }
     }
 out:

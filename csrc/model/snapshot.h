@@ -135,8 +135,8 @@ static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *r
 }
 
 /** Compute held[n_ranks], the bytes of memory on each rank if object i is on rank[i];
- * of_node[n_ranks], the bytes on all ranks of the rank's node; and ranks[n_ranks], their number.
- */
+ * of_node[n_ranks], the bytes on all ranks of the rank's node; and, unless NULL, ranks[n_ranks],
+ * the number of these ranks. */
 int plb_snapshot_held(const plb_snapshot_t *self, const int32_t *rank, int64_t *held,
                       int64_t *of_node, int64_t *ranks, plb_err_t *err);
 
