@@ -220,7 +220,7 @@ class ProgramObjects:
             raise StateError("phase() outside of iterate(): expected it within an iteration")
         return objects.store.phase(name, phase_clock(clock))
 
-    def load(self, key: int, **seconds: float) -> None:
+    def load(self, key: int, /, **seconds: float) -> None:
         """Give seconds of an object that the program has measured itself, e.g. on a device.
 
         They take the place of what `local` measures for the object in a phase.  Of several calls
