@@ -66,8 +66,11 @@ static int run_callable(const plb_strategy_t *self, const plb_snapshot_t *in,
 int plb_py_strategy(PyObject *object, plb_strategy_t *out)
 {
     if (!PyUnicode_Check(object)) {
-        *out = (plb_strategy_t){
-            .name = "python", .looks_at = ~0u, .run = run_callable, .user = object};
+        *out = (plb_strategy_t){.name = "python",
+                                .looks_at = ~0u,
+                                .takes_phases = true,
+                                .run = run_callable,
+                                .user = object};
         return 0;
     }
     const char *name = PyUnicode_AsUTF8(object);
@@ -91,7 +94,7 @@ PLB_PY_DEF(fn, strategies, "",
                                           s->source, plb_py_params(s->params, s->n_params),
                                           PyBool_FromLong(s->agent != NULL), s->library,
                                           PyBool_FromLong(s->for_equal_objects),
-                                          PyBool_FromLong(plb_strategy_takes_phases(s))));
+                                          PyBool_FromLong(s->takes_phases)));
     }
     return plb_py_answer(c, out);
 }

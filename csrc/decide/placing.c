@@ -250,8 +250,8 @@ static int run(const plb_decider_t *self, int32_t which, const double *params,
     const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed, true};
     PLB_PASS_NEW(a->rank, s->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    PLB_PASS(plb_strategy_place(&c->strategy, plb_strategy_takes_phases(&c->strategy) ? phases : s,
-                                &own, a->rank, err));
+    PLB_PASS(plb_strategy_place(&c->strategy, c->strategy.takes_phases ? phases : s, &own, a->rank,
+                                err));
     a->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     return measure(self, s, a, err);
 }
@@ -310,8 +310,7 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
 {
     return self->opt.selects && !(self->candidates[which].strategy.looks_at & PLB_LOOKS_COMM) &&
            !plb_decider_in_rounds(self, which) && input->speed == NULL && db->drift != NULL &&
-           (db->snapshot.n_components == 1 ||
-            !plb_strategy_takes_phases(&self->candidates[which].strategy));
+           (db->snapshot.n_components == 1 || !self->candidates[which].strategy.takes_phases);
 }
 
 /* The best of the placements that are tried for a cycle (decider.h).  A strategy with tolerance t

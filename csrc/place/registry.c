@@ -96,12 +96,6 @@ out:
     return ret;
 }
 
-bool plb_strategy_takes_phases(const plb_strategy_t *self)
-{
-    return self->user != NULL || self->run == plb_strategy_vector.run ||
-           self->run == plb_strategy_ccm.run;
-}
-
 /* Set limit[n_ranks] to memory limits of the ranks that also keep those of the nodes.  If agents
  * place, these are equal parts, because an agent does not know what other ranks hold.  Otherwise,
  * the ranks of a node that is above its limit in the placement rank[] lose the same fraction of
@@ -161,18 +155,17 @@ out:
 int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
-    const bool several = plb_strategy_takes_phases(self);
     plb_snapshot_t s = *in;
     double *sum = NULL;
     int ret = PLB_OK;
-    if (!several) {
+    if (!self->takes_phases) {
         PLB_PASS(plb_snapshot_sum(&s, &sum, err));
     }
     PLB_TRY(run_in_nodes(self, &s, opts, out, err));
-    /* those that take several loads, PowerAwareLB, which reads no loads, and agents, whose time of
-     * a rank has more parts, decide themselves */
-    const bool own = several || self->agent != NULL || self->for_equal_objects ||
-                     (s.block != NULL && s.memory_limit != NULL);
+    /* a program's own function, those that take several loads, PowerAwareLB, which reads no loads,
+     * and agents, whose time of a rank has more parts, decide themselves */
+    const bool own = self->takes_phases || self->user != NULL || self->agent != NULL ||
+                     self->for_equal_objects || (s.block != NULL && s.memory_limit != NULL);
     if (!own) {
         ret = keep_if_slower(self, &s, opts, out, err);
     }
