@@ -120,7 +120,7 @@ def remap(
 LOOKS_AT: Final[dict[str, int]]
 
 def strategies() -> list[
-    tuple[str, str, int, str, str, list[tuple[Any, ...]], bool, str | None, bool]
+    tuple[str, str, int, str, str, list[tuple[Any, ...]], bool, str | None, bool, bool]
 ]: ...
 def place(
     snapshot: Any, strategy: Any, params: Sequence[float], seed: int, /

@@ -479,16 +479,19 @@ enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 PLB_PY_DEF(
     decider, place, "snapshot ... here:@? work:@? figures speed rank drift:@?=None",
     "Place the objects; call it on the rank that has the loads.  here: mean seconds of each\n"
-    "object on its present rank; work: the user's estimates; drift: growth of the loads per\n"
-    "iteration; each (n,) float64 or None.  Fills figures, float64 in the order of FIGURES;\n"
+    "object on its present rank, like the loads; work: the user's estimates; drift: growth of "
+    "the\n"
+    "loads per iteration; each (n,) float64 or None.  Fills figures, float64 in the order of "
+    "FIGURES;\n"
     "speed, (p,) float64 (all zero: equal or unknown speeds); and rank, (n,) int32.")
 {
     plb_database_t db = {.here = NULL};
     double *placing, *speed;
     int32_t *rank;
-    int64_t n, n_placing = N_PLACING, p = self->core.opt.n_ranks;
+    int64_t n, nd, n_placing = N_PLACING, p = self->core.opt.n_ranks;
     PLB_PASS(read_snapshot(c, &db, &n));
-    PLB_PASS(PLB_READ(c, PLB_MANY(&db.here, &n), PLB_MANY(&db.work, &n),
+    nd = n * db.snapshot.n_components;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&db.here, &nd), PLB_MANY(&db.work, &n),
                       PLB_MANY(&placing, &n_placing), PLB_MANY(&speed, &p), PLB_MANY(&rank, &n),
                       PLB_MANY(&db.drift, &n)));
     PLB_PASS(check_keys(&db));
@@ -504,9 +507,10 @@ PLB_PY_DEF(
 {
     plb_database_t db = {.here = NULL};
     double gain = 0.0;
-    int64_t n;
+    int64_t n, nd;
     PLB_PASS(read_snapshot(c, &db, &n));
-    PLB_PASS(PLB_READ(c, PLB_MANY(&db.here, &n), PLB_MANY(&db.work, &n)));
+    nd = n * db.snapshot.n_components;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&db.here, &nd), PLB_MANY(&db.work, &n)));
     PLB_PASS(check_keys(&db));
     PLB_PASS(PLB_PY_UNLOCKED(c, plb_decider_preview(&self->core, &db, &gain, &c->err)));
     return plb_py_answer(c, PyFloat_FromDouble(gain));
@@ -650,7 +654,7 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
     X(decider, dropped, plb_py_dict(dropped_fields, &self->core.dropped),                         \
       "Sums over the receipts that were dropped, a dict.")                                        \
     X(decider, speed,                                                                             \
-      self->core.opt.learns ? plb_py_speeds(&self->core.learner) : Py_NewRef(Py_None),            \
+      self->core.opt.learns ? plb_py_speeds(self->core.learner) : Py_NewRef(Py_None),             \
       "Estimated speeds of the ranks, (p,); None: they seem equally fast, or their speeds are "   \
       "not known.")
 PLB_PY_PROPERTIES(decider, DECIDER)

@@ -8,12 +8,14 @@ int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
 {
     *out = (plb_snapshot_t){0};
     PLB_PASS(plb_py_fields(
-        call, object, "n_objects n_ranks n_components n_edges n_multicasts n_pins n_blocks",
+        call, object,
+        "n_objects n_ranks n_components n_speeds n_edges n_multicasts n_pins n_blocks",
         PLB_TABLE(PLB_ONE(&out->n_objects), PLB_ONE(&out->n_ranks), PLB_ONE(&out->n_components),
-                  PLB_ONE(&out->n_edges), PLB_ONE(&out->n_multicasts), PLB_ONE(&out->n_pins),
-                  PLB_ONE(&out->n_blocks))));
+                  PLB_ONE(&out->n_speeds), PLB_ONE(&out->n_edges), PLB_ONE(&out->n_multicasts),
+                  PLB_ONE(&out->n_pins), PLB_ONE(&out->n_blocks))));
     const int64_t n = out->n_objects, d = out->n_components, p = out->n_ranks, m = out->n_edges;
     const int64_t c = out->n_multicasts, pins = out->n_pins, b = out->n_blocks;
+    const int64_t v = out->n_speeds;
 #define VIEW(name, type, count)                                                                   \
     {                                                                                             \
         PyObject *value = PyObject_GetAttrString(object, #name);                                  \
@@ -44,15 +46,17 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
     PLB_PASS(plb_py_fields(
         c, object,
         "entity_migratable:@? task_ptr:+ edge_ptr:+ speed:@? background:@? "
-        "memory_limit:@? node:@? near:@? figures:@? measured:@? _repeats:@? core_group:@? "
+        "memory_limit:@? node_memory_limit:@? node:@? near:@? figures:@? measured:@? _repeats:@? "
+        "core_group:@? "
         "group_cores:@? waits",
         PLB_TABLE(PLB_MANY(&out->entity_migratable, &n), PLB_MANY(&out->task_ptr, &m),
                   PLB_MANY(&out->edge_ptr, &m), PLB_MANY(&out->speed, &p),
                   PLB_MANY(&out->background, &p), PLB_MANY(&out->memory_limit, &p),
-                  PLB_MANY(&out->node, &p), PLB_MANY(&out->near, &two),
-                  PLB_MANY(&out->figures, &figures), PLB_MANY(&out->measured, &p),
-                  PLB_MANY(&out->repeats, &m), PLB_MANY(&out->core_group, &p),
-                  PLB_MANY(&out->group_cores, &p), PLB_ONE(&out->waits))));
+                  PLB_MANY(&out->node_memory_limit, &p), PLB_MANY(&out->node, &p),
+                  PLB_MANY(&out->near, &two), PLB_MANY(&out->figures, &figures),
+                  PLB_MANY(&out->measured, &p), PLB_MANY(&out->repeats, &m),
+                  PLB_MANY(&out->core_group, &p), PLB_MANY(&out->group_cores, &p),
+                  PLB_ONE(&out->waits))));
     int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks, parts;
     PLB_PASS(plb_py_fields(c, object, "n_subphases", PLB_TABLE(PLB_ONE(&out->n_subphases))));
     parts = tasks * out->n_subphases;

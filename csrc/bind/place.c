@@ -10,6 +10,7 @@ static PyObject *copies(const plb_snapshot_t *s)
 {
     const int64_t n = s->n_objects, d = s->n_components, p = s->n_ranks, m = s->n_edges;
     const int64_t c = s->n_multicasts, pins = s->n_pins, b = s->n_blocks;
+    const int64_t v = s->n_speeds > 1 ? s->n_speeds : 1;
     PyObject *out = PyDict_New();
     int failed = out == NULL;
 #define COPY(name, type, count)                                                                   \
@@ -65,8 +66,11 @@ static int run_callable(const plb_strategy_t *self, const plb_snapshot_t *in,
 int plb_py_strategy(PyObject *object, plb_strategy_t *out)
 {
     if (!PyUnicode_Check(object)) {
-        *out = (plb_strategy_t){
-            .name = "python", .looks_at = ~0u, .run = run_callable, .user = object};
+        *out = (plb_strategy_t){.name = "python",
+                                .looks_at = ~0u,
+                                .takes_phases = true,
+                                .run = run_callable,
+                                .user = object};
         return 0;
     }
     const char *name = PyUnicode_AsUTF8(object);
@@ -80,16 +84,17 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out)
 
 PLB_PY_DEF(fn, strategies, "",
            "Return (name, family, looks_at, help, source, params, distributed, library,\n"
-           "for_equal_objects) of every strategy.")
+           "for_equal_objects, takes_phases) of every strategy.")
 {
     PyObject *out = PyList_New(0);
     for (const plb_strategy_t *const *at = plb_strategies; *at != NULL; at++) {
         const plb_strategy_t *s = *at;
         const char *family = s->family == PLB_COMPREHENSIVE ? "comprehensive" : "refinement";
-        plb_py_append(&out, Py_BuildValue("ssIssNNzN", s->name, family, s->looks_at, s->help,
+        plb_py_append(&out, Py_BuildValue("ssIssNNzNN", s->name, family, s->looks_at, s->help,
                                           s->source, plb_py_params(s->params, s->n_params),
                                           PyBool_FromLong(s->agent != NULL), s->library,
-                                          PyBool_FromLong(s->for_equal_objects)));
+                                          PyBool_FromLong(s->for_equal_objects),
+                                          PyBool_FromLong(s->takes_phases)));
     }
     return plb_py_answer(c, out);
 }

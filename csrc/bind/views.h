@@ -232,8 +232,8 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 
 /* ---- views of structs and lists ------------------------------------------------------------- */
 
-/* X(name, type, count): the arrays of a snapshot, for n objects with d loads each, p ranks, m
- * edges, c multicasts with `pins` receivers in all, and b shared blocks. */
+/* X(name, type, count): the arrays of a snapshot, for n objects with d loads each, p ranks with v
+ * speeds each, m edges, c multicasts with `pins` receivers in all, and b shared blocks. */
 #define PLB_PY_SNAPSHOT(X)                                                                        \
     X(load, NPY_FLOAT64, n *d)                                                                    \
     X(rank, NPY_INT32, n)                                                                         \
@@ -254,9 +254,10 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
     X(block, NPY_INT32, n)                                                                        \
     X(block_bytes, NPY_INT64, b)                                                                  \
     X(home, NPY_INT32, b)                                                                         \
-    X(speed, NPY_FLOAT64, p)                                                                      \
+    X(speed, NPY_FLOAT64, p *v)                                                                   \
     X(background, NPY_FLOAT64, p)                                                                 \
     X(memory_limit, NPY_INT64, p)                                                                 \
+    X(node_memory_limit, NPY_INT64, p)                                                            \
     X(node, NPY_INT32, p)                                                                         \
     X(near, NPY_FLOAT64, 2)
 

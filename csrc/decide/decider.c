@@ -224,8 +224,8 @@ void plb_decider_free(plb_decider_t *self)
     PLB_FREE(self->receipts, self->candidates, self->traits, self->left);
     plb_ledger_free(&self->ledger);
     plb_selector_free(&self->selector);
-    if (self->learner.p > 0) {
-        plb_learner_free(&self->learner);
+    for (int k = 0; k <= PLB_MOST_PHASES && self->learner[k].p > 0; k++) {
+        plb_learner_free(&self->learner[k]);
     }
     self->receipts = NULL;
     self->candidates = NULL;

@@ -591,7 +591,7 @@ typedef struct plb_decider {
     plb_selector_t selector;
     int64_t limit; /* memory limit of rank 0 in bytes; negative: none */
     plb_promise_t promise;
-    plb_learner_t learner;
+    plb_learner_t learner[1 + PLB_MOST_PHASES]; /* of the whole load, and of each phase */
     int64_t end;          /* number of the last iteration plus 1; INT64_MAX: not known */
     plb_iteration_t seen; /* the last observed iteration */
     bool started;         /* whether an iteration was observed */
@@ -658,7 +658,8 @@ typedef struct plb_database {
     /* its loads are the expected seconds, one number for each object or for each of its phases; it
      * must have keys */
     plb_snapshot_t snapshot;
-    const double *here;  /* [n_objects] mean seconds on the present rank; NULL: learn no speeds */
+    const double *here;  /* [n_objects * n_components] mean seconds on the present rank, like the
+                            loads; NULL: learn no speeds */
     const double *work;  /* [n_objects] the user's estimates of the work, in any unit; or NULL */
     const double *drift; /* [n_objects] growth of the loads, seconds per iteration; or NULL */
 } plb_database_t;

@@ -23,19 +23,14 @@ typedef struct answer {
 typedef struct input {
     plb_snapshot_t snapshot; /* with one load for each object, the sum of its phases */
     plb_snapshot_t phases;   /* the same with a load for each phase; without phases: `snapshot` */
-    double *load, *sum, *speed; /* owned, or NULL */
-    int64_t *limit;             /* owned: raised memory limits, or NULL */
+    double *load, *sum, *speed;       /* owned, or NULL */
+    double *phase_load, *phase_speed; /* of `phases`, if the speeds differ by phase; or NULL */
+    int64_t *limit; /* owned: raised memory limits of ranks, then of nodes; or NULL */
 } input_t;
 
 static void free_input(input_t *self)
 {
-    PLB_FREE(self->load, self->sum, self->speed, self->limit);
-}
-
-/* Other strategies get the sum of an object's phases. */
-static bool takes_phases(const plb_strategy_t *strategy)
-{
-    return strategy->run == plb_strategy_vector.run || strategy->user != NULL;
+    PLB_FREE(self->load, self->sum, self->speed, self->limit, self->phase_load, self->phase_speed);
 }
 
 double plb_decider_sample(int64_t n_objects, int32_t n_ranks)
@@ -56,38 +51,102 @@ int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int6
 }
 
 /* A learner takes O(p) memory, so only the rank that has the loads makes one. */
-static int begin_to_learn(plb_decider_t *self, plb_err_t *err)
+static int observe(plb_decider_t *self, int32_t which, int64_t n, const int64_t *key,
+                   const int32_t *rank, const double *seconds, const double *work, double fraction,
+                   plb_err_t *err)
 {
-    return self->learner.p == 0 ? plb_learner_init(&self->learner, self->opt.n_ranks, err)
-                                : PLB_OK;
+    plb_learner_t *learner = &self->learner[which];
+    if (learner->p == 0) {
+        PLB_PASS(plb_learner_init(learner, self->opt.n_ranks, err));
+    }
+    return plb_learner_observe(learner, n, key, rank, seconds, work, fraction, err);
 }
 
 int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                       const double *here, const double *work, double *speed, plb_err_t *err)
 {
-    PLB_PASS(begin_to_learn(self, err));
-    PLB_PASS(plb_learner_observe(&self->learner, n, key, rank, here, work, 1.0, err));
-    if (!plb_learner_speeds(&self->learner, speed)) {
+    PLB_PASS(observe(self, 0, n, key, rank, here, work, 1.0, err));
+    if (!plb_learner_speeds(self->learner, speed)) {
         memset(speed, 0, (size_t)self->opt.n_ranks * sizeof *speed);
     }
     return PLB_OK;
 }
 
+/* Convert seconds of objects on their ranks, with d loads each, to work; v: n_speeds speeds of
+ * each rank. */
+static void to_work(const plb_snapshot_t *s, const double *v, int32_t n_speeds, double *work)
+{
+    const int32_t d = s->n_components;
+    for (int64_t i = 0; i < s->n_objects * d; i++) {
+        const int64_t r = s->rank[i / d];
+        work[i] = s->load[i] * v[r * n_speeds + (n_speeds > 1 ? i % d : 0)];
+    }
+}
+
+/* Make the two snapshots of the strategy, of which the first has the sums of the phases. */
 static int sum_phases(input_t *self, plb_err_t *err)
 {
-    plb_snapshot_t *s = &self->snapshot;
-    const int64_t d = s->n_components;
-    self->phases = *s;
-    if (d == 1) {
-        return PLB_OK;
+    self->phases = self->snapshot;
+    PLB_PASS(plb_snapshot_sum(&self->snapshot, &self->sum, err));
+    if (self->phase_speed != NULL) {
+        self->phases.load = self->phase_load;
+        self->phases.speed = self->phase_speed;
+        self->phases.n_speeds = self->phases.n_components;
     }
-    PLB_PASS_NEW0(self->sum, s->n_objects);
-    for (int64_t i = 0; i < s->n_objects * d; i++) {
-        self->sum[i / d] += s->load[i];
-    }
-    s->load = self->sum;
-    s->n_components = 1;
     return PLB_OK;
+}
+
+/* Let the learners see the seconds of the whole (0) and, with phases, of each (1, 2, ...). */
+static int observe_all(plb_decider_t *self, const plb_database_t *db, double fraction,
+                       plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *s = &db->snapshot;
+    const int32_t d = s->n_components;
+    double *seconds = NULL;
+    PLB_NEW(seconds, s->n_objects);
+    for (int32_t k = 0; k <= (d > 1 ? d : 0); k++) {
+        for (int64_t i = 0; i < s->n_objects; i++) {
+            seconds[i] = db->here[i * d + (k > 0 ? k - 1 : 0)];
+            for (int32_t j = 1; k == 0 && j < d; j++) {
+                seconds[i] += db->here[i * d + j];
+            }
+        }
+        PLB_TRY(observe(self, k, s->n_objects, s->key, s->rank, seconds, k == 0 ? db->work : NULL,
+                        fraction, err));
+    }
+out:
+    plb_free(seconds);
+    return ret;
+}
+
+/* If the ranks' speeds differ in a phase, set phase_speed and phase_load.  Without this, the
+ * speeds that the sum of the phases shows count for all of them. */
+static int learn_phase_speeds(const plb_decider_t *self, const plb_snapshot_t *s, input_t *out,
+                              plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t p = s->n_ranks, d = s->n_components;
+    double *speed = NULL;
+    bool differ = false;
+    PLB_NEW(speed, p);
+    PLB_NEW(out->phase_speed, p * d);
+    for (int64_t k = 0; k < d; k++) {
+        differ |= plb_learner_speeds(&self->learner[1 + k], speed);
+        for (int64_t r = 0; r < p; r++) {
+            out->phase_speed[r * d + k] = speed[r];
+        }
+    }
+    if (!differ) {
+        plb_free(out->phase_speed);
+        out->phase_speed = NULL;
+    } else {
+        PLB_NEW(out->phase_load, s->n_objects * d);
+        to_work(s, out->phase_speed, (int32_t)d, out->phase_load);
+    }
+out:
+    plb_free(speed);
+    return ret;
 }
 
 /* If the ranks' speeds are known to differ, the strategy's snapshot has these speeds, and its
@@ -100,25 +159,23 @@ static int learn_speeds(plb_decider_t *self, const plb_database_t *db, unsigned 
     if (!self->opt.learns || db->here == NULL) {
         return ret;
     }
-    PLB_PASS(begin_to_learn(self, err));
     /* for a distributed strategy, speeds are learned from a sample of the objects */
     const double fraction = samples ? plb_decider_sample(s->n_objects, s->n_ranks) : 1.0;
-    ret = plb_learner_observe(&self->learner, s->n_objects, s->key, s->rank, db->here, db->work,
-                              fraction, err);
+    ret = observe_all(self, db, fraction, err);
     if (ret != PLB_OK || !(looks_at & PLB_LOOKS_SPEED)) {
         return ret;
     }
+    if (s->n_components > 1) {
+        PLB_PASS(learn_phase_speeds(self, s, out, err));
+    }
     PLB_NEW(out->speed, s->n_ranks);
-    if (!plb_learner_speeds(&self->learner, out->speed)) {
+    if (!plb_learner_speeds(self->learner, out->speed)) {
         plb_free(out->speed);
         out->speed = NULL;
         return ret;
     }
-    const int64_t n = s->n_objects, c = s->n_components;
-    PLB_NEW(out->load, n * c);
-    for (int64_t i = 0; i < n * c; i++) {
-        out->load[i] = s->load[i] * out->speed[s->rank[i / c]];
-    }
+    PLB_NEW(out->load, s->n_objects * s->n_components);
+    to_work(s, out->speed, 1, out->load);
     out->snapshot.load = out->load;
     out->snapshot.speed = out->speed;
 out:
@@ -193,8 +250,8 @@ static int run(const plb_decider_t *self, int32_t which, const double *params,
     const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed, true};
     PLB_PASS_NEW(a->rank, s->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    PLB_PASS(plb_strategy_place(&c->strategy, takes_phases(&c->strategy) ? phases : s, &own,
-                                a->rank, err));
+    PLB_PASS(plb_strategy_place(&c->strategy, c->strategy.takes_phases ? phases : s, &own, a->rank,
+                                err));
     a->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     return measure(self, s, a, err);
 }
@@ -253,7 +310,7 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
 {
     return self->opt.selects && !(self->candidates[which].strategy.looks_at & PLB_LOOKS_COMM) &&
            !plb_decider_in_rounds(self, which) && input->speed == NULL && db->drift != NULL &&
-           (db->snapshot.n_components == 1 || !takes_phases(&self->candidates[which].strategy));
+           (db->snapshot.n_components == 1 || !self->candidates[which].strategy.takes_phases);
 }
 
 /* The best of the placements that are tried for a cycle (decider.h).  A strategy with tolerance t
@@ -425,32 +482,29 @@ out:
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Compute held[n_ranks], the bytes that each rank uses if object i is on rank[i]. */
-static void bytes_held(const plb_snapshot_t *s, const int32_t *rank, int64_t *held)
-{
-    memset(held, 0, (size_t)s->n_ranks * sizeof *held);
-    for (int64_t i = 0; i < s->n_objects; i++) {
-        held[rank[i]] += s->memory[i];
-    }
-}
-
 static bool is_limited(const plb_snapshot_t *s)
 {
-    return s->memory != NULL && s->memory_limit != NULL;
+    return s->memory != NULL && (s->memory_limit != NULL || s->node_memory_limit != NULL);
 }
 
-/* If a rank holds more bytes than its memory limit, raise the limit to these bytes: the rank may
- * hold no more than now.  (This is no error, because a running program must go on.) */
+/* If a rank or a node holds more bytes than its memory limit, raise the limit to these bytes: it
+ * may hold no more than now.  (This is no error, because a running program must go on.) */
 static int raise_limits(input_t *input, plb_err_t *err)
 {
     plb_snapshot_t *s = &input->snapshot;
-    PLB_PASS_NEW(input->limit, s->n_ranks);
-    bytes_held(s, s->rank, input->limit);
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        const int64_t strict = s->memory_limit[r];
-        input->limit[r] = input->limit[r] > strict ? input->limit[r] : strict;
+    const int32_t p = s->n_ranks;
+    const int64_t **strict[] = {&s->memory_limit, &s->node_memory_limit};
+    PLB_PASS_NEW(input->limit, 2 * (int64_t)p);
+    PLB_PASS(plb_snapshot_held(s, s->rank, input->limit, input->limit + p, NULL, err));
+    for (int32_t k = 0; k < 2; k++) {
+        int64_t *limit = input->limit + (int64_t)k * p;
+        for (int32_t r = 0; *strict[k] != NULL && r < p; r++) {
+            limit[r] = limit[r] > (*strict[k])[r] ? limit[r] : (*strict[k])[r];
+        }
+        *strict[k] = *strict[k] == NULL ? NULL : limit;
     }
-    s->memory_limit = input->phases.memory_limit = input->limit;
+    input->phases.memory_limit = s->memory_limit;
+    input->phases.node_memory_limit = s->node_memory_limit;
     return PLB_OK;
 }
 
@@ -532,32 +586,6 @@ out:
     return ret;
 }
 
-/* Return the fraction of its memory limit that a rank uses.  held: bytes in use; limit: bytes. */
-static double fraction_full(int64_t held, int64_t limit)
-{
-    return (double)held / (double)(limit > 0 ? limit : 1);
-}
-
-/* Compute the largest fraction of its memory limit that a rank uses; NAN: there are no limits. */
-static int fullest(const plb_snapshot_t *s, const int32_t *rank, double *out, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    int64_t *held = NULL;
-    *out = NAN;
-    if (!is_limited(s)) {
-        return ret;
-    }
-    PLB_NEW(held, s->n_ranks);
-    bytes_held(s, rank, held);
-    *out = 0.0;
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        *out = fmax(*out, fraction_full(held[r], s->memory_limit[r]));
-    }
-out:
-    plb_free(held);
-    return ret;
-}
-
 /* Compute lower bounds of max/mean: the time of each of the two heaviest objects, alone on the
  * fastest rank, relative to the time in which all ranks together would do all work. */
 static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
@@ -630,7 +658,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     if (db->snapshot.n_components > 1 && !in_rounds) {
         PLB_TRY(place_phases(self, &input, rank, out, err));
     }
-    PLB_TRY(fullest(&db->snapshot, rank, &out->memory_full, err));
+    PLB_TRY(plb_snapshot_full(&db->snapshot, rank, &out->memory_full, err));
     /* with a distributed strategy, no rank of a run would know these values */
     if (!in_rounds) {
         measure_heaviest(&input.snapshot, out);
@@ -673,7 +701,7 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
                 "plb_decider_preview was called, but not asked for");
     PLB_PASS(check_ranks(self, db, err));
     PLB_TRY(prepare(self, db, PLB_LOOKS_SPEED, false, &input, err));
-    if (input.speed != NULL || plb_promise_is_void(&self->promise)) {
+    if (input.speed != NULL || input.phase_speed != NULL || plb_promise_is_void(&self->promise)) {
         ret = would_save(&input.phases, gain, err);
         if (ret == PLB_ERR_INFEASIBLE && is_limited(&input.snapshot)) {
             PLB_TRY(raise_limits(&input, err));

@@ -328,6 +328,8 @@ typedef struct pylb_snapshot {
     const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
     const double *near; /* [2] what a message and a byte between two ranks of one node cost, as
                            fractions of their cost between nodes (needs `node`); NULL: the same */
+    /* [n_ranks] bytes that all ranks of the rank's node may use together, or NULL: no limits */
+    const int64_t *node_memory_limit;
 } pylb_snapshot;
 
 /** Set every field to "not given". */

@@ -26,6 +26,7 @@
     X(speed)                                                                                      \
     X(background)                                                                                 \
     X(memory_limit)                                                                               \
+    X(node_memory_limit)                                                                          \
     X(node)                                                                                       \
     X(near)
 

@@ -93,7 +93,7 @@ typedef struct database {
     int64_t *count; /* [p] number of cells of each rank */
     keyed_t *order; /* [n] all cells, sorted by key */
     int64_t n_components;
-    double *load, *total; /* [n * n_components]; [n], or NULL with one component */
+    double *load; /* [n * n_components] */
     double *coords, *edge_bytes;
     int64_t *key, *nbytes, *memory;
     uint8_t *migratable;
@@ -170,9 +170,6 @@ static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const i
         const int64_t d = self->n_components;
         for (int64_t x = 0; x < d; x++) {
             self->load[k * d + x] = c->load[i * d + x];
-            if (self->total != NULL) {
-                self->total[k] += c->load[i * d + x];
-            }
         }
         self->rank[k] = r;
         if (self->nbytes != NULL) {
@@ -213,9 +210,6 @@ static int join(database_t *self, const char *wire, const int64_t *size, int p, 
     const int64_t d = self->n_components = all.n_components;
     PLB_NEW_EACH(n, self->order, self->key, self->rank, self->placed);
     PLB_NEW(self->load, n * d);
-    if (d > 1) {
-        PLB_NEW0(self->total, n);
-    }
     if (all.has >> HAS_nbytes & 1) {
         PLB_NEW(self->nbytes, n);
     }
@@ -286,7 +280,7 @@ static plb_database_t database_of(const database_t *self, int p)
 {
     return (plb_database_t){
         .snapshot = snapshot_of(self, p),
-        .here = self->total == NULL ? self->load : self->total,
+        .here = self->load,
     };
 }
 
@@ -384,8 +378,8 @@ static int answer(plb_transport_t *ranks, const question_t *question, const char
         rank[db.order[k].at] = db.placed[k];
     }
 out:
-    PLB_FREE(db.count, db.order, db.load, db.total, db.coords, db.edge_bytes, db.key, db.nbytes,
-             db.memory, db.migratable, db.rank, db.src, db.dst, db.placed);
+    PLB_FREE(db.count, db.order, db.load, db.coords, db.edge_bytes, db.key, db.nbytes, db.memory,
+             db.migratable, db.rank, db.src, db.dst, db.placed);
     return ret;
 }
 
@@ -594,7 +588,6 @@ static int sample_of(plb_lib_advisor_t *self, double work, plb_stats_t *out, plb
             phase[i % d] += cells->load[i];
         }
         plb_stats_set_phases(out, phase, d);
-        out->messages_open = d; /* the sum shows whether all ranks have as many */
     }
     if (self->settings.record != NULL) {
         PLB_PASS_GROW(self->row, self->room, self->step + 1);
@@ -630,7 +623,7 @@ static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
                 (long long)all->n_ended, self->ranks->size, (long long)self->step);
     return PLB_FAIL(err, PLB_ERR_STATE,
                     "the ranks are in different steps (this one in step %lld, others up to %lld), "
-                    "or were given different options",
+                    "or were given different options, or cells with another n_components",
                     (long long)self->step, (long long)all->iteration);
 }
 
@@ -677,12 +670,11 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     const plb_stats_t *all = &self->steps.all;
     plb_iteration_t it;
     *ask = PLB_ASK_NOTHING;
-    PLB_FAIL_IF(all->messages_open != all->n_ranks * all->n_phases ||
-                    (self->n_observed > 0 && all->n_phases != self->n_phases),
-                err, PLB_ERR_VALUE,
-                "n_components of the cells is up to %lld in step %lld: expected the same on all "
-                "ranks, as in the steps before",
-                (long long)(all->n_phases > 0 ? all->n_phases : 1), (long long)all->iteration);
+    PLB_FAIL_IF(
+        self->n_observed > 0 && all->n_phases != self->n_phases, err, PLB_ERR_VALUE,
+        "n_components of the cells is %lld in step %lld: expected the same as in the steps "
+        "before",
+        (long long)(all->n_phases > 0 ? all->n_phases : 1), (long long)all->iteration);
     self->n_phases = all->n_phases;
     plb_advisor_iteration(all, &it);
     /* Say once, on rank 0, that waiting is counted as work. */

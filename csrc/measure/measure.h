@@ -46,7 +46,7 @@
     X(time_max, double, MAX, "s", "longest iteration, by the rank's clock")                       \
     X(cost_max, double, MAX, "s", "time of the most recent LB step on the slowest rank")          \
     X(failed_rank, int64_t, MIN, "", "lowest rank that failed; INT64_MAX: none")                  \
-    X(n_phases, int64_t, MAX, "", "number of phases; 0: the program names none")
+    X(n_phases, int64_t, SAME, "", "number of phases; 0: the program names none")
 
 enum { PLB_STATS_MIXED = 1, PLB_MOST_PHASES = 8 };
 

@@ -1,10 +1,12 @@
 #include "model/snapshot.h"
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
 /* ---- check arrays --------------------------------------------------------------------------- */
@@ -177,9 +179,16 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
     PLB_PASS(plb_check_coords(s->coords, s->n_objects, 3, err));
     PLB_PASS(check_sum("nbytes", s->nbytes, NULL, NULL, s->n_objects, err));
     PLB_PASS(check_sum("memory", s->memory, s->block, s->block_bytes, s->n_objects, err));
-    PLB_PASS(plb_check_f64("speed", s->speed, 0, s->n_ranks, 1e-30, err));
+    const int64_t n_speeds = s->n_speeds > 1 ? s->n_speeds : 1;
+    PLB_FAIL_IF(n_speeds > 1 && n_speeds != s->n_components, err, PLB_ERR_VALUE,
+                "a rank has %lld speeds: expected 1, or %d, one for each load of an object",
+                (long long)n_speeds, s->n_components);
+    PLB_PASS(plb_check_f64("speed", s->speed, 0, s->n_ranks * n_speeds, 1e-30, err));
     PLB_PASS(plb_check_f64("background", s->background, 0, s->n_ranks, 0.0, err));
     PLB_PASS(plb_check_i64("memory_limit", s->memory_limit, 0, s->n_ranks, err));
+    PLB_PASS(plb_check_i64("node_memory_limit", s->node_memory_limit, 0, s->n_ranks, err));
+    PLB_FAIL_IF(s->node_memory_limit != NULL && s->block != NULL, err, PLB_ERR_VALUE,
+                "block and node_memory_limit are given: expected no shared blocks");
     return plb_check_nodes(s->node, s->near, s->n_ranks, err);
 }
 
@@ -194,6 +203,86 @@ int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, p
                     "placement[%lld] is %d: object %lld may not migrate from rank %d",
                     (long long)i, rank[i], plb_key(s, i), s->rank[i]);
     }
+    return PLB_OK;
+}
+
+/* Set out[r] to the sum of x (NULL: 1) over all ranks of the node of rank r. */
+static int sum_nodes(const plb_snapshot_t *self, const int64_t *x, int64_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->n_ranks;
+    plb_keys_t nodes = {0};
+    int32_t *at = NULL;
+    int64_t *sum = NULL;
+    PLB_TRY(plb_keys_init(&nodes, p, err));
+    PLB_NEW(at, p);
+    PLB_NEW0(sum, p);
+    for (int32_t r = 0; r < p; r++) {
+        PLB_TRY(plb_keys_add(&nodes, self->node == NULL ? r : self->node[r], &at[r], err));
+        sum[at[r]] += x == NULL ? 1 : x[r];
+    }
+    for (int32_t r = 0; r < p; r++) {
+        out[r] = sum[at[r]];
+    }
+out:
+    plb_keys_free(&nodes);
+    PLB_FREE(at, sum);
+    return ret;
+}
+
+int plb_snapshot_held(const plb_snapshot_t *self, const int32_t *rank, int64_t *held,
+                      int64_t *of_node, int64_t *ranks, plb_err_t *err)
+{
+    memset(held, 0, (size_t)self->n_ranks * sizeof *held);
+    for (int64_t i = 0; i < self->n_objects; i++) {
+        held[rank[i]] += self->memory[i];
+    }
+    PLB_PASS(sum_nodes(self, held, of_node, err));
+    return ranks == NULL ? PLB_OK : sum_nodes(self, NULL, ranks, err);
+}
+
+int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *full,
+                      plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t *limit[] = {self->memory_limit, self->node_memory_limit};
+    int64_t *held[2] = {NULL, NULL}; /* of ranks; of nodes */
+    *full = NAN;
+    if (self->memory == NULL || (limit[0] == NULL && limit[1] == NULL)) {
+        return ret;
+    }
+    PLB_NEW_EACH(self->n_ranks, held[0], held[1]);
+    PLB_TRY(plb_snapshot_held(self, rank, held[0], held[1], NULL, err));
+    for (int32_t k = 0; k < 2; k++) {
+        for (int32_t r = 0; limit[k] != NULL && r < self->n_ranks; r++) {
+            const int64_t most = limit[k][r] > 0 ? limit[k][r] : 1;
+            const double part = (double)held[k][r] / (double)most;
+            /* of huge numbers, the quotient may be rounded to 1 */
+            *full = fmax(*full, held[k][r] > most ? fmax(part, 1.0 + DBL_EPSILON) : part);
+        }
+    }
+out:
+    PLB_FREE(held[0], held[1]);
+    return ret;
+}
+
+int plb_snapshot_sum(plb_snapshot_t *self, double **sum, plb_err_t *err)
+{
+    const int64_t n = self->n_objects, d = self->n_components;
+    *sum = NULL;
+    PLB_FAIL_IF(self->n_speeds > 1, err, PLB_ERR_VALUE,
+                "a rank has %d speeds: expected 1 for a strategy that places by the sum of an "
+                "object's loads (VectorLB and CCMLB take several)",
+                self->n_speeds);
+    if (d == 1) {
+        return PLB_OK;
+    }
+    PLB_PASS_NEW0(*sum, n);
+    for (int64_t i = 0; i < n * d; i++) {
+        (*sum)[i / d] += self->load[i];
+    }
+    self->load = *sum;
+    self->n_components = 1;
     return PLB_OK;
 }
 
@@ -261,6 +350,7 @@ int plb_snapshot_metrics(const plb_snapshot_t *s, const int32_t *rank, plb_metri
     for (int32_t k = 0; k < s->n_components; k++) {
         double slowest = 0.0;
         phase.load = s->load + k; /* every n_components-th number is a load of phase k */
+        phase.speed = s->n_speeds > 1 ? s->speed + k : s->speed;
         phase.background = k == 0 ? s->background : NULL;
         plb_snapshot_rank_times(&phase, rank, time);
         for (int32_t r = 0; r < p; r++) {

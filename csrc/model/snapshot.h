@@ -41,10 +41,13 @@ typedef struct plb_snapshot {
     const int64_t *block_bytes; /* [n_blocks] bytes of memory */
     const int32_t *home;        /* [n_blocks] or NULL: the rank where each block is at home */
 
-    const double *speed;         /* [n_ranks] speed of each rank; NULL: all are 1 */
+    const double *speed; /* [n_ranks * n_speeds] speeds of rank 0, then of 1, ...; NULL: all 1 */
+    int32_t n_speeds;    /* 0 or 1: a rank has one speed; n_components: one for each load */
     const double *background;    /* [n_ranks] or NULL: seconds of other work */
     const int64_t *memory_limit; /* [n_ranks] bytes; NULL: no limits */
-    const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
+    /* [n_ranks] bytes that all ranks of the node of rank r may use together; NULL: no limits */
+    const int64_t *node_memory_limit;
+    const int32_t *node; /* [n_ranks] node of each rank, or NULL: each rank is a node */
     const double
         *near; /* [2] or NULL: what a message and a byte between two ranks of one node cost,
                   as fractions (0 ... 1) of their cost between nodes; needs `node` */
@@ -58,9 +61,17 @@ int plb_snapshot_check(const plb_snapshot_t *self, plb_err_t *err);
 /** Check that a placement has valid ranks, and moves only objects that may migrate. */
 int plb_snapshot_check_placement(const plb_snapshot_t *self, const int32_t *rank, plb_err_t *err);
 
+/** Return the speed of rank r for component k of the loads. */
+static inline double plb_speed_in(const plb_snapshot_t *self, int32_t r, int32_t k)
+{
+    return self->speed == NULL  ? 1.0
+           : self->n_speeds > 1 ? self->speed[(int64_t)r * self->n_speeds + k]
+                                : self->speed[r];
+}
+
 static inline double plb_speed(const plb_snapshot_t *self, int32_t r)
 {
-    return self->speed == NULL ? 1.0 : self->speed[r];
+    return plb_speed_in(self, r, 0);
 }
 
 static inline double plb_background(const plb_snapshot_t *self, int32_t r)
@@ -122,6 +133,21 @@ static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *r
         }
     }
 }
+
+/** Compute held[n_ranks], the bytes of memory on each rank if object i is on rank[i];
+ * of_node[n_ranks], the bytes on all ranks of the rank's node; and, unless NULL, ranks[n_ranks],
+ * the number of these ranks. */
+int plb_snapshot_held(const plb_snapshot_t *self, const int32_t *rank, int64_t *held,
+                      int64_t *of_node, int64_t *ranks, plb_err_t *err);
+
+/** Compute the largest fraction of its memory limit that a rank or a node uses if object i is on
+ * rank[i]; NAN: there are no limits. */
+int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *full,
+                      plb_err_t *err);
+
+/** Replace several loads per object by their sum, which the caller frees.  PLB_ERR_VALUE: a rank
+ * has several speeds. */
+int plb_snapshot_sum(plb_snapshot_t *self, double **sum, plb_err_t *err);
 
 /** Compute time[n_ranks], the seconds of an iteration without messages, with the objects on rank[]
  * (NULL: on their present ranks).  Loads are added in the order of the objects, so that the

@@ -214,13 +214,13 @@ static double value_after(search_t *self, int32_t i, int32_t j, const change_t *
                           const double *floor, double most)
 {
     const plb_state_t *on = self->on;
-    const double pace_a = on->pace[self->a], pace_b = on->pace[self->b];
+    const double *pace_a = on->pace + self->a, *pace_b = on->pace + self->b;
     double value = 0.0, a = change->a, b = change->b, third = change->third;
     int32_t k = 0;
     for (; k < on->d && value <= most; k++) {
         const double x = plb_state_load(on, i, k) - (j < 0 ? 0.0 : plb_state_load(on, j, k));
-        const double here = self->here[k] - x * pace_a + a;
-        const double there = self->there[k] + x * pace_b + b;
+        const double here = self->here[k] - x * pace_a[(int64_t)k * on->p] + a;
+        const double there = self->there[k] + x * pace_b[(int64_t)k * on->p] + b;
         const double of_two = here > there ? here : there;
         const double longer = third > of_two ? third : of_two;
         value = plb_state_add(on, value, floor[k] > longer ? floor[k] : longer, k);
@@ -316,13 +316,13 @@ static double look_at(search_t *self, int32_t b)
     self->b = b;
     self->of_two = 0.0;
     for (int32_t k = 0; k < on->d; k++) {
-        const double *t = on->t + (int64_t)k * on->p;
+        const double *t = on->t + (int64_t)k * on->p, *pace = on->pace + (int64_t)k * on->p;
         const double here = t[self->a], there = t[b];
         self->here[k] = here;
         self->there[k] = there;
         self->rest[k] = slowest_other(self, k, b);
         self->floor[k] = self->by_value ? self->rest[k] : on->goal[k];
-        self->least[k] = fmax(self->floor[k], both(here, there, on->pace[self->a], on->pace[b]));
+        self->least[k] = fmax(self->floor[k], both(here, there, pace[self->a], pace[b]));
         self->of_two = plb_state_add(on, self->of_two, fmax(self->floor[k], fmax(here, there)), k);
         after = plb_state_add(on, after, self->least[k], k);
     }
@@ -336,7 +336,8 @@ PLB_MULTIVERSION
 static void add_values(search_t *self, int32_t k, double floor)
 {
     const plb_state_t *on = self->on;
-    const double *restrict t = on->t + (int64_t)k * on->p, *restrict pace = on->pace;
+    const double *restrict t = on->t + (int64_t)k * on->p;
+    const double *restrict pace = on->pace + (int64_t)k * on->p;
     double *restrict before = self->before, *restrict after = self->after;
     const double here = t[self->a], pace_a = pace[self->a], per = on->per[k];
     const double most = here > floor ? here : floor;
@@ -427,8 +428,9 @@ static void find_window(const search_t *self, double *low, double *high)
         for (int32_t c = 0; !on->of.kinds && c < on->d; c++) {
             most -= c == k ? 0.0 : self->least[c];
         }
-        *low = (self->here[k] - most - wider) / on->pace[self->a];
-        *high = (most - self->there[k] + wider) / on->pace[self->b];
+        const double *pace = on->pace + (int64_t)k * on->p;
+        *low = (self->here[k] - most - wider) / pace[self->a];
+        *high = (most - self->there[k] + wider) / pace[self->b];
     }
 }
 

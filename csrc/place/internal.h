@@ -111,7 +111,7 @@ typedef struct plb_state {
     int32_t p, d;       /* number of ranks, number of components */
     int32_t *rank;      /* [n] array of the caller: the current rank of each object; -1: none */
     double *goal, *per; /* [d] goal: lower bound of the slowest rank's work; per: 1 / goal, or 0 */
-    double *pace;       /* [p] 1 / speed */
+    double *pace;       /* [d * p] 1 / speed */
     double *t;          /* [d * p] see above */
     plb_slowest_t *slowest; /* [d] as of the last call of plb_state_value */
     double *own;            /* [n] see above; NULL: there are no messages */

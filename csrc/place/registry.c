@@ -62,22 +62,6 @@ static bool sends_less(const plb_snapshot_t *in, const int32_t *rank, int64_t *m
            after.bytes < before.bytes * (1.0 - ROUNDING);
 }
 
-static bool keeps_memory(const plb_snapshot_t *in, int64_t *left)
-{
-    bool kept = true;
-    if (in->memory_limit == NULL || in->memory == NULL) {
-        return true;
-    }
-    memcpy(left, in->memory_limit, (size_t)in->n_ranks * sizeof *left);
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        left[in->rank[i]] -= in->memory[i];
-    }
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        kept = kept && left[r] >= 0;
-    }
-    return kept;
-}
-
 static double longest(const double *time, int32_t p)
 {
     double most = time[0];
@@ -95,13 +79,14 @@ static int keep_if_slower(const plb_strategy_t *self, const plb_snapshot_t *in,
     int ret = PLB_OK;
     bool counts;
     const plb_network_t network = network_of(self, opts, &counts);
-    double *before = NULL, *after = NULL;
+    double *before = NULL, *after = NULL, full;
     int64_t *scratch = NULL;
     PLB_NEW_EACH(in->n_ranks, before, after, scratch);
     PLB_TRY(plb_phase_times(in, NULL, network, before, err));
     PLB_TRY(plb_phase_times(in, rank, network, after, err));
     const double limit = longest(before, in->n_ranks) * (1.0 + ROUNDING);
-    const bool slower = longest(after, in->n_ranks) > limit && keeps_memory(in, scratch);
+    PLB_TRY(plb_snapshot_full(in, in->rank, &full, err));
+    const bool slower = longest(after, in->n_ranks) > limit && !(full > 1.0);
     const bool trades = (self->looks_at & PLB_LOOKS_COMM) && !counts;
     if (slower && !(trades && sends_less(in, rank, scratch))) {
         memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
@@ -111,16 +96,82 @@ out:
     return ret;
 }
 
+/* Set limit[n_ranks] to memory limits of the ranks that also keep those of the nodes.  If agents
+ * place, these are equal parts, because an agent does not know what other ranks hold.  Otherwise,
+ * the ranks of a node that is above its limit in the placement rank[] lose the same fraction of
+ * what they hold there, and those of other nodes get an equal part of what is left. */
+static int divide_limits(const plb_snapshot_t *in, const int32_t *rank, bool agents,
+                         int64_t *limit, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *held = NULL, *of_node = NULL, *ranks = NULL;
+    PLB_NEW_EACH(in->n_ranks, held, of_node, ranks);
+    PLB_TRY(plb_snapshot_held(in, rank, held, of_node, ranks, err));
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        const int64_t most = in->node_memory_limit[r], left = most - of_node[r];
+        const int64_t own = agents ? most / ranks[r]
+                            : left >= 0
+                                ? held[r] + left / ranks[r]
+                                : (int64_t)((double)held[r] / (double)of_node[r] * (double)most);
+        const bool tighter = in->memory_limit != NULL && in->memory_limit[r] < own;
+        limit[r] = tighter ? in->memory_limit[r] : own;
+    }
+out:
+    PLB_FREE(held, of_node, ranks);
+    return ret;
+}
+
+/* Run the strategy without the limits of nodes and, if its placement exceeds one, again with
+ * limits of the ranks that keep them. */
+static int run_in_nodes(const plb_strategy_t *self, const plb_snapshot_t *in,
+                        const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    plb_snapshot_t s = *in;
+    int64_t *limit = NULL;
+    double full;
+    const bool agents = self->agent != NULL;
+    if (in->node_memory_limit == NULL || in->memory == NULL) {
+        return self->run(self, in, opts, out, err);
+    }
+    int ret = agents ? PLB_OK : self->run(self, in, opts, out, err);
+    PLB_TRY(ret);
+    PLB_TRY(plb_snapshot_full(in, agents ? in->rank : out, &full, err));
+    if (full > 1.0 || agents) {
+        PLB_NEW(limit, in->n_ranks);
+        PLB_TRY(divide_limits(in, agents ? in->rank : out, agents, limit, err));
+        s.memory_limit = limit;
+        ret = self->run(self, &s, opts, out, err);
+    }
+    if (ret == PLB_ERR_INFEASIBLE) {
+        const plb_err_t own = *err;
+        ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE,
+                       "node_memory_limit, divided among the ranks of each node: %s", own.text);
+    }
+out:
+    plb_free(limit);
+    return ret;
+}
+
 int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
-    PLB_PASS(self->run(self, in, opts, out, err));
-    /* a program's own function and PowerAwareLB, which reads no loads, decide themselves; agents,
-     * VectorLB and CCMLB, whose time of a rank has more parts, compare the two placements */
-    const bool own = self->user != NULL || self->agent != NULL || self->for_equal_objects ||
-                     self->run == plb_strategy_vector.run || self->run == plb_strategy_ccm.run ||
-                     in->n_components > 1 || (in->block != NULL && in->memory_limit != NULL);
-    return own ? PLB_OK : keep_if_slower(self, in, opts, out, err);
+    plb_snapshot_t s = *in;
+    double *sum = NULL;
+    int ret = PLB_OK;
+    if (!self->takes_phases) {
+        PLB_PASS(plb_snapshot_sum(&s, &sum, err));
+    }
+    PLB_TRY(run_in_nodes(self, &s, opts, out, err));
+    /* a program's own function, those that take several loads, PowerAwareLB, which reads no loads,
+     * and agents, whose time of a rank has more parts, decide themselves */
+    const bool own = self->takes_phases || self->user != NULL || self->agent != NULL ||
+                     self->for_equal_objects || (s.block != NULL && s.memory_limit != NULL);
+    if (!own) {
+        ret = keep_if_slower(self, &s, opts, out, err);
+    }
+out:
+    plb_free(sum);
+    return ret;
 }
 
 /* ---- none ----------------------------------------------------------------------------------- */

@@ -31,7 +31,8 @@ static void score_ranks(const plb_state_t *on, const double *object, double *res
     const int32_t p = on->p;
     memset(score, 0, (size_t)p * sizeof *score);
     for (int32_t k = 0; k < on->d; k++) {
-        const double *restrict t = on->t + (int64_t)k * p, *restrict pace = on->pace;
+        const double *restrict t = on->t + (int64_t)k * p;
+        const double *restrict pace = on->pace + (int64_t)k * p;
         const double x = object[k], per = on->per[k];
         for (int32_t r = 0; r < p; r++) {
             const double s = (t[r] + x * pace[r]) * per;
@@ -68,7 +69,8 @@ static bool may_stay(const plb_state_t *on, int64_t i, double overload)
 {
     const int32_t r = on->in->rank[i];
     for (int32_t k = 0; k < on->d; k++) {
-        const double t = on->t[(int64_t)k * on->p + r] + plb_state_load(on, i, k) * on->pace[r];
+        const int64_t at = (int64_t)k * on->p + r;
+        const double t = on->t[at] + plb_state_load(on, i, k) * on->pace[at];
         if (t > overload * on->goal[k]) {
             return false;
         }

@@ -142,7 +142,8 @@ void plb_state_put(plb_state_t *self, int32_t i, int32_t r)
 {
     const int32_t block = plb_state_block(self, i);
     for (int32_t k = 0; k < self->d; k++) {
-        self->t[(int64_t)k * self->p + r] += plb_state_load(self, i, k) * self->pace[r];
+        const int64_t at = (int64_t)k * self->p + r;
+        self->t[at] += plb_state_load(self, i, k) * self->pace[at];
     }
     if (self->own != NULL && self->of.messages) {
         charge(self, i, r, 1.0);
@@ -165,7 +166,8 @@ void plb_state_take(plb_state_t *self, int32_t i)
 {
     const int32_t r = self->rank[i], block = plb_state_block(self, i);
     for (int32_t k = 0; k < self->d; k++) {
-        self->t[(int64_t)k * self->p + r] -= plb_state_load(self, i, k) * self->pace[r];
+        const int64_t at = (int64_t)k * self->p + r;
+        self->t[at] -= plb_state_load(self, i, k) * self->pace[at];
     }
     self->rank[i] = -1;
     if (self->own != NULL && self->of.messages) {
@@ -343,21 +345,20 @@ double plb_state_least(const plb_state_t *self)
 static void set_goals(plb_state_t *self)
 {
     const plb_snapshot_t *in = self->in;
-    double speed = 0.0;
     begin_ranks(self);
-    for (int32_t r = 0; r < self->p; r++) {
-        self->pace[r] = 1.0 / plb_speed(in, r);
-        speed += plb_speed(in, r);
+    for (int64_t j = 0; j < (int64_t)self->d * self->p; j++) {
+        self->pace[j] = 1.0 / plb_speed_in(in, (int32_t)(j % self->p), (int32_t)(j / self->p));
     }
     for (int64_t i = 0; in->migratable != NULL && i < in->n_objects; i++) {
         for (int32_t k = 0; !in->migratable[i] && k < self->d; k++) {
-            self->t[(int64_t)k * self->p + in->rank[i]] +=
-                plb_state_load(self, i, k) * self->pace[in->rank[i]];
+            const int64_t at = (int64_t)k * self->p + in->rank[i];
+            self->t[at] += plb_state_load(self, i, k) * self->pace[at];
         }
     }
     for (int32_t k = 0; k < self->d; k++) {
         const double *t = self->t + (int64_t)k * self->p;
-        double sum = 0.0, heaviest = 0.0, first = INFINITY;
+        const double *pace = self->pace + (int64_t)k * self->p;
+        double sum = 0.0, speed = 0.0, heaviest = 0.0, first = INFINITY;
         for (int64_t i = 0; i < in->n_objects; i++) {
             const double x = plb_state_load(self, i, k);
             sum += x;
@@ -365,7 +366,8 @@ static void set_goals(plb_state_t *self)
         }
         for (int32_t r = 0; r < self->p; r++) {
             sum += k == 0 ? plb_background(in, r) * plb_speed(in, r) : 0.0;
-            first = fmin(first, t[r] + heaviest * self->pace[r]);
+            speed += plb_speed_in(in, r, k);
+            first = fmin(first, t[r] + heaviest * pace[r]);
         }
         self->goal[k] = fmax(sum / speed, first);
         for (int32_t r = 0; r < self->p; r++) {
@@ -485,8 +487,7 @@ int plb_state_init(plb_state_t *self, const plb_snapshot_t *in, const plb_object
     *self =
         (plb_state_t){.in = in, .of = *of, .p = in->n_ranks, .d = in->n_components, .rank = rank};
     PLB_PASS_NEW_EACH(d, self->goal, self->per, self->slowest);
-    PLB_PASS_NEW(self->pace, p);
-    PLB_PASS_NEW(self->t, d * p);
+    PLB_PASS_NEW_EACH(d * p, self->pace, self->t);
     if (in->memory_limit != NULL && (in->memory != NULL || in->block != NULL)) {
         PLB_PASS_NEW(self->left, p);
     }

@@ -50,6 +50,7 @@ struct plb_strategy {
     /* agents of a distributed strategy (plb_agent_type_t); NULL: the strategy is central */
     const struct plb_agent_type *agent;
     const char *library;    /* name of the partitioner that the strategy needs; NULL: none */
+    bool takes_phases;      /* the strategy gets all loads of an object; others get their sum */
     bool for_equal_objects; /* the strategy assumes that all objects are equal, and is never
                                selected automatically */
 };
@@ -84,7 +85,8 @@ PLB_STRATEGIES(X)
 /** All strategies in the order of PLB_STRATEGIES, then NULL. */
 extern const plb_strategy_t *const plb_strategies[];
 
-/** Run a strategy of the table, or one that the program has added.  If the placement of a strategy
+/** Run a strategy of the table, or one that the program has added.  Of several loads of an object,
+ * the strategy gets the sum, unless takes_phases is set. If the placement of a strategy
  * of the table is slower than the present one, `out` is the present one, except if that exceeds a
  * memory limit or if the strategy takes all objects as equal.  Strategies with parameters alpha
  * and beta count messages in a rank's time; others that read communication may be slower if they

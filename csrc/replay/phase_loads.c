@@ -466,15 +466,15 @@ static void order_by_rank(plb_phases_t *self)
 /* Update the estimates of a rank's objects.  Without opt.one_by_one, all are updated together, so
  * that the estimator can distinguish a change of the rank itself (all loads change) from changes
  * of some objects. */
-static void estimate_rank(plb_phases_t *self, int32_t r)
+static void estimate_rank(plb_phases_t *self, int32_t r, const double *loads, double *estimate)
 {
     const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;
     double *load = self->spare, *table = self->spare + m;
     for (int64_t j = 0; j < m; j++) {
         const int64_t k = self->order[begin + j];
-        load[j] = self->phase_load[k];
+        load[j] = loads[k];
         for (int row = 0; row < PLB_ESTIMATE_ROWS; row++) {
-            table[row * m + j] = self->estimate[row * n + k];
+            table[row * m + j] = estimate[row * n + k];
         }
     }
     for (int64_t j = 0; self->opt.one_by_one && j < m; j++) {
@@ -485,29 +485,36 @@ static void estimate_rank(plb_phases_t *self, int32_t r)
     }
     for (int64_t j = 0; j < m; j++) {
         for (int row = 0; row < PLB_ESTIMATE_ROWS; row++) {
-            self->estimate[row * n + self->order[begin + j]] = table[row * m + j];
+            estimate[row * n + self->order[begin + j]] = table[row * m + j];
         }
+    }
+}
+
+/* Update the estimates of the whole or of a subphase. */
+static void estimate_all(plb_phases_t *self, const double *loads, double *estimate)
+{
+    if (!self->opt.learns) {
+        plb_estimate_mean(loads, self->n, estimate);
+        return;
+    }
+    if (!self->ordered) {
+        order_by_rank(self);
+    }
+    for (int32_t r = 0; r < self->opt.n_ranks; r++) {
+        estimate_rank(self, r, loads, estimate);
     }
 }
 
 void plb_phases_leave(plb_phases_t *self)
 {
     if (self->opt.estimates) {
-        if (self->opt.learns && !self->ordered) {
-            order_by_rank(self);
-        }
-        for (int32_t r = 0; self->opt.learns && r < self->opt.n_ranks; r++) {
-            estimate_rank(self, r);
-        }
-        if (!self->opt.learns) {
-            plb_estimate_mean(self->phase_load, self->n, self->estimate);
-        }
+        estimate_all(self, self->phase_load, self->estimate);
         for (int64_t k = 0; k < self->n; k++) {
             self->window[k] += self->phase_load[k];
         }
         for (int64_t j = 0; j < self->trace->n_subphases; j++) {
-            const int64_t row = plb_phases_rows(self) + PLB_ESTIMATE_HERE * j;
-            plb_estimate_mean(self->part + j * self->n, self->n, self->estimate + row * self->n);
+            double *estimate = self->estimate + (1 + j) * plb_phases_rows(self) * self->n;
+            estimate_all(self, self->part + j * self->n, estimate);
         }
         for (int64_t i = 0; i < self->n * self->trace->n_subphases; i++) {
             self->window[self->n + i] += self->part[i];

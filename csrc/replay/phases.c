@@ -35,6 +35,7 @@ int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
     PLB_PASS(plb_check_f64("speed", t->speed, 0, t->n_ranks, 1e-30, err));
     PLB_PASS(plb_check_f64("background", t->background, 0, t->n_ranks, 0.0, err));
     PLB_PASS(plb_check_i64("memory_limit", t->memory_limit, 0, t->n_ranks, err));
+    PLB_PASS(plb_check_i64("node_memory_limit", t->node_memory_limit, 0, t->n_ranks, err));
     PLB_PASS(plb_check_nodes(t->node, t->near, t->n_ranks, err));
     PLB_PASS(plb_check_f64("measured", t->measured, 0, t->n_ranks, 1e-30, err));
     return PLB_OK;
@@ -252,6 +253,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
                 .migratable = self->movable,
                 .coords = self->has_coords ? self->coords : NULL,
                 .memory_limit = self->memory_limit,
+                .node_memory_limit = self->node_memory_limit,
                 .node = self->node,
                 .near = self->near,
                 .speed = self->trace_speed,
@@ -270,11 +272,15 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     const int64_t d = self->n_subphases, n = self->n, rows = plb_phases_rows(self);
     if (d > 0 && (self->opt.own_loads || self->opt.estimates)) {
         for (int64_t i = 0; i < n * d; i++) {
-            const int64_t row = rows + PLB_ESTIMATE_HERE * (i % d);
+            const int64_t row = rows * (1 + i % d);
             const double load = self->opt.own_loads ? self->part[i % d * n + i / d]
                                                     : self->estimate[row * n + i / d];
             self->parts[i] = self->in_seconds ? load * self->trace_speed[self->rank[i / d]] : load;
+            if (self->opt.learns) {
+                self->spare[i] = self->estimate[(row + PLB_ESTIMATE_HERE) * n + i / d];
+            }
         }
+        out->here = self->opt.learns ? self->spare : NULL;
         out->snapshot.load = self->parts;
         out->snapshot.n_components = (int32_t)d;
     }
@@ -289,16 +295,10 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
  * `factor` times faster.  Forget those that use only iterations on the old rank. */
 static void convert(plb_phases_t *self, int64_t k, double factor)
 {
-    const int64_t n = self->n;
-    self->estimate[PLB_ESTIMATE_MEAN * n + k] /= factor;
-    self->estimate[PLB_ESTIMATE_ERROR * n + k] /= factor;
-    self->estimate[PLB_ESTIMATE_SPREAD * n + k] /= factor;
-    for (int row = PLB_ESTIMATE_HERE; row < plb_phases_rows(self); row++) {
-        self->estimate[row * n + k] = 0.0;
-    }
-    for (int row = plb_phases_rows(self); row < plb_phases_all_rows(self); row++) {
-        const bool count = (row - plb_phases_rows(self)) % PLB_ESTIMATE_HERE == PLB_ESTIMATE_COUNT;
-        self->estimate[row * n + k] /= count ? 1.0 : factor;
+    for (int row = 0; row < plb_phases_all_rows(self); row++) {
+        const int kind = row % plb_phases_rows(self);
+        double *x = &self->estimate[row * self->n + k];
+        *x = kind >= PLB_ESTIMATE_HERE ? 0.0 : kind == PLB_ESTIMATE_COUNT ? *x : *x / factor;
     }
 }
 
@@ -397,7 +397,7 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     PLB_NEW(self->sent, p);
     PLB_NEW(self->speed, p);
     PLB_NEW(self->own_ranks, 2 * p);
-    PLB_NEW(self->own_limit, p);
+    PLB_NEW(self->own_limit, 2 * p);
     PLB_NEW(self->own_node, p);
     PLB_NEW0(self->other, p);
     PLB_NEW(self->rank_ptr, p + 1);
@@ -530,6 +530,7 @@ out:
     self->has_coords = t->task_coords != NULL;
     self->has_work = t->task_work != NULL;
     self->memory_limit = t->memory_limit;
+    self->node_memory_limit = t->node_memory_limit;
     self->node = t->node;
     self->near = t->near;
     return ret;
@@ -549,10 +550,13 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
     self->trace_speed = own(self->trace_speed, self->own_ranks, self->opt.n_ranks);
     self->background =
         own(self->background, self->own_ranks + self->opt.n_ranks, self->opt.n_ranks);
-    if (self->memory_limit != NULL) {
-        memmove(self->own_limit, self->memory_limit,
-                (size_t)self->opt.n_ranks * sizeof *self->own_limit);
-        self->memory_limit = self->own_limit;
+    const int64_t **limits[] = {&self->memory_limit, &self->node_memory_limit};
+    for (int k = 0; k < 2; k++) {
+        int64_t *room = self->own_limit + k * self->opt.n_ranks;
+        if (*limits[k] != NULL) {
+            memmove(room, *limits[k], (size_t)self->opt.n_ranks * sizeof *room);
+            *limits[k] = room;
+        }
     }
     if (self->node != NULL) {
         memmove(self->own_node, self->node, (size_t)self->opt.n_ranks * sizeof *self->own_node);

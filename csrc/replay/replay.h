@@ -84,10 +84,10 @@ typedef struct plb_trace {
 
     const uint8_t *repeats; /* [n_phases] bits PLB_REPEATS_..., or NULL: not computed yet */
 
-    const double *speed;         /* [n_ranks] speed of each rank; NULL: all are 1 */
-    const double *background;    /* [n_ranks] seconds of other work in an iteration, or NULL */
-    const int64_t *memory_limit; /* [n_ranks] bytes; NULL: no limits */
-    const int32_t *node;         /* [n_ranks] and near[2], as in a snapshot; or NULL */
+    const double *speed;      /* [n_ranks] speed of each rank; NULL: all are 1 */
+    const double *background; /* [n_ranks] seconds of other work in an iteration, or NULL */
+    const int64_t *memory_limit, *node_memory_limit; /* [n_ranks] bytes; NULL: no limits */
+    const int32_t *node; /* [n_ranks] and near[2], as in a snapshot; or NULL */
     const double *near;
 
     const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] measured values; NULL: unknown */
@@ -161,8 +161,7 @@ typedef struct plb_phases {
     bool same_objects; /* whether the previous phase had the same objects */
     /* whether the trace has task_bytes, task_memory, task_coords, task_work */
     bool has_bytes, has_memory, has_coords, has_work;
-    /* [plb_phases_rows, n] the rows of measure/measure.h, then PLB_ESTIMATE_HERE rows for each
-     * subphase */
+    /* [plb_phases_rows, n] the rows of measure/measure.h, then as many for each subphase */
     double *estimate;
     /* [1 + n_subphases, n] sums since the last LB step: of `phase_load`, of each subphase */
     double *window;
@@ -194,8 +193,8 @@ typedef struct plb_phases {
     double *speed;  /* [n_ranks] speeds from the last plb_phases_move; 1 before that */
     const double *trace_speed, *background; /* [n_ranks] from the trace, or NULL */
     double *own_ranks;                      /* [2 * n_ranks] copies of trace_speed, background */
-    const int64_t *memory_limit;            /* [n_ranks] from the trace, or NULL */
-    int64_t *own_limit;                     /* [n_ranks] copy of `memory_limit` */
+    const int64_t *memory_limit, *node_memory_limit; /* [n_ranks] from the trace, or NULL */
+    int64_t *own_limit;                              /* [2 * n_ranks] copies of both */
     const int32_t *node; /* [n_ranks] and near[2], from the trace, or NULL; and their copies */
     const double *near;
     int32_t *own_node;
@@ -230,8 +229,7 @@ static inline int plb_phases_rows(const plb_phases_t *self)
 /* Number of rows of `estimate` with those of subphases; `window` follows. */
 static inline int plb_phases_all_rows(const plb_phases_t *self)
 {
-    const int more = self->opt.estimates ? PLB_ESTIMATE_HERE * self->n_subphases : 0;
-    return plb_phases_rows(self) + more;
+    return plb_phases_rows(self) * (1 + self->n_subphases);
 }
 
 int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err_t *err);

@@ -104,7 +104,7 @@ class Receipt:
     #: `idle_mean` and `idle_max` on the new placement.
     predicted_idle_mean: float = NAN
     predicted_idle_max: float = NAN
-    #: Largest fraction of a rank's memory limit that the new placement uses; nan without limits.
+    #: Largest fraction of a rank's or node's memory limit that the new placement uses; nan without.
     memory_full: float = NAN
     #: Time of the heaviest object, and of the next one, on a rank of the highest speed, divided by
     #: the time that perfect balance would give: max/mean cannot be less than `heaviest`.

@@ -156,7 +156,8 @@ def _speeds(r: Any) -> str:
 def _memory(r: Any) -> str:
     if math.isnan(r.memory_full):
         return ""
-    return f"Afterwards the fullest rank held {100 * r.memory_full:.3g} % of its memory limit."
+    full = f"{100 * r.memory_full:.3g} % of its memory limit"
+    return f"Afterwards the fullest rank or node held {full}."
 
 
 def _heaviest(r: Any) -> str:

@@ -393,9 +393,7 @@ def _answers(file: hdf5.Input, n_ranks: int) -> list[tuple[int, Any]]:
     out: list[tuple[int, Any]] = []
     for moment, given in _lines(file, "answers"):
         if not {*given} <= {*OF_RANKS} or any(len(row) != n_ranks for row in given.values()):
-            raise FormatError(
-                "answers: expected speed, background or memory_limit, one number for each rank"
-            )
+            raise FormatError(f"answers: expected {', '.join(OF_RANKS)}, one number for each rank")
         out.append((int(moment), given))
     return out
 

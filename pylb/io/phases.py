@@ -86,6 +86,7 @@ class Phases:
     speed: F64 | None = None
     background: F64 | None = None
     memory_limit: I64 | None = None  #: (p,) bytes that the objects of each rank may occupy.
+    node_memory_limit: I64 | None = None  #: (p,) as in a `Snapshot`.
     node: I32 | None = None  #: (p,) and (2,), as in a `Snapshot`: nodes and distances.
     near: F64 | None = None
     task_coords: F64 | None = None  #: (t, 3) positions of the objects.
@@ -200,6 +201,7 @@ class Phases:
             speed=self.speed,
             background=self.background,
             memory_limit=self.memory_limit,
+            node_memory_limit=self.node_memory_limit,
             node=self.node,
             near=self.near,
             coords=None if self.task_coords is None else self.task_coords[t],

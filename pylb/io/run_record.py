@@ -17,7 +17,13 @@ FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "mes
 """Metrics of an iteration, in the order of csrc/replay/replay.h."""
 
 
-OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
+OF_RANKS: dict[str, Any] = {
+    "speed": np.float64,
+    "background": np.float64,
+    "memory_limit": np.int64,
+    "node_memory_limit": np.int64,
+    "node": np.int32,  # with node_memory_limit
+}
 MOST = 1e30  # largest allowed value of the `FIGURES`, in seconds, messages or bytes
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import logging
 import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,8 @@ from pylb import _core
 from pylb.errors import DomainError, FormatError, StateError
 from pylb.io import vt
 from pylb.model.snapshot import I32, I64
+
+log = logging.getLogger("pylb")
 
 MOST_PHASES = 1_000_000  # largest number of phases in `skipped` or in `identical_to_previous`
 ABSENT = -(2**63)  # the home of an end of a communication that does not say it
@@ -383,9 +386,17 @@ def joined(names: list[str], files: list[Columns], n_phases: int) -> dict[str, A
 def _subphases(name: str, task: dict[str, Any]) -> dict[str, Any]:
     """Return the times of the tasks in each subphase, (t, d), if there are 2 to 8 of them.
 
+    More are left out, and a warning says so.
+
     What a task's time has beyond its subphases is part of the first.
     """
     ids = sorted(int(key.split()[1]) for key in task if key.startswith("subphase "))
+    if len(ids) > _core.MOST_PHASES:
+        log.warning(
+            "pylb: %s and other ranks: tasks have %d subphases, more than %d: only their whole "
+            "times are used",
+            *(name, len(ids), _core.MOST_PHASES),
+        )
     if not 2 <= len(ids) <= _core.MOST_PHASES:
         return {}
     times = np.stack([np.nan_to_num(task[f"subphase {i}"]) for i in ids], axis=1)

@@ -109,4 +109,5 @@ def _other(snapshot: Snapshot, rank: I32) -> Iterator[Metrics]:
     p = snapshot.n_ranks
     for k in range(1, snapshot.n_components):
         times = np.bincount(rank, snapshot.load[:, k], p)
-        yield Metrics.of(times if snapshot.speed is None else times / snapshot.speed)
+        speed = snapshot.speed if snapshot.speed is not None else np.ones(p)
+        yield Metrics.of(times / (speed[:, k] if snapshot.n_speeds > 1 else speed))

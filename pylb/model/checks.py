@@ -231,8 +231,24 @@ def alike(comm: Any, words: str, call: Callable[[], T]) -> T:
     return out
 
 
+def load(key: int, value: Any, phase: str = "") -> float:
+    """Check the load of an object, in a phase if one is named."""
+    try:
+        out = float(value)
+    except (TypeError, ValueError, OverflowError):
+        out = math.nan
+    if not 0.0 <= out <= 1e30:
+        raise DomainError(
+            f"load of object {key}{phase and f' in phase {phase!r}'} is {clip(repr(value), 60)}: "
+            "expected a finite number, zero or more"
+        )
+    return out
+
+
 def phase(name: str, inside: str, before: Collection[str]) -> None:
     """Check that a phase may begin; inside: the one that has not ended, or ""."""
+    if not isinstance(name, str) or not name:
+        raise DomainError(f"phase is {name!r}: expected a name")
     if inside:
         raise StateError(f"phase({name!r}) within phase({inside!r}): expected one at a time")
     if name not in before and len(before) == _core.MOST_PHASES:

@@ -104,6 +104,12 @@ class Objects:
             array[places] = one
             self.columns[name] = array
 
+    @property
+    def occupied(self) -> I64:
+        """Bytes that each object occupies: as given, or else the bytes of its migration."""
+        memory, nbytes = self.columns.get("memory"), self["nbytes"]
+        return nbytes if memory is None else np.where(memory < 0, nbytes, memory)
+
     def only(self, *uses: str) -> Objects:
         """Return the objects with the columns of these uses only, which are not copied."""
         names = used(*uses)

@@ -94,12 +94,14 @@ class Snapshot(InNotebook):
         The program's own number of each object.  Default: its index.
     coords : (n, 3) array of float, optional
         Position of each object.
-    speed : (p,) array of float, optional
-        Relative speed of each rank.  Default: all 1.
+    speed : (p,) or (p, d) array of float, optional
+        Relative speed of each rank, or for each of its objects' loads.  Default: all 1.
     background : (p,) array of float, optional
         Seconds per iteration that a rank spends on other work.
     memory_limit : (p,) array of int, optional
         Bytes that the objects of a rank may occupy.
+    node_memory_limit : (p,) array of int, optional
+        Bytes that the objects of all ranks of a rank's node may occupy together.
     node : (p,) array of int, optional
         Node of each rank.  Default: each rank is a node.
     near : (2,) array of float, optional
@@ -145,6 +147,7 @@ class Snapshot(InNotebook):
     block_bytes: I64 | None = None
     home: I32 | None = None
     near: F64 | None = None
+    node_memory_limit: I64 | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -167,6 +170,8 @@ class Snapshot(InNotebook):
             raise DomainError("home is given without block: expected also block and block_bytes")
         for name, dtype, shape in _optional(n, self.n_ranks, self.n_blocks):
             value = getattr(self, name)
+            if name == "speed" and np.ndim(value) == 2 and self.n_components > 1:
+                shape = (self.n_ranks, self.n_components)
             if value is not None:
                 put(self, name, _array(name, value, dtype, shape))
         if self.rank.shape != (n,):
@@ -182,6 +187,11 @@ class Snapshot(InNotebook):
     def n_components(self) -> int:
         """Loads per object: 1 unless `load` has a second axis."""
         return 1 if self.load.ndim == 1 else self.load.shape[1]
+
+    @property
+    def n_speeds(self) -> int:
+        """Speeds per rank: 1 unless `speed` has a second axis."""
+        return 1 if self.speed is None or self.speed.ndim < 2 else self.n_components
 
     @property
     def n_edges(self) -> int:
@@ -264,6 +274,7 @@ def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
         ("speed", np.float64, (p,)),
         ("background", np.float64, (p,)),
         ("memory_limit", np.int64, (p,)),
+        ("node_memory_limit", np.int64, (p,)),
         ("node", np.int32, (p,)),
         ("near", np.float64, (2,)),
         ("block", np.int32, (n,)),
@@ -341,7 +352,7 @@ Snapshot.__init__ = suggesting(Snapshot.__init__)  # type: ignore[method-assign]
 
 def from_core(n_ranks: int, n_components: int, arrays: dict[str, Any]) -> Snapshot:
     """Make the snapshot that the C core passes to a strategy written in Python."""
-    load, coords = arrays.pop("load"), arrays.pop("coords")
+    load, coords, speed = arrays.pop("load"), arrays.pop("coords"), arrays.pop("speed")
     edges = Edges(*(arrays.pop(f"edge_{name}") for name in ("src", "dst", "bytes", "messages")))
     of_multicasts = ("src", "start", "dst", "bytes", "messages")
     multicasts = Multicasts(*(arrays.pop(f"multicast_{name}") for name in of_multicasts))
@@ -351,6 +362,7 @@ def from_core(n_ranks: int, n_components: int, arrays: dict[str, Any]) -> Snapsh
         edges=None if edges.src is None else edges,
         multicasts=None if multicasts.src is None else multicasts,
         coords=None if coords is None else coords.reshape(-1, 3),
+        speed=speed if speed is None or len(speed) == n_ranks else speed.reshape(n_ranks, -1),
         **arrays,
     )
 

@@ -133,7 +133,7 @@ def _groups(snapshot: Snapshot) -> I32:
         fixed = np.unique(snapshot.rank[~snapshot.migratable])
         alone[fixed] = 1 + fixed
     facts = [snapshot.speed, snapshot.background, snapshot.memory_limit]
-    kinds = [np.unique(fact, return_inverse=True)[1] for fact in facts if fact is not None]
+    kinds = [np.unique(x, axis=0, return_inverse=True)[1].ravel() for x in facts if x is not None]
     group = np.unique(np.stack([alone, *kinds]), axis=1, return_inverse=True)[1]
     return np.asarray(group).reshape(p).astype(np.int32)
 

@@ -22,6 +22,8 @@ from pylb.placing.registry import strategy as strategy_of
 
 NETWORK = (2e-6, 1e-10)  # assumed by "auto": seconds per message and per byte
 
+BY_SUM = "placed by the sum of each object's loads"
+
 CHOOSERS: dict[str, Callable[..., Placement]] = {}
 """Functions, by name, that choose a strategy and place the objects.  `decide` adds "auto"."""
 
@@ -47,7 +49,9 @@ class Placement(InNotebook):
     seconds: float  #: Run time of the strategy in seconds.
     strategy: str  #: The strategy that was used.
     seed: int  #: The same snapshot, parameters and seed give the same placement.
-    why: str = ""  #: With "auto": why this strategy was chosen.
+    #: With "auto": why this strategy was chosen.  Else: whether it has placed by the sum of each
+    #: object's loads, because it takes only one.
+    why: str = ""
 
     def _bars(self) -> dict[str, Any]:
         return {"max/mean before and after": [m.max_over_mean for m in (self.before, self.after)]}
@@ -155,6 +159,7 @@ def place(
         seconds=seconds,
         strategy=entry.name,
         seed=seed,
+        why="" if snapshot.n_components == 1 or entry.takes_phases else BY_SUM,
     )
 
 

@@ -102,6 +102,7 @@ class Strategy:
     #: the placement alone.
     distributed: bool = False
     library: str | None = None  #: The partitioning library that it needs (see ``pylb info``).
+    takes_phases: bool = True  #: Whether it gets all loads of an object; otherwise, their sum.
     #: The values of parameters that `pylb.strategy` has set, by name.
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -134,7 +135,8 @@ class Strategy:
 
 def _table() -> dict[str, Strategy]:
     out = {}
-    for name, family, bits, text, source, params, distributed, library, equal in _core.strategies():
+    for row in _core.strategies():
+        name, family, bits, text, source, params, distributed, library, equal, phases = row
         looks = tuple(k for k, bit in LOOKS_AT.items() if bits & bit)
         out[name] = Strategy(
             name,
@@ -149,6 +151,7 @@ def _table() -> dict[str, Strategy]:
             and (library is None or libraries.available(library)),
             distributed=distributed,
             library=library,
+            takes_phases=phases,
         )
     return out
 

@@ -68,7 +68,7 @@ def sharing_of(parameters: dict[str, Any]) -> Arrays:
 
 def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:
     """With memory limits, let objects of unknown memory occupy the bytes that a migration sends."""
-    if "memory_limit" in ranks:
+    if {"memory_limit", "node_memory_limit"} & ranks.keys():
         s = s._replace(memory=np.where(s.memory >= 0, s.memory, s.nbytes))
     return s
 
@@ -105,12 +105,13 @@ def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
         "speed": snapshots[0].speed,
         "background": snapshots[0].background,
         "memory_limit": snapshots[0].memory_limit,
+        "node_memory_limit": snapshots[0].node_memory_limit,
         **{name: getattr(snapshots[0], name) for name in _distances(snapshots[0])},
     }
 
 
 def _distances(s: Snapshot) -> tuple[str, ...]:
-    return () if s.near is None else ("node", "near")
+    return () if s.near is None and s.node_memory_limit is None else ("node", "near")
 
 
 def _check(snapshots: Sequence[Snapshot]) -> None:
@@ -131,7 +132,7 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
             )
         if (s.coords is None) != (first.coords is None):
             raise DomainError(f"snapshots[{i}] and the first: expected coords in both or in none")
-        for name in (*OF_RANKS, *_distances(first), "near"):
+        for name in (*(name for name in OF_RANKS if name != "node"), *_distances(first), "near"):
             a, b = getattr(s, name), getattr(first, name)
             if (a is None) != (b is None) or not np.array_equal(a, b):
                 raise DomainError(

@@ -286,7 +286,7 @@ class Advisor(RunResults):
         The ranks may have different speeds: learn them from the times of cells on different ranks.
         Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
         `lag` is 0, and no `speed` is given.
-    speed, background, memory_limit : optional
+    speed, background, memory_limit, node_memory_limit : optional
         Properties of the ranks, as for `Balancer`.  A memory limit applies to the sum of the cells'
         `memory`, or, if `memory` is not given, to the sum of their `nbytes`.
     network : (alpha, beta), "measure", Machine or path, optional
@@ -366,6 +366,7 @@ class Advisor(RunResults):
         speed: Any = None,
         background: Any = None,
         memory_limit: Any = None,
+        node_memory_limit: Any = None,
         network: NetworkLike | None = None,
         record: bool | str | os.PathLike[str] = True,
     ) -> None:
@@ -467,8 +468,6 @@ class Advisor(RunResults):
         >>> list(lb.phases)
         ['push', 'deposit']
         """
-        if not isinstance(name, str) or not name:
-            raise DomainError(f"phase is {name!r}: expected a name")
         return self._watch.phase(name)
 
     def timed(self) -> AbstractContextManager[None]:

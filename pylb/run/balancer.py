@@ -23,6 +23,7 @@ from pylb.model.objects import checked
 from pylb.model.snapshot import I32
 from pylb.run import progress as bar
 from pylb.run.checkpoint import checkpoint, restore
+from pylb.run.clocks import phase_clock
 from pylb.run.local_objects import LocalObjects, key_of
 from pylb.run.loops import AtSync, BalancerLoop, LaggedLoop
 from pylb.run.modes import BalancingMode, MeasuringMode, ReplayingMode, RunState, ShadowMode
@@ -164,7 +165,9 @@ class ProgramObjects:
             objects.join()
         return objects.store.local()
 
-    def phase(self, name: str) -> AbstractContextManager[None]:
+    def phase(
+        self, name: str, *, clock: Callable[[], float] | str | None = None
+    ) -> AbstractContextManager[None]:
         """Begin a phase of an iteration: ``with lb.phase("push"):`` around loops over `local`.
 
         All ranks wait for one another between two phases, e.g. because they exchange data there.
@@ -179,14 +182,23 @@ class ProgramObjects:
             All ranks run the same phases, at most 8, in the same order and in every iteration; a
             phase that is entered several times in an iteration counts as one.  Then every loop over
             `local` belongs to a phase.
+        clock : callable or "cuda", optional
+            Times the loop bodies of this phase.  A function without arguments returns seconds, e.g.
+            those that a device has computed so far.  "cuda": CuPy, PyTorch or Numba (the one that
+            the program has imported) records an event before and after each body on its present
+            stream; the seconds between them are read at the end of the iteration.
 
         Raises
         ------
         StateError
-            The call is outside of ``iterate`` or within another phase; or `lag` or `load` is given.
+            The call is outside of ``iterate`` or within another phase; `lag`, or `load` of the
+            balancer, is given; there is no CUDA device.
+        MissingPartError
+            The clock is "cuda", and none of the three packages is installed.
         DomainError
             There are more than 8 phases; an object was timed outside of the phases; or, at the end
-            of the iteration, the phases differ between ranks or iterations.
+            of the iteration, the phases differ between ranks or iterations, or a clock has shown no
+            seconds, zero or more.
 
         Examples
         --------
@@ -200,15 +212,53 @@ class ProgramObjects:
         >>> list(lb.phases)
         ['push', 'deposit']
         """
-        if not isinstance(name, str) or not name:
-            raise DomainError(f"phase is {name!r}: expected a name")
         objects = self._objects
         for what, given in (("lag", self._lag), ("load", objects.load)):
             if given:
                 raise StateError(f"phase() with {what}={given!r}: expected a Balancer without it")
         if not objects.in_loop:
             raise StateError("phase() outside of iterate(): expected it within an iteration")
-        return objects.store.phase(name)
+        return objects.store.phase(name, phase_clock(clock))
+
+    def load(self, key: int, /, **seconds: float) -> None:
+        """Give seconds of an object that the program has measured itself, e.g. on a device.
+
+        They take the place of what `local` measures for the object in a phase.  Of several calls
+        in an iteration, the seconds are added up.
+
+        Parameters
+        ----------
+        key : int
+            An object of this rank.
+        **seconds : float
+            Seconds in each phase, by its name.
+
+        Raises
+        ------
+        UnknownKeyError
+            There is no such object on this rank; a new one is there from the next iteration on.
+        StateError
+            The phase has not begun in this iteration.
+        DomainError
+            The seconds are no finite number, zero or more.
+
+        Examples
+        --------
+        >>> lb = pylb.Balancer()
+        >>> lb.add(0, "an object")
+        >>> for it in lb.iterate(2):
+        ...     with lb.phase("cpu"):
+        ...         for key, block in lb.local():
+        ...             pass  # also begins work on a device
+        ...     with lb.phase("gpu"):
+        ...         lb.load(0, gpu=0.5)  # when the device has finished
+        >>> lb.phases["gpu"].max
+        array([0.5, 0.5])
+        """
+        place = self._objects.store.place(key_of(key))
+        if place < 0:
+            raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
+        self._objects.store.give(key, place, seconds)
 
     def rank_of(self, key: int) -> int:
         """Return the rank where an object lives, if this rank knows it.
@@ -435,6 +485,10 @@ class Balancer(ProgramObjects, RunResults):
         An LB step keeps the limits.  If no placement keeps them, rank 0 warns once, and a rank that
         exceeds its limit gets no more bytes than it holds.  With a distributed strategy, such a
         rank also gives away objects that fit elsewhere.
+    node_memory_limit : int, (p,) array_like or callable, optional
+        Bytes that the objects of all ranks of a node may occupy together, given on each rank of the
+        node.  Otherwise like `memory_limit`; a distributed strategy divides it equally among the
+        ranks.
     pause_if_useless : bool, optional
         Stop LB steps as long as they cost more than they save, and try again from time to time.
         Default: True, unless `every` or a function of yours decides when to rebalance.
@@ -506,6 +560,7 @@ class Balancer(ProgramObjects, RunResults):
         speed: ArrayLike | Machine | Callable[[], float] | None = None,
         background: ArrayLike | Callable[[], float] | None = None,
         memory_limit: ArrayLike | Callable[[], int] | str | None = None,
+        node_memory_limit: ArrayLike | Callable[[], int] | None = None,
         network: NetworkLike | None = None,
         overlap: bool | str = "auto",
         record: bool | str | os.PathLike[str] = True,

@@ -173,7 +173,7 @@ class LocalCells:
         now = np.ascontiguousarray(self.parts.T) if len(self.parts) else self.seconds
         columns = {"load": now if self.expected is None else self.expected}
         if self.expected is None:  # loads from features cannot show ranks' speeds
-            columns["here"] = self.seconds
+            columns["here"] = now
         return self.recorded().plus(**columns), self.edges(), self.passes
 
     def changed(self, now: Cells) -> bool:

@@ -319,14 +319,14 @@ def _estimates(arrays: disk.Arrays, store: Store, same: bool, n_ranks: int, name
     that use only iterations on the present rank become 0.
     """
     keys, flat = arrays["key"], arrays["estimates"]
-    n, of_phases = len(keys), store.rows - store.base
+    n, blocks = len(keys), store.rows // store.base  # the whole, and each phase
     columns = {name: arrays[name] for name in SAVED}
     if (
         np.any(keys[1:] <= keys[:-1])
         or any(len(c) != n * math.prod(COLUMNS[name].shape) for name, c in columns.items())
         or len(arrays["window"]) != n * len(store.sums)
         or len(arrays["value_at"]) != n + 1
-        or (n and (len(flat) % n or len(flat) < n * of_phases))
+        or (n and len(flat) % (n * blocks))
         or not all(np.isfinite(c).all() for c in (flat, arrays["window"], arrays["work"]))
         or np.isinf(arrays["coords"]).any()
         or np.any(arrays["home"] < 0)
@@ -336,10 +336,8 @@ def _estimates(arrays: disk.Arrays, store: Store, same: bool, n_ranks: int, name
         raise FormatError(f"{name}: not a checkpoint: its arrays do not belong together")
     out = np.zeros((store.rows, n))
     if n:
-        table = flat.reshape(-1, n)
-        whole = table[: len(table) - of_phases][: store.base if same else HERE]
-        out[: len(whole)] = whole
-        out[store.base :] = table[len(table) - of_phases :]
+        table = flat.reshape(blocks, -1, n)[:, : store.base if same else HERE]
+        out.reshape(blocks, -1, n)[:, : table.shape[1]] = table
     if np.any(out[:2] < 0) or np.any(out[0] > 1e30):
         raise FormatError(f"{name}: not a checkpoint: an estimate is out of range")
     return out

@@ -252,8 +252,8 @@ class LBStep:
         objects, facts = db.objects, facts_of_all([part.facts for part in whole])
         load, rank, nbytes = objects["load"], objects["rank"], objects["nbytes"]
         speed, memory = facts.get("speed"), objects.columns.get("memory")
-        if "memory_limit" in facts:
-            memory = occupied(memory, nbytes)
+        if {"memory_limit", "node_memory_limit"} & facts.keys():
+            memory = objects.occupied
         elif memory is not None:
             memory = np.maximum(memory, 0) if np.any(memory >= 0) else None
         edges, multicasts = db.rows.split()
@@ -268,8 +268,7 @@ class LBStep:
             edges=edges,
             multicasts=multicasts,
             coords=_positions(objects),
-            **facts,
-            **self.facts.links,
+            **{**self.facts.links, **facts},
         )
 
     def _parts(
@@ -298,8 +297,8 @@ class LBStep:
         full = float(figures[FULL])
         if self.facts.is_news(full) and self.agreement.transport.rank == 0:
             log.warning(
-                "pylb: after iteration %d: no placement keeps memory_limit; a rank holds %.0f %% "
-                "of its limit, and gets no more bytes than it holds",
+                "pylb: after iteration %d: no placement keeps the memory limits; a rank or node "
+                "holds %.0f %% of its limit, and gets no more bytes than it holds",
                 *(self.iteration, 100 * full),
             )
 
@@ -313,6 +312,10 @@ class LBStep:
         """
         start = _core.clock()
         own = self.facts.own(self.iteration + 1)
+        if (limit := own.get("node_memory_limit")) is not None:
+            n_near = len(self.facts.neighbours(self.iteration)) or self.agreement.transport.size
+            part = int(limit) // n_near
+            own = {**own, "memory_limit": min(part, own.get("memory_limit", part))}
         me, speed, learned = self.agreement.transport.rank, own.get("speed"), None
         if speed is None:
             learned = self._learn(objects)
@@ -396,7 +399,7 @@ class LBStep:
             "lenient": True,
             "id": store.keys,
             "load": store.estimates[0] * speed,
-            "memory": None if limit is None else occupied(columns["memory"], columns["nbytes"]),
+            "memory": None if limit is None else columns.occupied,
             "migratable": columns["migratable"],
             "edge_object": store.places.places(edges[:, 0]),
             "edge_peer_id": edges[:, 1],
@@ -445,11 +448,6 @@ class LBStep:
             return None
         transport.bcast(speed.view(np.uint8), 0)
         return speed
-
-
-def occupied(memory: I64 | None, nbytes: I64) -> I64:
-    """Return the bytes that each object occupies: as given, or else the bytes of its migration."""
-    return nbytes if memory is None else np.where(memory < 0, nbytes, memory)
 
 
 def _learned(objects: Objects) -> tuple[F64 | None, F64 | None]:

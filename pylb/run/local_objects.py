@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +16,12 @@ from pylb.comm import parcel
 from pylb.comm.addresses import Addresses
 from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.transport import Sends, Transferred
-from pylb.console import clip
 from pylb.decide.decider import Settings
-from pylb.errors import DomainError, SerializationError, UnknownKeyError
+from pylb.errors import DomainError, SerializationError, StateError, UnknownKeyError
 from pylb.model import checks
 from pylb.model.objects import NO_KEYS, Objects, joined
 from pylb.model.snapshot import F64, I32, I64
+from pylb.run.clocks import PhaseClock
 
 NO_PARTS: F64 = np.zeros((0, 0))  # loads in no phases
 HERE = _core.ESTIMATE_HERE  # rows of estimates from this one on use only iterations on this rank
@@ -44,7 +44,7 @@ class Items(NamedTuple):
 
     objects: Objects
     values: list[Any]
-    estimates: F64  # (4 or 9, and 4 for each phase, k), see `Store`
+    estimates: F64  # (4 or 9, and as many for each phase, k), see `Store`
 
 
 class LeavingObjects(NamedTuple):
@@ -124,14 +124,19 @@ class Store:
         self.clock = clock
         # Since the last LB step: number of iterations, seconds of other work of this rank.
         self.passes, self.other = 0, 0.0
-        # Number of rows of `estimates` without phases: 9, or 4 if no speeds of ranks are learned.
+        # Number of rows of `estimates` of the whole, and of each phase: 9, or 4 if no speeds of
+        # ranks are learned.
         self.base = _core.ESTIMATE_ROWS if learns else HERE
         # Names of the phases, the same in every iteration; None: before the first iteration.
         self.phases: tuple[str, ...] | None = None
         self._inside = ""  # the phase that the program is in; "": none
+        self._clock: PhaseClock | None = None  # that the program has given for this phase
         # (n,) loads in each phase of the present iteration so far, in the order of the phases;
         # `seconds` has only the loads since the last of them has ended.
         self._parts: dict[str, F64] = {}
+        # Phase and place of an object: what shows the seconds of a loop body by a phase's clock.
+        self._marks: list[tuple[str, int, Callable[[], Any]]] = []
+        self._given: dict[tuple[str, int], float] = {}  # seconds that the program has measured
         self._begin: Callable[[], Transferred] | None = None
         self._transfer: Transferred | None = None  # of objects that come and go since an LB step
         self._arrivals: list[Arrival] = []
@@ -143,13 +148,12 @@ class Store:
     @property
     def rows(self) -> int:
         """Number of rows of `estimates`."""
-        return self.base + HERE * len(self.phases or ())
+        return self.base * (1 + len(self.phases or ()))
 
-    @property
-    def expected(self) -> F64:
-        """Expected load of each object, (n,); with phases, in each of them, (n, d)."""
-        rows = self.estimates[self.base :: HERE]
-        return np.ascontiguousarray(rows.T) if len(rows) else self.estimates[0]
+    def row(self, number: int) -> F64:
+        """Return a row of the estimates, (n,); with phases, of those of each phase, (n, d)."""
+        rows = self.estimates[self.base + number :: self.base]
+        return np.ascontiguousarray(rows.T) if len(rows) else self.estimates[number]
 
     @property
     def keys(self) -> I64:
@@ -284,9 +288,20 @@ class Store:
     def local(self) -> Iterator[tuple[int, Any]]:
         """Yield (key, object), and time each loop body."""
         self._start()
+        if self._clock is not None:
+            return self._local_by(self._inside, self._clock)
         if self._transfer is None or (not self._arrivals and self._transfer.progress()):
             return iter(self.recorder)
         return self._local_meanwhile()
+
+    def _local_by(self, phase: str, clock: PhaseClock) -> Iterator[tuple[int, Any]]:
+        """Yield (key, object); the clock of a phase times each loop body."""
+        for i, pair in enumerate(zip(self.keys.tolist(), self.values, strict=True)):
+            begin = clock.mark()
+            try:
+                yield pair
+            finally:
+                self._marks.append((phase, i, partial(clock.between, begin, clock.mark())))
 
     def _local_meanwhile(self) -> Iterator[tuple[int, Any]]:
         """Yield the objects that are here, then those that arrive; let MPI move data in between."""
@@ -312,23 +327,42 @@ class Store:
     def begin_pass(self) -> None:
         """Drop the loads of an iteration that was not completed."""
         self.seconds.fill(0.0)
-        self._parts, self._inside = {}, ""
+        self._parts, self._inside, self._clock, self._marks, self._given = {}, "", None, [], {}
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: str, clock: PhaseClock | None = None) -> Iterator[None]:
         """Count the loop bodies of a block for a phase, also if the block raises an error."""
         checks.phase(name, self._inside, () if self.phases else self._parts)
         if self.phases and name not in self.phases:
             raise DomainError(f"phase is {name!r}: expected {', '.join(self.phases)}, as before")
         self._check_outside()
-        self._inside = name
+        self._inside, self._clock = name, clock
         try:
             yield
         finally:
-            self._inside = ""
+            self._inside, self._clock = "", None
             part = self._parts.get(name)
             self._parts[name] = self.seconds.copy() if part is None else part + self.seconds
             self.seconds.fill(0.0)
+
+    def give(self, key: int, place: int, seconds: dict[str, float]) -> None:
+        """Take seconds of an object that the program has measured, by phase."""
+        for name, value in seconds.items():
+            if name != self._inside and name not in self._parts:
+                raise StateError(
+                    f"load({key}, {name}=...): expected it within `with lb.phase({name!r})`, or "
+                    "later in the iteration"
+                )
+            own = self._given.get((name, place), 0.0)
+            self._given[name, place] = own + checks.load(key, value, name)
+
+    def _read_clocks(self) -> None:
+        """Enter what the clocks of phases have measured, and what the program has given."""
+        for name, i, read in self._marks:
+            self._parts[name][i] += checks.load(int(self.keys[i]), read(), name)
+        for (name, i), value in self._given.items():
+            self._parts[name][i] = value
+        self._marks, self._given = [], {}
 
     def _check_outside(self) -> None:
         beyond = np.flatnonzero(self.seconds)
@@ -351,6 +385,7 @@ class Store:
     def join_phases(self, iteration: int, rank: int) -> str:
         """At the end of an iteration, sum the loads over the phases; return the phases' names."""
         names = tuple(self._parts)
+        self._read_clocks()
         checks.same_phases(names, self.phases, rank, "iteration", iteration)
         if names:
             self._check_outside()
@@ -360,7 +395,7 @@ class Store:
     def name_phases(self, names: tuple[str, ...]) -> None:
         """Keep the names of the phases, and make room for their estimates and sums."""
         self.phases, n = names, len(self)
-        more = np.zeros((HERE * len(names), n))
+        more = np.zeros((self.base * len(names), n))
         if names:
             self.estimates = np.concatenate([self.estimates[: self.base], more])
             self.sums = np.concatenate([self.sums[:1], np.zeros((len(names), n))])
@@ -375,8 +410,8 @@ class Store:
         else:
             _core.end_pass(self.seconds, self.estimates[: self.base], self.window)
             for k, part in enumerate(self._parts.values()):
-                rows = self.base + HERE * k
-                _core.end_pass(part, self.estimates[rows : rows + HERE], self.sums[1 + k])
+                rows = self.base * (1 + k)
+                _core.end_pass(part, self.estimates[rows : rows + self.base], self.sums[1 + k])
             self._parts = {}
         self.count(1, background)
 
@@ -404,13 +439,13 @@ class Store:
 def converted(estimates: F64, factor: float, base: int) -> F64:
     """Convert estimates of objects to seconds on another rank, which is `factor` times as fast.
 
-    The rows from `HERE` to `base` become 0, because the objects have run no iteration on that rank.
+    base: number of rows of the whole, and of each phase.  Those from `HERE` on become 0, because
+    the objects have run no iteration on that rank.
     """
     out: F64 = estimates.copy()
-    for first in (0, *range(base, len(out), HERE)):
-        for row in (0, 2, 3):  # row 1 is the number of iterations
-            out[first + row] /= factor
-    out[HERE:base] = 0.0
+    each = out.reshape(len(out) // base, base, -1)
+    each[:, (0, 2, 3)] /= factor  # row 1 is the number of iterations
+    each[:, HERE:] = 0.0
     return out
 
 
@@ -684,10 +719,9 @@ class LocalObjects:
 
     def part(self, settings: Settings) -> tuple[Objects, I64, int]:
         """Return this rank's part of the load database: objects, edges and `passes`."""
-        known = self.store.estimates
-        columns = {"load": self.store.expected}
+        columns = {"load": self.store.row(0)}
         if settings.learns:
-            columns["here"] = known[HERE]
+            columns["here"] = self.store.row(HERE)
         if settings.selects:
             columns["drift"] = self.store.drift()
         return self.store.objects.only("seen").plus(**columns), self.edges(), self.passes
@@ -823,17 +857,7 @@ class LocalObjects:
 
     def _load_of(self, key: int, value: Any) -> float:
         assert self.load is not None
-        answer = self.load(key, value)
-        try:
-            load = float(answer)
-        except (TypeError, ValueError, OverflowError):
-            load = math.nan
-        if not 0.0 <= load <= 1e30:
-            raise DomainError(
-                f"load of object {key} is {clip(repr(answer), 60)}: expected a finite number, zero "
-                "or more"
-            )
-        return load
+        return checks.load(key, self.load(key, value))
 
     def ask_loads(self) -> None:
         """Replace the measured loads by the results of the user's function, if there is one."""

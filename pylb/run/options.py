@@ -26,6 +26,7 @@ from pylb.decide.decider import Settings, learns, settings
 from pylb.decide.registry import of_arguments
 from pylb.errors import DomainError, MissingPartError, PylbError, StateError
 from pylb.io.hdf5 import SUFFIXES
+from pylb.io.run_record import OF_RANKS
 from pylb.model import checks
 from pylb.model.machine import Links, Machine
 from pylb.model.snapshot import I32
@@ -158,11 +159,12 @@ def _limits_upwards(root: Path, path: str, name: str) -> Iterator[tuple[str, int
 
 Own = dict[str, float | int]
 Answers = tuple[int, dict[str, list[float]]]  # see `run_record.RunFacts.answers`
-DTYPES: dict[str, Any] = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
+NO_RANKS = np.zeros(0, np.int32)
 EXPECTED = {
     "speed": "a number above 0 (1e-30 to 1e30), one for each rank, a pylb.Machine or a function",
     "background": "seconds, zero or more (at most 1e30), one number for each rank or a function",
     "memory_limit": "bytes, zero or more, one number for each rank, a function or 'auto'",
+    "node_memory_limit": "bytes, zero or more, one number for each rank or a function",
 }
 
 
@@ -244,6 +246,9 @@ class RankFacts:
             self._agreement.step(Step.GATHER, done, error=tried.error)
         if "auto" in self.words.values():
             out["memory_limit"] = share(self._agreement, done, self._before)
+        if "node_memory_limit" in out:
+            here = self.neighbours(done)
+            out["node"] = int(here[0]) if len(here) else 0
         self.background = out.get("background", self.background)
         if out != self._now:
             self._answers.append((2 * done + starts, out))
@@ -251,8 +256,10 @@ class RankFacts:
 
     def near(self, iteration: int, strategy: Strategy) -> I32:
         """Return the ranks of this node; empty: all ranks, or nodes do not matter.  Collective."""
-        if "nodes" not in strategy.looks_at:
-            return np.zeros(0, np.int32)
+        return self.neighbours(iteration) if "nodes" in strategy.looks_at else NO_RANKS
+
+    def neighbours(self, iteration: int) -> I32:
+        """Return the ranks of this node; empty: all ranks.  Collective the first time."""
         if (node := self.links.get("node")) is not None:
             return np.flatnonzero(node == node[self._agreement.transport.rank]).astype(np.int32)
         if self._near is None:
@@ -300,14 +307,14 @@ def facts_of_all(every: list[Own]) -> dict[str, NDArray[Any]]:
     """Join the numbers of the ranks into one array for each name."""
     return {
         name: np.array([own[name] for own in every], dtype)
-        for name, dtype in DTYPES.items()
+        for name, dtype in OF_RANKS.items()
         if every and name in every[0]
     }
 
 
 def _checked(name: str, value: Any) -> float | int:
     try:
-        if name == "memory_limit":
+        if name.endswith("memory_limit"):
             whole = operator.index(value)
             if 0 <= whole < 2**63:
                 return whole
@@ -504,7 +511,7 @@ def options_of(
         settings=checked,
         lag=lag,
         network=network,
-        facts=RankFacts(agreement, **{name: arguments[name] for name in DTYPES}),
+        facts=RankFacts(agreement, **{name: arguments[name] for name in EXPECTED}),
         load=arguments.get("load"),
         replay=arguments.get("replay"),
         overlap=arguments.get("overlap", "auto"),

@@ -502,10 +502,12 @@ def test_memory_limits_have_no_effect_without_sizes():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_loads_of_several_components_are_refused(name):
-    s = pylb.Snapshot([[1.0, 2.0]], [0], n_ranks=2)
-    with pytest.raises(DomainError, match="load has 2 components per object: expected 1"):
-        pylb.place(s, name)
+def test_of_several_loads_a_strategy_gets_the_sum(name):
+    load, rank = [[4.0, 2.0], [1.0, 6.0], [3.0, 3.0], [2.0, 1.0]], [0, 0, 1, 1]
+    plan = pylb.place(pylb.Snapshot(load, rank), name)
+    one = pylb.place(pylb.Snapshot(np.sum(load, axis=1), rank), name)
+    assert plan.rank.tolist() == one.rank.tolist()
+    assert (plan.why, one.why) == ("placed by the sum of each object's loads", "")
 
 
 # ---- strategies and parameters ---------------------------------------------------------------

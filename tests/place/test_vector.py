@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
-from pylb.errors import InfeasibleError
+from pylb.errors import DomainError, InfeasibleError
 
 
 def times(snap, rank):
@@ -19,7 +19,7 @@ def times(snap, rank):
     out = np.zeros((load.shape[1], snap.n_ranks))
     for i, r in enumerate(rank):
         out[:, r] += load[i] * (r >= 0)
-    out /= 1.0 if snap.speed is None else snap.speed
+    out /= 1.0 if snap.speed is None else np.transpose(snap.speed)
     out[0] += 0.0 if snap.background is None else snap.background
     return out
 
@@ -219,3 +219,19 @@ def test_a_placement_is_found_where_blocks_fit_in_any_order(seed):
         block_bytes=sizes, memory_limit=limit,
     )  # fmt: skip
     assert np.all(left(snap, pylb.place(snap, "VectorLB").rank) >= 0)
+
+
+def test_a_rank_may_have_a_speed_for_each_load():
+    """Against all placements."""
+    load = np.array([[4.0, 2.0], [1.0, 6.0], [3.0, 3.0], [2.0, 1.0]])
+    speed = [[2.0, 1.0], [1.0, 3.0]]
+    snap = pylb.Snapshot(load, rank=[0, 0, 0, 0], n_ranks=2, speed=speed)
+    plan = pylb.place(snap, "VectorLB")
+    every = itertools.product(range(2), repeat=4)
+    assert cost(snap, plan.rank, True) == min(cost(snap, rank, True) for rank in every)
+    most = [m.max for m in pylb.evaluate(snap, plan.rank).components]
+    assert most == times(snap, plan.rank).max(axis=1).tolist()
+    with pytest.raises(DomainError, match="a rank has 2 speeds: expected 1 for a strategy"):
+        pylb.place(snap, "GreedyLB")
+    with pytest.raises(DomainError, match=r"speed has shape \(2, 3\): expected \(2, 2\)"):
+        pylb.Snapshot(load, rank=[0, 0, 0, 0], n_ranks=2, speed=np.ones((2, 3)))

@@ -439,6 +439,17 @@ def test_subphases_that_take_longer_than_their_task(tmp_path):
         pylb.Trace.load(tmp_path)
 
 
+def test_more_than_8_subphases_are_left_out_with_a_warning(tmp_path, caplog):
+    pytest.importorskip("msgspec")
+    (tmp_path / "data.0.json").write_text(json.dumps(vt_file(0, {1: [1.0] * 9})))
+    trace = pylb.Trace.load(tmp_path)
+    assert (trace.n_subphases, trace[0].load.tolist()) == (0, [9.0])
+    assert [r.message for r in caplog.records] == [
+        f"pylb: {tmp_path / 'data.0.json'} and other ranks: tasks have 9 subphases, more than 8: "
+        "only their whole times are used"
+    ]
+
+
 def test_the_page_and_the_record_show_each_phase(tmp_path):
     def main(comm):
         lb = program(comm, 2, n=6, mode="off")

@@ -144,6 +144,7 @@ const plb_strategy_t plb_strategy_vector = {
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = vector_params,
     .n_params = 2,
+    .takes_phases = true,
     .run = run_vector,
 };
 
@@ -164,5 +165,6 @@ const plb_strategy_t plb_strategy_ccm = {
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = ccm_params,
     .n_params = 4,
+    .takes_phases = true,
     .run = run_ccm,
 };
