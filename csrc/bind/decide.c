@@ -111,6 +111,35 @@ PLB_PY_DEF(trigger, expect, "end:? cost",
     return plb_trigger_expect(&self->core, end, cost, &c->err);
 }
 
+PLB_PY_DEF(trigger, begin, "experience",
+           "Begin with what earlier runs have learned, as `learned` returns it.")
+{
+    const double *told;
+    int64_t n = sizeof(plb_experience_t) / sizeof *told;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&told, &n)));
+    return plb_trigger_begin(&self->core, (const plb_experience_t *)told, &c->err);
+}
+
+PLB_PY_DEF(trigger, learned, "",
+           "Return what this run and earlier ones have learned: the numbers of experience().")
+{
+    const plb_experience_t e = plb_trigger_learned(&self->core);
+    PyObject *out = PyList_New(0);
+    for (size_t i = 0; i < sizeof e / sizeof(double); i++) {
+        plb_py_append(&out, PyFloat_FromDouble(((const double *)&e)[i]));
+    }
+    return plb_py_answer(c, out);
+}
+
+PLB_PY_DEF(fn, experience, "", "Return (name, n, unit, help) of what a run learns, n numbers each.")
+{
+    PyObject *out = PyList_New(0);
+#define X(name, n, unit, help) plb_py_append(&out, Py_BuildValue("siss", #name, n, unit, help));
+    PLB_EXPERIENCE(X)
+#undef X
+    return plb_py_answer(c, out);
+}
+
 PLB_PY_DEF(trigger, state, "",
            "Return the last verdict and its numbers as a dict; unknown numbers are nan.")
 {
@@ -127,8 +156,9 @@ PLB_PY_DEF(trigger, state, "",
     return plb_py_answer(c, out);
 }
 
-static const plb_py_def_t *const trigger_methods[] = {&trigger_expect, &trigger_observe,
-                                                      &trigger_balanced, &trigger_state, NULL};
+static const plb_py_def_t *const trigger_methods[] = {
+    &trigger_expect,  &trigger_observe, &trigger_balanced, &trigger_begin,
+    &trigger_learned, &trigger_state,   NULL};
 
 static PyObject *params_of(const plb_trigger_t *self)
 {
@@ -943,7 +973,7 @@ PLB_PY_DEF(fn, load_sum, "loads", "Return the sum of loads[n], each 0 ... 1e30 s
 }
 
 static const plb_py_def_t *const methods[] = {
-    &fn_triggers,   &fn_ledger,  &fn_selection, &fn_select,
+    &fn_triggers, &fn_experience,  &fn_ledger,  &fn_selection, &fn_select,
     &fn_first_cost, &fn_sampled, &fn_load_sum,  NULL};
 
 const plb_py_room_t plb_py_decide = {

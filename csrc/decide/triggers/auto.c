@@ -57,6 +57,7 @@
  * sqrt(theta).  If theta is 0.1, 1, 10 or 100 iterations with equal probability, this U is 13
  * iterations; if it is 1, 10 or 100 iterations, U is 22. */
 #include <math.h>
+#include <string.h>
 
 #include "base/lesser.h"
 #include "base/quantile.h"
@@ -100,6 +101,8 @@ typedef struct state {
     double paid, iterations; /* sums of theta + U and of tau over past cycles (fading) */
     int64_t lb_steps, seen;  /* numbers of LB steps and iterations since the start */
     int at_once;             /* LB steps in a row, each after a cycle of one iteration */
+    bool knows; /* whether it is known what LB steps leave: from an LB step or an earlier run */
+    bool told;  /* from an earlier run */
 } state_t;
 
 /* The remainder of an unsigned number is one instruction. */
@@ -125,10 +128,12 @@ static double cost_of(const plb_trigger_t *self)
     return isnan(self->cost) ? plb_trigger_guess(self, self->params[GUESS]) * s->mean : self->cost;
 }
 
-/* The parameter, times `unsure` while the cost of an LB step is not known. */
+/* The parameter, times `unsure` while the cost of an LB step is not known; half of it if an earlier
+ * run has shown what LB steps achieve. */
 static double times(const plb_trigger_t *self, int param)
 {
-    return self->params[param] * (isnan(self->cost) ? self->params[UNSURE] : 1.0);
+    const state_t *s = self->state;
+    return self->params[param] * (isnan(self->cost) ? self->params[UNSURE] : s->told ? 0.5 : 1.0);
 }
 
 /* e, the part of an imbalance u that an LB step can remove. */
@@ -142,7 +147,7 @@ static double excess(const state_t *s, double u)
 static void doubt_steady(const plb_trigger_t *self, int64_t n)
 {
     state_t *s = self->state;
-    if (s->lb_steps == 0) {
+    if (!s->knows) {
         const bool doubts = isnan(self->cost) && n >= FIRST && s->mean > 0.0;
         s->residual = doubts ? 1.0 + s->lowest / s->mean : 1.0;
     }
@@ -290,7 +295,7 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
         const double trend = k < n ? 0.5 * rise(s, n, k) : 0.0;
         stays = plb_lesser(now, sum_of(s, n, k) / (double)k + trend);
     }
-    return excess(s, stays) * share(s, e, theta, left, self->params[TRUST]);
+    return excess(s, stays) * share(s, e, theta, left, self->params[TRUST] * (s->told ? 2.0 : 1.0));
 }
 
 /* best_rate tries to cut the cycle this many iterations ago */
@@ -322,8 +327,8 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
         out = plb_lesser(out, rate);
     }
     out /= (double)n;
-    return s->iterations > 0.0 ? plb_lesser(out, self->params[PAST] * s->paid / s->iterations)
-                               : out;
+    const double past = s->told ? 1.0 : self->params[PAST];
+    return s->iterations > 0.0 ? plb_lesser(out, past * s->paid / s->iterations) : out;
 }
 
 /* Seconds per iteration that a steady imbalance has cost.  Less counts if the means of blocks
@@ -345,7 +350,7 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
     const bool unknown = isnan(self->cost);
     const double theta = cost_of(self);
     const double level = unknown ? settled(s, n, theta) : s->level[place(n)];
-    if (s->lb_steps > 0 || !(level > 0.0)) {
+    if (s->knows || !(level > 0.0)) {
         return false;
     }
     if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
@@ -395,7 +400,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     const double theta = cost_of(self);
     replay(s, n);
     v->excess = self->cycle.U;
-    v->residual = s->lb_steps > 0 ? s->residual : 1.0;
+    v->residual = s->knows ? s->residual : 1.0;
     const double left = self->end == INT64_MAX
                             ? plb_greater((double)s->seen, self->params[AHEAD])
                             : plb_greater((double)(self->end - o->iteration - 1), 0.0);
@@ -419,7 +424,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     } else if (v->level < excess(s, v->rate)) {
         v->reason = PLB_REASON_CHEAP;
     } else {
-        const double need = (s->lb_steps > 0 ? 1.0 : times(self, DOUBT)) * theta;
+        const double need = (s->knows ? 1.0 : times(self, DOUBT)) * theta;
         v->reason = v->level > 0.0 && v->gain >= need ? PLB_REASON_RATE : PLB_REASON_GAIN;
     }
 }
@@ -430,6 +435,7 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
     state_t *s = self->state;
     s->promised = max_over_mean;
     s->lb_steps++;
+    s->knows = true;
     s->at_once = self->cycle.n == 1 ? s->at_once + 1 : 0;
     s->paid = FADE * s->paid + self->cost + self->cycle.U;
     s->iterations = FADE * s->iterations + (double)self->cycle.n;
@@ -437,6 +443,41 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
         s->hoped[i] *= FADE;
         s->gained[i] *= FADE;
     }
+}
+
+static void begin(plb_trigger_t *self, const plb_experience_t *e)
+{
+    state_t *s = self->state;
+    s->knows = s->told = !isnan(*e->residual);
+    s->residual = s->knows ? *e->residual : 1.0;
+    s->iterations = *e->rate * *e->iterations > 0.0 ? *e->iterations : 0.0;
+    s->paid = s->iterations > 0.0 ? s->iterations * *e->rate : 0.0;
+    for (int k = 0; k < 2; k++) {
+        s->ages[k] = isnan(e->young[k]) ? 0.0 : 1.0;
+        s->young[k] = isnan(e->young[k]) ? 0.0 : e->young[k];
+    }
+    for (int i = 0; i < HORIZONS; i++) {
+        s->hoped[i] = isnan(e->hoped[i]) ? 0.0 : e->hoped[i];
+        s->gained[i] = isnan(e->gained[i]) ? 0.0 : e->gained[i];
+    }
+}
+
+static void learned(const plb_trigger_t *self, plb_experience_t *out)
+{
+    const state_t *s = self->state;
+    if (!s->knows || self->n == 0) {
+        return;
+    }
+    *out->residual = s->residual;
+    if (s->lb_steps > 0) { /* else the rate of cycles that end with an LB step is not known */
+        const double rate = (self->spent + self->cycle.U) / (double)self->n;
+        *out->rate = isnan(*out->rate) ? rate : 0.5 * (*out->rate + rate);
+    }
+    for (int k = 0; k < 2; k++) {
+        out->young[k] = s->ages[k] > 0.0 ? s->young[k] / s->ages[k] : NAN;
+    }
+    memcpy(out->hoped, s->hoped, sizeof out->hoped);
+    memcpy(out->gained, s->gained, sizeof out->gained);
 }
 
 static const plb_param_t params[N_PARAMS] = {
@@ -479,4 +520,6 @@ const plb_trigger_kind_t plb_trigger_auto = {
     .init = init,
     .observe = observe,
     .balanced = balanced,
+    .begin = begin,
+    .learned = learned,
 };
