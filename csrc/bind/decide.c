@@ -183,6 +183,8 @@ static PyObject *function_of(const plb_trigger_t *self)
       "Whether the trigger is a user's function, which may give ranks different answers.")        \
     X(trigger, params, params_of(&self->core), "Parameters of the trigger, a dict.")              \
     X(trigger, function, function_of(&self->core), "The callable, or None.")                      \
+    X(trigger, told, PyBool_FromLong(!isnan(*self->core.told.mean)),                              \
+      "Whether what earlier runs have learned counts: it was given, and fits this run.")          \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
       "Reason of the most recent verdict, in words.")
 PLB_PY_PROPERTIES(trigger, TRIGGER)

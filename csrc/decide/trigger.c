@@ -174,6 +174,9 @@ int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t 
     }
     PLB_EXPERIENCE(X)
 #undef X
+    PLB_FAIL_IF(*e->iterations < 0.0 || *e->mean < 0.0 || *e->cost < 0.0 || *e->residual < 1.0 ||
+                    *e->rate < 0.0,
+                err, PLB_ERR_VALUE, "experience has a number below its least value");
     self->told = *e;
     self->cost = isnan(self->cost) ? *e->cost : self->cost;
     PLB_PASS(plb_trigger_expect(self, self->end, NAN, err));

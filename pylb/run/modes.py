@@ -356,6 +356,12 @@ class MeasuringMode:
             limit = state.options.facts.limit_of_root(state.done)
             if limit is not None:
                 core.limit(limit)
+        experience = state.options.experience
+        if state.done == 0 and self.balances and experience is not None:
+            trigger = state.decider.settings.trigger
+            state.decider.told = experience.begin(trigger, state.agreement)
+            if n is None:  # nothing else tells when the program's own loop ends
+                experience.write_at_end(trigger, state.agreement)
         # In the first loop, n is taken as the number of remaining iterations.  In later loops, this
         # number is not known: a program with a second loop may also have a third one.
         (cost, moving), pace = self._foresee(), state.agreement.transport.pace
@@ -436,6 +442,9 @@ class MeasuringMode:
             self.judge()
             self.update_saved()
         self.catch_up(is_over=True, left_early=left_early)
+        experience = self._state.options.experience
+        if self.balances and experience is not None:
+            experience.write(self._state.decider.settings.trigger, not (left_early or failed))
         self._state.records.write(lambda: self.history)
 
     def update_saved(self) -> None:
@@ -737,7 +746,7 @@ class AdvisingMode(MeasuringMode):
         the program has told, or nan.  The second value is always nan (not known).  Collective.
         """
         state = self._state
-        if self._core is not None:
+        if self._core is not None or not state.decider.core.foresees:
             return math.nan, math.nan
         if not (state.places and state.decider.settings.selects):
             return state.cost, math.nan

@@ -52,6 +52,10 @@
  * run (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
  * lowest imbalance so far (without spikes) counts as one that no LB step can remove.
  *
+ * Experience: a run may begin with what an earlier run of the program has learned: the cost of an LB
+ * step, what LB steps leave, the share that persists, and the rate.  Then it needs no trial, and
+ * counts as a run after its first LB step.
+ *
  * The default of `guess`: if the imbalance grows from zero, a first LB step at U instead of theta
  * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
  * sqrt(theta).  If theta is 0.1, 1, 10 or 100 iterations with equal probability, this U is 13
@@ -128,12 +132,13 @@ static double cost_of(const plb_trigger_t *self)
     return isnan(self->cost) ? plb_trigger_guess(self, self->params[GUESS]) * s->mean : self->cost;
 }
 
-/* The parameter, times `unsure` while the cost of an LB step is not known; half of it if an earlier
- * run has shown what LB steps achieve. */
+/* If an earlier run tells what LB steps achieve: factors on patience, on trust and on past - 1. */
+static const double TOLD_PATIENCE = 0.25, TOLD_TRUST = 2.0, TOLD_PAST = 0.5;
+
+/* The parameter, times `unsure` while the cost of an LB step is not known. */
 static double times(const plb_trigger_t *self, int param)
 {
-    const state_t *s = self->state;
-    return self->params[param] * (isnan(self->cost) ? self->params[UNSURE] : s->told ? 0.5 : 1.0);
+    return self->params[param] * (isnan(self->cost) ? self->params[UNSURE] : 1.0);
 }
 
 /* e, the part of an imbalance u that an LB step can remove. */
@@ -288,14 +293,16 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
     if (!(e > 0.0)) {
         return 0.0;
     }
-    const double span = times(self, PATIENCE) * theta / e;
+    const double patience = times(self, PATIENCE) * (s->told ? TOLD_PATIENCE : 1.0);
+    const double trust = self->params[TRUST] * (s->told ? TOLD_TRUST : 1.0);
+    const double span = patience * theta / e;
     const int64_t k = span < (double)least(n, RING - 1) ? (int64_t)span : least(n, RING - 1);
     double stays = now;
     if (k > 0) {
         const double trend = k < n ? 0.5 * rise(s, n, k) : 0.0;
         stays = plb_lesser(now, sum_of(s, n, k) / (double)k + trend);
     }
-    return excess(s, stays) * share(s, e, theta, left, self->params[TRUST] * (s->told ? 2.0 : 1.0));
+    return excess(s, stays) * share(s, e, theta, left, trust);
 }
 
 /* best_rate tries to cut the cycle this many iterations ago */
@@ -327,7 +334,7 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
         out = plb_lesser(out, rate);
     }
     out /= (double)n;
-    const double past = s->told ? 1.0 : self->params[PAST];
+    const double past = 1.0 + (self->params[PAST] - 1.0) * (s->told ? TOLD_PAST : 1.0);
     return s->iterations > 0.0 ? plb_lesser(out, past * s->paid / s->iterations) : out;
 }
 
