@@ -119,8 +119,7 @@ class Experience:
             )
             self.runs = 0
         entry = {"runs": self.runs + 1, **_named(which.learned())}
-        if not is_whole:
-            entry["iterations"] = None
+        entry["iterations"] = done if is_whole else None
         try:
             with _locked(self.path):
                 try:
