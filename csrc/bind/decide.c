@@ -131,7 +131,8 @@ PLB_PY_DEF(trigger, learned, "",
     return plb_py_answer(c, out);
 }
 
-PLB_PY_DEF(fn, experience, "", "Return (name, n, unit, help) of what a run learns, n numbers each.")
+PLB_PY_DEF(fn, experience, "",
+           "Return (name, n, unit, help) of what a run learns, n numbers each.")
 {
     PyObject *out = PyList_New(0);
 #define X(name, n, unit, help) plb_py_append(&out, Py_BuildValue("siss", #name, n, unit, help));
@@ -156,9 +157,13 @@ PLB_PY_DEF(trigger, state, "",
     return plb_py_answer(c, out);
 }
 
-static const plb_py_def_t *const trigger_methods[] = {
-    &trigger_expect,  &trigger_observe, &trigger_balanced, &trigger_begin,
-    &trigger_learned, &trigger_state,   NULL};
+static const plb_py_def_t *const trigger_methods[] = {&trigger_expect,
+                                                      &trigger_observe,
+                                                      &trigger_balanced,
+                                                      &trigger_begin,
+                                                      &trigger_learned,
+                                                      &trigger_state,
+                                                      NULL};
 
 static PyObject *params_of(const plb_trigger_t *self)
 {
@@ -974,9 +979,9 @@ PLB_PY_DEF(fn, load_sum, "loads", "Return the sum of loads[n], each 0 ... 1e30 s
     return plb_py_answer(c, PyFloat_FromDouble(sum));
 }
 
-static const plb_py_def_t *const methods[] = {
-    &fn_triggers, &fn_experience,  &fn_ledger,  &fn_selection, &fn_select,
-    &fn_first_cost, &fn_sampled, &fn_load_sum,  NULL};
+static const plb_py_def_t *const methods[] = {&fn_triggers,  &fn_experience, &fn_ledger,
+                                              &fn_selection, &fn_select,     &fn_first_cost,
+                                              &fn_sampled,   &fn_load_sum,   NULL};
 
 const plb_py_room_t plb_py_decide = {
     methods, {&trigger_spec, &decider_spec, &advisor_spec, &steps_spec}, constants};

@@ -694,7 +694,8 @@ int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_
                         gain);
     }
     const int64_t at = self->seen.iteration;
-    const double left = self->trigger->end == INT64_MAX ? (double)at + 1.0 : (double)(self->trigger->end - at - 1);
+    const double left =
+        self->trigger->end == INT64_MAX ? (double)at + 1.0 : (double)(self->trigger->end - at - 1);
     self->phase = PLB_DECIDER_OBSERVES;
     *ask = PLB_ASK_NOTHING;
     if (self->last >= 0 && gain * left > self->receipts[self->last].cost) {

@@ -165,46 +165,36 @@ static const double OTHER = 2.0;
 
 int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t *err)
 {
+    const double *all = (const double *)e;
+    bool bad = *e->iterations < 0.0 || *e->mean < 0.0 || *e->cost < 0.0 || *e->residual < 1.0;
+    for (size_t i = 0; i < sizeof *e / sizeof *all; i++) {
+        bad |= fabs(all[i]) > 1e30;
+    }
+    PLB_FAIL_IF(bad, err, PLB_ERR_VALUE, "experience has a number that is out of range");
     PLB_FAIL_IF(self->started, err, PLB_ERR_STATE,
                 "experience comes too late: expected before the first iteration");
-#define X(name, count, unit, help)                                                                \
-    for (int i = 0; i < count; i++) {                                                             \
-        PLB_FAIL_IF(fabs(e->name[i]) > 1e30, err, PLB_ERR_VALUE,                                  \
-                    "experience has " #name " %g: expected at most 1e30", e->name[i]);            \
-    }
-    PLB_EXPERIENCE(X)
-#undef X
-    PLB_FAIL_IF(*e->iterations < 0.0 || *e->mean < 0.0 || *e->cost < 0.0 || *e->residual < 1.0 ||
-                    *e->rate < 0.0,
-                err, PLB_ERR_VALUE, "experience has a number below its least value");
     self->told = *e;
     self->cost = isnan(self->cost) ? *e->cost : self->cost;
-    PLB_PASS(plb_trigger_expect(self, self->end, NAN, err));
     if (self->kind->begin != NULL) {
         self->kind->begin(self, e);
     }
-    return PLB_OK;
+    return plb_trigger_expect(self, self->end, NAN, err);
 }
 
-/* This run differs from the earlier ones: forget what they have learned. */
-static void forget(plb_trigger_t *self)
-{
-    const plb_experience_t none = nothing();
-    self->cost = self->cost == *self->told.cost ? NAN : self->cost;
-    self->end = (double)self->end == *self->told.iterations ? INT64_MAX : self->end;
-    self->told = none;
-    if (self->kind->begin != NULL) {
-        self->kind->begin(self, &none);
-    }
-}
-
+/* Forget a known end that is over, and all that earlier runs have told if they were other runs. */
 static void check_told(plb_trigger_t *self, const plb_observation_t *o)
 {
-    const double ratio = o->mean / *self->told.mean; /* the first iteration may be a warm-up */
-    if (self->n == 2 && !(ratio <= OTHER && ratio >= 1.0 / OTHER)) {
-        forget(self);
-    } else if ((double)(o->iteration + 1) >= *self->told.iterations) { /* a longer run */
-        self->end = (double)self->end == *self->told.iterations ? INT64_MAX : self->end;
+    const double ratio = o->mean / *self->told.mean, end = *self->told.iterations;
+    const bool other = self->n == 2 && !(ratio <= OTHER && ratio >= 1.0 / OTHER);
+    if (other) { /* the first iteration does not count: the program may be starting up */
+        self->cost = self->cost == *self->told.cost ? NAN : self->cost;
+        self->told = nothing();
+        if (self->kind->begin != NULL) {
+            self->kind->begin(self, &self->told);
+        }
+    }
+    if (other || (double)(o->iteration + 1) >= end) {
+        self->end = (double)self->end == end ? INT64_MAX : self->end;
         *self->told.iterations = NAN;
     }
 }

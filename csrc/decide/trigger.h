@@ -96,7 +96,6 @@ typedef struct plb_cycle {
     X(cost, 1, "s", "cost of an LB step")                                                         \
     X(residual, 1, "", "max/mean that LB steps leave")                                            \
     X(rate, 1, "s", "cost per iteration of imbalance and LB steps")                               \
-    X(young, 2, "s", "imbalance in the first and in the second iteration after LB steps")         \
     X(hoped, 8, "s",                                                                              \
       "imbalance in the 4, 8, ... 512 iterations after imagined LB steps, if it had stayed")      \
     X(gained, 8, "s", "the part of it that these LB steps would have saved")
@@ -141,8 +140,8 @@ struct plb_trigger {
     bool misled;  /* the loads jumped just before the last LB step, so it used old estimates:
                      another LB step may remove the imbalance that is left */
     plb_cycle_t cycle;
-    double spent;   /* seconds: imbalance and LB steps before this cycle */
-    double loads;   /* seconds: sum of the mean loads of all `n` observed iterations */
+    double spent; /* seconds: imbalance and LB steps before this cycle */
+    double loads; /* seconds: sum of the mean loads of all `n` observed iterations */
     int64_t n;
     plb_experience_t told; /* what earlier runs have learned */
     int failed;            /* error code of a user's trigger that failed, or PLB_OK */

@@ -306,7 +306,8 @@ class Advisor(RunResults):
     early, the other ranks end with an error that says so.
 
     The environment variables ``PYLB_STRATEGY``, ``PYLB_TRIGGER`` (a name, or a number for `every`),
-    ``PYLB_MODE``, ``PYLB_RECORD``, ``PYLB_CLOCK`` and ``PYLB_EXPERIENCE`` override the program's arguments.
+    ``PYLB_MODE``, ``PYLB_RECORD``, ``PYLB_CLOCK`` and ``PYLB_EXPERIENCE`` override the program's
+    arguments.
 
     Examples
     --------

@@ -26,7 +26,6 @@ log = logging.getLogger("pylb")
 FORMAT = "pylb experience"
 BEGIN = b'{\n "format": "pylb experience"'
 FIELDS = _core.experience()  # (name, n, unit, help) of what a run learns, n numbers each
-MOST = 100  # entries of a file; the oldest are dropped
 PATIENCE = 2.0  # seconds to wait for another run that writes
 
 
@@ -35,10 +34,10 @@ class Damaged(FormatError):
 
 
 class Experience:
-    """The file ``experience=path`` of a run, which only rank 0 reads and writes.
+    """The file ``experience=path``, which only rank 0 reads and writes.
 
-    The file has an entry for each program and number of ranks.  At its end, a run replaces its
-    entry by what it has learned in addition to earlier runs.
+    Each program has an entry for each number of ranks.  At its end, a run replaces its entry by
+    what it has learned in addition to earlier runs.
     """
 
     def __init__(self, path: Any, kind: str, rank: int, size: int) -> None:
@@ -84,10 +83,8 @@ class Experience:
     def write_at_end(self, which: Trigger, agreement: Agreement) -> None:
         """Also write when the ranks are freed, or the program ends without an error."""
         if self._is_root:
-            weakref.finalize(agreement, self._end, which)
-
-    def _end(self, which: Trigger) -> None:
-        self.write(which, is_whole=not hasattr(sys, "last_value"))
+            end = lambda: self.write(which, is_whole=not hasattr(sys, "last_value"))  # noqa: E731
+            weakref.finalize(agreement, end)
 
     def _read(self) -> F64:
         """Return the number of runs and what they have learned; nothing if no entry fits."""
@@ -126,8 +123,7 @@ class Experience:
                     entries = read(self.path)
                 except (MissingFileError, Damaged):
                     entries = {}
-                entries.pop(self.entry, None)
-                entries = dict([*entries.items()][1 - MOST :]) | {self.entry: entry}
+                entries[self.entry] = entry
                 content = {"format": FORMAT, "version": 1, "entries": entries}
                 files.write_text(self.path, json_text(content, indent=1) + "\n")
         except (PylbError, OSError) as why:

@@ -52,9 +52,8 @@
  * run (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
  * lowest imbalance so far (without spikes) counts as one that no LB step can remove.
  *
- * Experience: a run may begin with what an earlier run of the program has learned: the cost of an LB
- * step, what LB steps leave, the share that persists, and the rate.  Then it needs no trial, and
- * counts as a run after its first LB step.
+ * A run may begin with what earlier runs of the program have learned (plb_experience_t).  Then it
+ * needs no trial, as if an LB step had taken place.
  *
  * The default of `guess`: if the imbalance grows from zero, a first LB step at U instead of theta
  * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
@@ -88,6 +87,7 @@ typedef struct state {
     double u[FIRST];     /* the last three u, at n % FIRST */
     double first[FIRST]; /* the first three u of the cycle */
     double residual;     /* max/mean that the last LB step left */
+    double left;         /* the lowest `residual` after BLOCK iterations or more; 0: none */
     double promised;     /* max/mean that the last LB step predicted */
     double mean;         /* mean load in the last iteration */
     double before;       /* mean load in the iteration before the last one */
@@ -134,6 +134,8 @@ static double cost_of(const plb_trigger_t *self)
 
 /* If an earlier run tells what LB steps achieve: factors on patience, on trust and on past - 1. */
 static const double TOLD_PATIENCE = 0.25, TOLD_TRUST = 2.0, TOLD_PAST = 0.5;
+/* Its rate counts like this many iterations of the past, or like its own if these were more. */
+static const double LEAST_WEIGHT = 100.0;
 
 /* The parameter, times `unsure` while the cost of an LB step is not known. */
 static double times(const plb_trigger_t *self, int param)
@@ -196,6 +198,9 @@ static void update_residual(state_t *s, int64_t n, double low)
         s->residual = plb_greater(s->residual, 1.0 + 2.0 * half / base);
     } else if (n % BLOCK == 0) {
         s->residual = plb_lesser(s->residual, 1.0 + s->block / base);
+    }
+    if (n % BLOCK == 0) { /* loads may change just after an LB step: the lowest tells most */
+        s->left = s->left > 0.0 ? plb_lesser(s->left, s->residual) : s->residual;
     }
 }
 
@@ -457,12 +462,8 @@ static void begin(plb_trigger_t *self, const plb_experience_t *e)
     state_t *s = self->state;
     s->knows = s->told = !isnan(*e->residual);
     s->residual = s->knows ? *e->residual : 1.0;
-    s->iterations = *e->rate * *e->iterations > 0.0 ? *e->iterations : 0.0;
-    s->paid = s->iterations > 0.0 ? s->iterations * *e->rate : 0.0;
-    for (int k = 0; k < 2; k++) {
-        s->ages[k] = isnan(e->young[k]) ? 0.0 : 1.0;
-        s->young[k] = isnan(e->young[k]) ? 0.0 : e->young[k];
-    }
+    s->iterations = isnan(*e->rate) ? 0.0 : plb_greater(*e->iterations, LEAST_WEIGHT);
+    s->paid = isnan(*e->rate) ? 0.0 : s->iterations * *e->rate;
     for (int i = 0; i < HORIZONS; i++) {
         s->hoped[i] = isnan(e->hoped[i]) ? 0.0 : e->hoped[i];
         s->gained[i] = isnan(e->gained[i]) ? 0.0 : e->gained[i];
@@ -475,13 +476,10 @@ static void learned(const plb_trigger_t *self, plb_experience_t *out)
     if (!s->knows || self->n == 0) {
         return;
     }
-    *out->residual = s->residual;
+    *out->residual = s->left > 0.0 ? s->left : s->residual;
     if (s->lb_steps > 0) { /* else the rate of cycles that end with an LB step is not known */
         const double rate = (self->spent + self->cycle.U) / (double)self->n;
         *out->rate = isnan(*out->rate) ? rate : 0.5 * (*out->rate + rate);
-    }
-    for (int k = 0; k < 2; k++) {
-        out->young[k] = s->ages[k] > 0.0 ? s->young[k] / s->ages[k] : NAN;
     }
     memcpy(out->hoped, s->hoped, sizeof out->hoped);
     memcpy(out->gained, s->gained, sizeof out->gained);
