@@ -20,6 +20,7 @@ from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.console import count, json_text
 from pylb.decide.registry import Trigger, trigger
 from pylb.errors import FormatError, MissingFileError, PylbError
+from pylb.model import checks
 from pylb.model.snapshot import F64
 
 log = logging.getLogger("pylb")
@@ -47,24 +48,19 @@ class Experience:
         self.entry = f"{program}, {kind}, {count(size, 'rank')}"
         self.runs = 0  # earlier runs with whose numbers this run has begun
         self._done = 0  # iterations of this run when it last wrote its entry
-        if self._is_root:
-            self._check()
-
-    def _check(self) -> None:
         folder = os.path.dirname(os.path.realpath(self.path))
-        if not os.path.isdir(folder):
+        if self._is_root and not os.path.isdir(folder):
             raise MissingFileError(f"experience is {self.path!r}: there is no folder {folder}")
-        if os.path.exists(self.path):
+        if self._is_root and os.path.exists(self.path):
             with files.reading(self.path) as file:
-                begin = file.read(len(BEGIN))
-            if not BEGIN.startswith(begin):
-                raise FormatError(
-                    f"experience is {self.path!r}, another kind of file: expected an experience "
-                    "file, or the path of a new one"
-                )
+                if not BEGIN.startswith(file.read(len(BEGIN))):
+                    raise FormatError(
+                        f"experience is {self.path!r}, another kind of file: expected an "
+                        "experience file, or the path of a new one"
+                    )
 
     def begin(self, which: Trigger, agreement: Agreement) -> tuple[float, str]:
-        """Let the trigger begin with what earlier runs have learned.  Collective.
+        """Let the trigger begin with what earlier runs have learned, before a loop.  Collective.
 
         Returns the cost of an LB step (nan: not known), and where this comes from.
         """
@@ -73,12 +69,12 @@ class Experience:
             if self._is_root:
                 told = self._read().tobytes()
         agreement.step(Step.FORESEE, 0, error=tried.error)
-        numbers = np.frombuffer(agreement.transport.allgather(told)[0])
-        if not len(numbers):
+        runs, *numbers = np.frombuffer(agreement.transport.allgather(told)[0]).tolist() or [0]
+        if not numbers:
             return math.nan, ""
-        self.runs = int(numbers[0])
-        which.begin(numbers[1:])
-        return _named(numbers[1:])["cost"], f"{self.path}, {count(self.runs, 'earlier run')}"
+        self.runs = int(runs)
+        which.begin(numbers)
+        return named(numbers)["cost"], f"{self.path}, {count(self.runs, 'earlier run')}"
 
     def write_at_end(self, which: Trigger, agreement: Agreement) -> None:
         """Also write when the ranks are freed, or the program ends without an error."""
@@ -115,7 +111,7 @@ class Experience:
                 self.path,
             )
             self.runs = 0
-        entry = {"runs": self.runs + 1, **_named(which.learned())}
+        entry = {"runs": self.runs + 1, **named(which.learned())}
         entry["iterations"] = done if is_whole else None
         try:
             with _locked(self.path):
@@ -132,52 +128,36 @@ class Experience:
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """Read the entries of a file, by program, kind of balancer and number of ranks.
+    """Return the entries: `runs`, the number of runs, and what they have learned; None: unknown.
 
-    An entry has `runs`, the number of runs, and the numbers of `FIELDS`; None: not known.
-
-    Raises
-    ------
-    MissingFileError, FormatError, OSError
-        There is no such file; it is no experience file, or of another version; it was cut off
-        (Damaged); it cannot be read.
+    Raises MissingFileError, OSError, Damaged, or FormatError for a file of another version.
     """
     name = files.decoded(path)
     try:
         found = files.json_of(path)
-    except FormatError:
-        raise Damaged(f"{name} was cut off or changed: expected an experience file") from None
-    with files.understood(path, "an experience file"):
-        files.check_format(found, FORMAT)
-    entries: dict[str, dict[str, Any]] = found["entries"]
-    try:
-        for entry in entries.values():
-            if not entry["runs"] >= 1:
-                raise ValueError
-            trigger("auto").begin(_numbers(entry))
-    except (PylbError, AttributeError, KeyError, TypeError, ValueError):
-        raise Damaged(f"{name} was cut off or changed: an entry is damaged") from None
-    return entries
+        if (version := found["version"]) == 1:
+            entries: dict[str, dict[str, Any]] = found["entries"]
+            for entry in entries.values():
+                trigger("auto").begin(_numbers(entry))
+                checks.whole("runs", entry["runs"], 1)
+            return entries
+    except (PylbError, AttributeError, KeyError, TypeError, ValueError) as why:
+        if isinstance(why, MissingFileError):
+            raise
+        raise Damaged(f"{name} was cut off or damaged: expected an experience file") from None
+    raise FormatError(f"{name} has version {version!r} of an experience file: expected 1")
 
 
-def _named(numbers: Any) -> dict[str, Any]:
+def named(numbers: list[float]) -> dict[str, Any]:
     """Return what a trigger has learned, by name."""
-    out: dict[str, Any] = {}
-    rest = [float(x) for x in numbers]
-    for name, n, _, _ in FIELDS:
-        out[name], rest = rest[0] if n == 1 else rest[:n], rest[n:]
-    return out
+    rest = iter(numbers)
+    return {f: next(rest) if n == 1 else [next(rest) for _ in range(n)] for f, n, *_ in FIELDS}
 
 
 def _numbers(entry: dict[str, Any]) -> list[float]:
     """Return what a trigger begins with."""
-    out: list[float] = []
-    for name, n, _, _ in FIELDS:
-        values = [entry[name]] if n == 1 else entry[name]
-        if len(values) != n:
-            raise ValueError(name)
-        out += [math.nan if x is None else float(x) for x in values]
-    return out
+    each = [entry[name] if n > 1 else [entry[name]] for name, n, *_ in FIELDS]
+    return [math.nan if x is None else x for values in each for x in values]
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The experience file: a run begins with what earlier runs of the program have learned."""
 
+import gc
 import json
 import math
 import multiprocessing
@@ -123,7 +124,7 @@ def test_a_file_that_was_cut_off_is_replaced(path, content, caplog):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("cost", -1.0), ("cost", "much"), ("young", [1.0]), ("residual", 0.5), ("runs", 0)],
+    [("cost", -1.0), ("cost", "much"), ("hoped", [1.0]), ("residual", 0.5), ("runs", 0)],
 )
 def test_a_damaged_entry_is_refused(path, name, value, caplog):
     run(path)
@@ -133,7 +134,7 @@ def test_a_damaged_entry_is_refused(path, name, value, caplog):
     with open(path, "w") as file:
         json.dump(content, file, indent=1)
     run(path)
-    assert "an entry is damaged" in caplog.text
+    assert "cut off or damaged" in caplog.text
     assert entry_of(path)["runs"] == 1
 
 
@@ -152,6 +153,8 @@ def test_hopeless_paths_are_errors_at_construction(tmp_path):
         pylb.Advisor(experience=tmp_path / "nowhere" / "app.pylb")
     with pytest.raises(FormatError, match="a folder"):
         pylb.Advisor(experience=tmp_path)
+    with pytest.raises(MissingFileError, match="there is no folder"):
+        run(str(tmp_path / "nowhere" / "app.pylb"))  # of rank 0; the other rank does not hang
     other = tmp_path / "data.csv"
     other.write_text("1, 2\n")
     with pytest.raises(FormatError, match="another kind of file"):
@@ -185,6 +188,12 @@ def test_runs_that_end_at_once_keep_each_others_entries(path):
     assert len(experience.read(path)) == 4
 
 
+def test_a_loop_without_an_end_is_kept_when_its_ranks_are_freed(path):
+    run(path, ends=False)
+    gc.collect()
+    assert entry_of(path)["iterations"] == 60
+
+
 def test_the_environment_names_the_file(path, monkeypatch):
     monkeypatch.setenv("PYLB_EXPERIENCE", path)
     run(None)
@@ -208,3 +217,13 @@ def test_a_generated_program_runs_again():
     first = program.run("auto", cost=20.0, expect=nothing)
     second = program.run("auto", cost=20.0, expect=nothing, experience=first.learned)
     assert first.iterations[0] > second.iterations[0] == 2
+
+
+def test_advise_says_once_why_it_does_not_rebalance(caplog):
+    lb = pylb.Advisor(ranks=2, cost=500.0)
+    for _ in range(500):
+        assert not lb.advise(seconds=[1.1, 0.9])
+    (said,) = caplog.messages
+    assert "no LB step in 200 steps, although the slowest rank takes 10.0 % longer" in said
+    assert "an LB step is expected to cost 500 s and to save 40 s" in said
+    assert "every=100" in said
