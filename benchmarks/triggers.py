@@ -6,7 +6,9 @@
    expensive; perfect and imperfect strategies.  The results are regrets in percent: the additional
    time compared with the best schedule, which dynamic programming finds among all schedules.
    Every trigger knows the cost of an LB step and the end of the run.  Triggers that need the cost
-   run once more without it ("cost unknown"): they learn it from the first LB step.  "best period"
+   run once more without it ("cost unknown"): they learn it from the first LB step.  "second run":
+   knows neither, but begins with what "both unknown" has learned; "drawn anew": the same program
+   with other random noise, jumps and walks.  "best period"
    is the best fixed period of each program, known only afterwards.  The mean regret of `auto` and
    its regret in the worst family are compared with limits.
 2. With --bounds n, two lower bounds on n seeds of each family.  The first is the loss of the best
@@ -43,10 +45,15 @@ COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # cost of an LB step
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 HANDICAPPED = [
-    "auto, end unknown", "auto, both unknown", "auto, half the cost", "auto, twice the cost",
+    "auto, end unknown", "auto, both unknown", "auto, second run", "auto, second run, drawn anew",
+    "auto, half the cost", "auto, twice the cost",
     *(f"{t}, cost unknown" for t in NEED_COST),
 ]  # fmt: skip
-LIMITS = {"auto": (1.5, 5.0), "auto, cost unknown": (2.5, 8.0)}  # percent: mean, worst family
+LIMITS = {  # percent: mean, worst family
+    "auto": (1.5, 5.0),
+    "auto, cost unknown": (2.5, 8.0),
+    "auto, second run": (1.0, 4.0),
+}
 CONSTANT = ((2.0, 80), (1.5, 80), (2.4, 10))  # max/mean, iterations
 WITHIN = 10  # largest allowed number of iterations before the first LB step if max/mean is 2
 
@@ -67,15 +74,22 @@ def autoregressive(rng, n, rho, deviation):
     return out
 
 
+def jumps(rng, n, gap, size):
+    out = (rng.random(n) < 1 / gap) * size * rng.exponential(1, n)
+    return out * rng.choice([-1, 1], n)
+
+
 class Program:
     """A program of a family.
 
     For half of the seeds, the imbalance grows with the iterations since the previous LB step; for
-    the other half, with all iterations of the run (in families that allow both).
+    the other half, with all iterations of the run (in families that allow both).  again=True: the
+    same program, but noise, jumps and walks are drawn anew.
     """
 
-    def __init__(self, family, seed):
+    def __init__(self, family, seed, again=False):
         rng = np.random.default_rng([seed, FAMILIES.index(family)])
+        self.other = np.random.default_rng([seed, FAMILIES.index(family), 1]) if again else None
         self.family, self.seed = family, seed
         self.n = n = int(rng.integers(300, 1001))
         self.size = size = log_uniform(rng, 0.05, 1.0)  # the largest max/mean - 1
@@ -85,15 +99,20 @@ class Program:
         self.left = None  # the part of the imbalance that no LB step removes; None: by strategy
         getattr(self, family)(rng, n, size, np.arange(n))
         white = rng.choice([0.0, 0.01, 0.05])
-        noise = np.abs(rng.normal(0, white, n)) if white else np.zeros(n)
+        noise = self._drawn(rng, lambda r: np.abs(r.normal(0, white, n))) if white else np.zeros(n)
         if seed % 4 == 3:  # spikes
-            noise += (rng.random(n) < 0.01) * rng.uniform(0.5, 2, n)
+            noise += self._drawn(rng, lambda r: (r.random(n) < 0.01) * r.uniform(0.5, 2, n))
         if family != "steady":
             self.parts["noise"] = self.parts.get("noise", 0.0) + noise
         self.floor = 0.0 if family.startswith("steady") else rng.uniform(0.05, 0.3)
         self.costs = COSTS
         if family == "free":
             self.costs = {name: cost / 1000 for name, cost in COSTS.items()}
+
+    def _drawn(self, rng, draw):
+        """Return ``draw(rng)``; if the program runs again, other random numbers."""
+        out = draw(rng)
+        return out if self.other is None else draw(self.other)
 
     def _both(self, curve):
         self.parts["growth" if self.renews else "drift"] = curve
@@ -123,12 +142,11 @@ class Program:
 
     def steps(self, rng, n, size, k):
         gap = log_uniform(rng, 15, n / 1.5)
-        jumps = (rng.random(n) < 1 / gap) * size * rng.exponential(1, n)
-        self.parts["drift"] = np.cumsum(jumps * rng.choice([-1, 1], n))
+        self.parts["drift"] = np.cumsum(self._drawn(rng, lambda r: jumps(r, n, gap, size)))
         self.known = {"gap": gap, "jump": size}
 
     def walk(self, rng, n, size, k):
-        path = np.cumsum(rng.normal(0, size / math.sqrt(n), n))
+        path = np.cumsum(self._drawn(rng, lambda r: r.normal(0, size / math.sqrt(n), n)))
         times = log_uniform(rng, 0.5, 3)
         self.parts["drift"] = path * times
         self.known = {"step": size / math.sqrt(n) * times}
@@ -138,9 +156,12 @@ class Program:
         rho = 1 - log_uniform(rng, 0.005, 0.3)
         if self.renews:
             self.parts["growth"] = size * (k + 1) / n * log_uniform(rng, 0.5, 5)
-            self.parts["noise"] = autoregressive(rng, n, rho, log_uniform(rng, 0.02, 0.2))
+            deviation = log_uniform(rng, 0.02, 0.2)
+            noise = self._drawn(rng, lambda r: autoregressive(r, n, rho, deviation))
+            self.parts["noise"] = noise
         else:
-            self.parts["drift"] = autoregressive(rng, n, rho, size / 2)
+            drift = self._drawn(rng, lambda r: autoregressive(r, n, rho, size / 2))
+            self.parts["drift"] = drift
             self.known = {"rho": rho, "deviation": size / 2}
 
     def periodic(self, rng, n, size, k):
@@ -157,7 +178,7 @@ class Program:
 
     def steady_noise(self, rng, n, size, k):
         self.steady(rng, n, size, k)
-        self.parts["noise"] = np.abs(rng.normal(0, 0.05, n))
+        self.parts["noise"] = self._drawn(rng, lambda r: np.abs(r.normal(0, 0.05, n)))
 
     def residual(self, rng, n, size, k):
         """Draw a steady imbalance of which LB steps leave a part, or all of it."""
@@ -193,9 +214,9 @@ def handicapped(name="auto", end=None, cost=math.nan):
 def regrets(task):
     """Return the family of one program, and {(cost, strategy): {trigger: regret}}."""
     family, seed = task
-    program, out = Program(family, seed), {}
+    program, anew, out = Program(family, seed), Program(family, seed, again=True), {}
     for perfect in (True, False):
-        run = program.imbalance(perfect)
+        run, other = program.imbalance(perfect), anew.imbalance(perfect)
         for name, cost in program.costs.items():
             best = run.optimum(cost)
             row = {t: run.run(t, cost=cost).regret(best) for t in TRIGGERS}
@@ -206,6 +227,10 @@ def regrets(task):
             blind |= {f"{t}, cost unknown": handicapped(t, end=program.n) for t in NEED_COST}
             for t, known in blind.items():
                 row[t] = run.run(**known, cost=cost).regret(best)
+            learned = run.run(**handicapped(), cost=cost).learned
+            second = {**handicapped(), "cost": cost, "experience": learned}
+            row["auto, second run"] = run.run(**second).regret(best)
+            row["auto, second run, drawn anew"] = other.run(**second).regret(other.optimum(cost))
             row["best period"] = min(
                 run.run(every=k, cost=cost).regret(best) for k in periods(program.n)
             )

@@ -111,6 +111,36 @@ PLB_PY_DEF(trigger, expect, "end:? cost",
     return plb_trigger_expect(&self->core, end, cost, &c->err);
 }
 
+PLB_PY_DEF(trigger, begin, "experience",
+           "Begin with what earlier runs have learned, as `learned` returns it.")
+{
+    const double *told;
+    int64_t n = sizeof(plb_experience_t) / sizeof *told;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&told, &n)));
+    return plb_trigger_begin(&self->core, (const plb_experience_t *)told, &c->err);
+}
+
+PLB_PY_DEF(trigger, learned, "",
+           "Return what this run and earlier ones have learned: the numbers of experience().")
+{
+    const plb_experience_t e = plb_trigger_learned(&self->core);
+    PyObject *out = PyList_New(0);
+    for (size_t i = 0; i < sizeof e / sizeof(double); i++) {
+        plb_py_append(&out, PyFloat_FromDouble(((const double *)&e)[i]));
+    }
+    return plb_py_answer(c, out);
+}
+
+PLB_PY_DEF(fn, experience, "",
+           "Return (name, n, unit, help) of what a run learns, n numbers each.")
+{
+    PyObject *out = PyList_New(0);
+#define X(name, n, unit, help) plb_py_append(&out, Py_BuildValue("siss", #name, n, unit, help));
+    PLB_EXPERIENCE(X)
+#undef X
+    return plb_py_answer(c, out);
+}
+
 PLB_PY_DEF(trigger, state, "",
            "Return the last verdict and its numbers as a dict; unknown numbers are nan.")
 {
@@ -127,8 +157,13 @@ PLB_PY_DEF(trigger, state, "",
     return plb_py_answer(c, out);
 }
 
-static const plb_py_def_t *const trigger_methods[] = {&trigger_expect, &trigger_observe,
-                                                      &trigger_balanced, &trigger_state, NULL};
+static const plb_py_def_t *const trigger_methods[] = {&trigger_expect,
+                                                      &trigger_observe,
+                                                      &trigger_balanced,
+                                                      &trigger_begin,
+                                                      &trigger_learned,
+                                                      &trigger_state,
+                                                      NULL};
 
 static PyObject *params_of(const plb_trigger_t *self)
 {
@@ -153,6 +188,8 @@ static PyObject *function_of(const plb_trigger_t *self)
       "Whether the trigger is a user's function, which may give ranks different answers.")        \
     X(trigger, params, params_of(&self->core), "Parameters of the trigger, a dict.")              \
     X(trigger, function, function_of(&self->core), "The callable, or None.")                      \
+    X(trigger, told, PyBool_FromLong(!isnan(*self->core.told.mean)),                              \
+      "Whether what earlier runs have learned counts: it was given, and fits this run.")          \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
       "Reason of the most recent verdict, in words.")
 PLB_PY_PROPERTIES(trigger, TRIGGER)
@@ -946,9 +983,9 @@ PLB_PY_DEF(fn, load_sum, "loads", "Return the sum of loads[n], each 0 ... 1e30 s
     return plb_py_answer(c, PyFloat_FromDouble(sum));
 }
 
-static const plb_py_def_t *const methods[] = {
-    &fn_triggers,   &fn_ledger,  &fn_selection, &fn_select,
-    &fn_first_cost, &fn_sampled, &fn_load_sum,  NULL};
+static const plb_py_def_t *const methods[] = {&fn_triggers,  &fn_experience, &fn_ledger,
+                                              &fn_selection, &fn_select,     &fn_first_cost,
+                                              &fn_sampled,   &fn_load_sum,   NULL};
 
 const plb_py_room_t plb_py_decide = {
     methods, {&trigger_spec, &decider_spec, &advisor_spec, &steps_spec}, constants};

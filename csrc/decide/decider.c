@@ -180,7 +180,6 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
 {
     *self = (plb_decider_t){.opt = *opt,
                             .trigger = trigger,
-                            .end = INT64_MAX,
                             .found = NAN,
                             .foreseen = NAN,
                             .moving = NAN,
@@ -257,7 +256,6 @@ int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double mov
     PLB_FAIL_IF(moving > cost, err, PLB_ERR_VALUE,
                 "moving is %g: expected at most the cost, %g seconds", moving, cost);
     PLB_PASS(plb_trigger_expect(self->trigger, end, cost, err));
-    self->end = end;
     if (!isnan(cost)) {
         self->foreseen = cost;
         self->moving = moving;
@@ -267,7 +265,7 @@ int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double mov
 
 bool plb_decider_foresees(const plb_decider_t *self)
 {
-    return self->last < 0;
+    return self->last < 0 && isnan(*self->trigger->told.cost);
 }
 
 /* ---- receipts ------------------------------------------------------------------------------- */
@@ -310,14 +308,14 @@ static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t
 static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
                         const plb_verdict_t *verdict, plb_receipt_t *out, plb_err_t *err)
 {
-    const int64_t at = self->seen.iteration, left = self->end - at - 1;
+    const int64_t at = self->seen.iteration, left = self->trigger->end - at - 1;
     *out = blank();
     out->kind = kind;
     out->verdict = *verdict;
     out->iteration = out->until = at;
     out->max = self->seen.max;
     out->mean = self->seen.mean;
-    out->left = self->end == INT64_MAX ? INFINITY : left > 0 ? (double)left : 0.0;
+    out->left = self->trigger->end == INT64_MAX ? INFINITY : left > 0 ? (double)left : 0.0;
     PLB_PASS_NEW(out->alternatives, self->opt.n);
     estimate_alternatives(self, verdict, out->alternatives);
     return PLB_OK;
@@ -377,7 +375,7 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
     plb_receipt_t *last = last_of(self);
     last->seconds_warm_up = self->ledger.warm_up;
     last->cost += self->ledger.warm_up;
-    return plb_trigger_expect(self->trigger, self->end,
+    return plb_trigger_expect(self->trigger, self->trigger->end,
                               plb_ledger_theta(&self->ledger, last->strategy), err);
 }
 

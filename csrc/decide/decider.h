@@ -592,7 +592,6 @@ typedef struct plb_decider {
     int64_t limit; /* memory limit of rank 0 in bytes; negative: none */
     plb_promise_t promise;
     plb_learner_t learner[1 + PLB_MOST_PHASES]; /* of the whole load, and of each phase */
-    int64_t end;          /* number of the last iteration plus 1; INT64_MAX: not known */
     plb_iteration_t seen; /* the last observed iteration */
     bool started;         /* whether an iteration was observed */
     /* Number of iterations since the last LB step, and sums of their max, mean and min. */

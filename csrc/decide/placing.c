@@ -295,7 +295,7 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
         const double moving = self->receipts[self->last].seconds_migration;
         out->step = fmax(cost - (isnan(moving) ? 0.0 : moving), 0.0);
     }
-    out->left = fmax((double)(self->end - self->seen.iteration - 1), 1.0);
+    out->left = fmax((double)(self->trigger->end - self->seen.iteration - 1), 1.0);
     out->network = self->opt.network;
     out->jumps = (PRIOR_JUMPS + self->jumps) / (PRIOR_ITERATIONS + self->observed);
     if (self->sudden) {
@@ -722,7 +722,8 @@ int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_
                         gain);
     }
     const int64_t at = self->seen.iteration;
-    const double left = self->end == INT64_MAX ? (double)at + 1.0 : (double)(self->end - at - 1);
+    const double left =
+        self->trigger->end == INT64_MAX ? (double)at + 1.0 : (double)(self->trigger->end - at - 1);
     self->phase = PLB_DECIDER_OBSERVES;
     *ask = PLB_ASK_NOTHING;
     if (self->last >= 0 && gain * left > self->receipts[self->last].cost) {

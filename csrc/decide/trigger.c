@@ -105,11 +105,22 @@ static plb_verdict_t unknown(plb_reason_t reason)
     return v;
 }
 
+static plb_experience_t nothing(void)
+{
+    plb_experience_t out;
+    double *all = (double *)&out;
+    for (size_t i = 0; i < sizeof out / sizeof *all; i++) {
+        all[i] = NAN;
+    }
+    return out;
+}
+
 int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const double *params,
                      plb_err_t *err)
 {
     *self = (plb_trigger_t){
         .kind = kind, .end = INT64_MAX, .cost = NAN, .verdict = unknown(PLB_REASON_START)};
+    self->told = nothing();
     int ret = PLB_OK;
     PLB_TRY(plb_params_check(kind->params, kind->n_params, params, err));
     PLB_NEW(self->params, kind->n_params);
@@ -140,17 +151,78 @@ int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t 
 {
     const int ret = plb_check_known(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err);
     if (ret == PLB_OK) {
-        self->end = end;
+        const double told = *self->told.iterations;
+        self->end = end == INT64_MAX && told > 0.0 ? (int64_t)told : end;
         self->cost = isnan(cost) ? self->cost : cost;
     }
     return ret;
 }
 
-static void count(plb_cycle_t *self, const plb_observation_t *o)
+/* ---- experience ---------------------------------------------------------------------------- */
+
+/* another mean load than earlier runs had, by this factor, shows that this run is another one */
+static const double OTHER = 2.0;
+
+int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t *err)
 {
+    const double *all = (const double *)e;
+    bool bad = *e->iterations < 0.0 || *e->mean < 0.0 || *e->cost < 0.0 || *e->residual < 1.0;
+    for (size_t i = 0; i < sizeof *e / sizeof *all; i++) {
+        bad |= fabs(all[i]) > 1e30;
+    }
+    PLB_FAIL_IF(bad, err, PLB_ERR_VALUE, "experience has a number that is out of range");
+    PLB_FAIL_IF(self->started, err, PLB_ERR_STATE,
+                "experience comes too late: expected before the first iteration");
+    self->told = *e;
+    self->cost = isnan(self->cost) ? *e->cost : self->cost;
+    if (self->kind->begin != NULL) {
+        self->kind->begin(self, e);
+    }
+    return plb_trigger_expect(self, self->end, NAN, err);
+}
+
+/* Forget a known end that is over, and all that earlier runs have told if they were other runs. */
+static void check_told(plb_trigger_t *self, const plb_observation_t *o)
+{
+    const double ratio = o->mean / *self->told.mean, end = *self->told.iterations;
+    const bool other = self->n == 2 && !(ratio <= OTHER && ratio >= 1.0 / OTHER);
+    if (other) { /* the first iteration does not count: the program may be starting up */
+        self->cost = self->cost == *self->told.cost ? NAN : self->cost;
+        self->told = nothing();
+        if (self->kind->begin != NULL) {
+            self->kind->begin(self, &self->told);
+        }
+    }
+    if (other || (double)(o->iteration + 1) >= end) {
+        self->end = (double)self->end == end ? INT64_MAX : self->end;
+        *self->told.iterations = NAN;
+    }
+}
+
+plb_experience_t plb_trigger_learned(const plb_trigger_t *self)
+{
+    plb_experience_t out = self->told;
+    if (self->n > 0) {
+        *out.iterations = (double)self->seen + 1.0;
+        *out.mean = self->loads / (double)self->n;
+    }
+    *out.cost = self->cost;
+    if (self->kind->learned != NULL) {
+        self->kind->learned(self, &out);
+    }
+    return out;
+}
+
+/* ---- iterations and LB steps --------------------------------------------------------------- */
+
+static void count(plb_trigger_t *self, const plb_observation_t *o)
+{
+    plb_cycle_t *cycle = &self->cycle;
+    cycle->n++;
+    cycle->u = fmax(o->max - o->mean, 0.0);
+    cycle->U += cycle->u;
+    self->loads += o->mean;
     self->n++;
-    self->u = fmax(o->max - o->mean, 0.0);
-    self->U += self->u;
 }
 
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err)
@@ -170,7 +242,8 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
         self->verdict.reason = PLB_REASON_STALE;
         return PLB_OK;
     }
-    count(&self->cycle, o);
+    count(self, o);
+    check_told(self, o);
     self->verdict = unknown(PLB_REASON_START);
     self->verdict.cost = self->cost;
     self->kind->observe(self, o, &self->verdict);
@@ -199,6 +272,7 @@ int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, do
     if (self->kind->balanced != NULL) {
         self->kind->balanced(self, cost, max_over_mean < 1.0 ? 1.0 : max_over_mean);
     }
+    self->spent += self->cost + self->cycle.U;
     self->cycle = (plb_cycle_t){0};
     return PLB_OK;
 }

@@ -88,6 +88,24 @@ typedef struct plb_cycle {
     double U;  /* sum of u, seconds */
 } plb_cycle_t;
 
+/* X(name, n, unit, help): n numbers that a run has learned, and with which a later run of the same
+ * program may begin; NAN: not known. */
+#define PLB_EXPERIENCE(X)                                                                         \
+    X(iterations, 1, "iterations", "length of the run")                                           \
+    X(mean, 1, "s", "mean load of a rank in an iteration")                                        \
+    X(cost, 1, "s", "cost of an LB step")                                                         \
+    X(residual, 1, "", "max/mean that LB steps leave")                                            \
+    X(rate, 1, "s", "cost per iteration of imbalance and LB steps")                               \
+    X(hoped, 8, "s",                                                                              \
+      "imbalance in the 4, 8, ... 512 iterations after imagined LB steps, if it had stayed")      \
+    X(gained, 8, "s", "the part of it that these LB steps would have saved")
+
+typedef struct plb_experience {
+#define X(name, n, unit, help) double name[n];
+    PLB_EXPERIENCE(X)
+#undef X
+} plb_experience_t;
+
 typedef struct plb_trigger plb_trigger_t;
 
 typedef struct plb_trigger_kind {
@@ -103,6 +121,11 @@ typedef struct plb_trigger_kind {
     void (*observe)(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
     /** Called after each LB step; or NULL. */
     void (*balanced)(plb_trigger_t *self, double cost, double max_over_mean);
+    /** Begin with what earlier runs have learned, before the first iteration, or forget it (all is
+     * NAN); or NULL. */
+    void (*begin)(plb_trigger_t *self, const plb_experience_t *e);
+    /** Write what the kind has learned beyond iterations, mean and cost; or NULL. */
+    void (*learned)(const plb_trigger_t *self, plb_experience_t *out);
 } plb_trigger_kind_t;
 
 struct plb_trigger {
@@ -117,6 +140,10 @@ struct plb_trigger {
     bool misled;  /* the loads jumped just before the last LB step, so it used old estimates:
                      another LB step may remove the imbalance that is left */
     plb_cycle_t cycle;
+    double spent; /* seconds: imbalance and LB steps before this cycle */
+    double loads; /* seconds: sum of the mean loads of all `n` observed iterations */
+    int64_t n;
+    plb_experience_t told; /* what earlier runs have learned */
     int failed;            /* error code of a user's trigger that failed, or PLB_OK */
     plb_verdict_t verdict; /* the last verdict */
 };
@@ -151,6 +178,14 @@ void plb_trigger_free(plb_trigger_t *self);
  * better values.  end: the number of the last iteration plus 1; INT64_MAX: unknown.  cost:
  * seconds; NAN: no new estimate.  PLB_ERR_VALUE: the cost is not in 0 ... 1e30. */
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
+
+/** Begin with what earlier runs of the program have learned; a known end or cost is kept.  All of
+ * it is forgotten if the mean load of the second iteration is not within a factor of 2.
+ * PLB_ERR_STATE: an iteration was observed; PLB_ERR_VALUE: a number is out of range. */
+int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t *err);
+
+/** Return what this run and earlier ones have learned. */
+plb_experience_t plb_trigger_learned(const plb_trigger_t *self);
 
 /** Observe an iteration; the verdict is then in self->verdict.  For an iteration from before the
  * last LB step it is PLB_REASON_STALE.  PLB_ERR_VALUE: a load is not in 0 ... 1e30 seconds;

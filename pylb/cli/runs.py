@@ -30,6 +30,7 @@ from pylb.replaying.replayed import BASELINES, Replay
 from pylb.replaying.run_record import RunRecord
 from pylb.replaying.trace import Trace
 from pylb.run import demo as program
+from pylb.run import experience as learned
 from pylb.run.report import show_lb_steps
 from pylb.show import course, efficiency, exports, live, page, served
 from pylb.show.comparison import Comparison
@@ -282,6 +283,26 @@ def triggers(args: argparse.Namespace) -> int:
         )
         show(COMPARED, rows, title=title)
     return 0
+
+
+def experience(args: argparse.Namespace) -> int:
+    entries = learned.read(args.experience)
+    rows = [{"program": name, **entry} for name, entry in entries.items()]
+    if print_json(args, {"experience": args.experience, "entries": rows}):
+        return 0
+    show(EXPERIENCE, rows)
+    return 0
+
+
+EXPERIENCE = (
+    Column("program", "program"),
+    Column("runs", "runs"),
+    Column("iterations", "iterations"),
+    Column("mean load, s", "mean", "mean load of a rank in an iteration", drop=1),
+    Column("cost, s", "cost", "cost of an LB step"),
+    Column("left", "residual", "max/mean that LB steps leave"),
+    Column("rate, s", "rate", "what imbalance and LB steps cost per iteration", drop=2),
+)
 
 
 def optimum(args: argparse.Namespace) -> int:

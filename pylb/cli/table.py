@@ -201,6 +201,15 @@ unbalanced leaves every object on its first rank; none repeats the recorded plac
             JSON,
         ),
     ),
+    "experience": Command(
+        runs.experience,
+        "show what the runs of programs have learned: the file of experience=path",
+        """\
+  pylb experience app.pylb
+  pylb experience app.pylb --json
+""",
+        (arg("experience FILE", "the file"), JSON),
+    ),
     "optimum": Command(
         runs.optimum,
         "find the best schedule of LB steps for a recorded run",

@@ -5,6 +5,7 @@ The C core decides (``csrc/decide/decider.h``), in running programs, shadow mode
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -137,6 +138,8 @@ class Decider:
     # Receipts of LB steps before a checkpoint that the C core does not know, e.g. because the
     # number of ranks was different.
     before: Sequence[Receipt] = ()
+    # What earlier runs have told: the cost of an LB step (nan: nothing), and where it comes from.
+    told: tuple[float, str] = (math.nan, "")
 
     def __init__(
         self, given: Settings, n_ranks: int, network: tuple[float, float], keep: int
@@ -192,6 +195,9 @@ class Decider:
         source = given.said_by("strategy")
         if source and out.strategy and not out.why:
             out.why = f"the environment says so{source}"
+        cost, words = self.told
+        if out.figures.get("cost") == cost:
+            out.reason += f"; an LB step is expected to cost {seconds(cost)} ({words})"
         return out
 
 

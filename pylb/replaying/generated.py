@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ class GeneratedRun:
     iteration_time: F64  #: (n,) seconds of each iteration.
     iterations: NDArray[np.int64]  #: (k,) numbers of the iterations that ended with an LB step.
     cost: float  #: Seconds that each LB step cost.
+    learned: list[float]  #: What the trigger has learned, for `Imbalance.run`.
 
     @property
     def time(self) -> float:
@@ -147,6 +148,7 @@ class Imbalance:
         cost: float,
         every: int | None = None,
         expect: tuple[int | None, float] | None = None,
+        experience: Sequence[float] | None = None,
     ) -> GeneratedRun:
         """Run under a trigger.
 
@@ -161,6 +163,8 @@ class Imbalance:
         expect : (end, cost), optional
             What the trigger knows before the run, as in `Trigger.expect`; (None, nan): nothing.
             Default: the number of iterations and `cost`.
+        experience : sequence of float, optional
+            What an earlier run has learned, its `GeneratedRun.learned`.
 
         Raises
         ------
@@ -169,6 +173,8 @@ class Imbalance:
         """
         cost = checks.seconds("cost", cost)
         when = of_arguments(every, trigger)
+        if experience is not None:
+            when.begin(experience)
         when.expect(*((self.iterations, cost) if expect is None else expect))
         time, iterations, first = self._times(0), [], 0
         left = 1.0 + max(0.0, self.residual)
@@ -179,7 +185,7 @@ class Imbalance:
                 first = i + 1
                 time[first:] = self._times(first)
         time.flags.writeable = False
-        return GeneratedRun(time, np.array(iterations, np.int64), cost)
+        return GeneratedRun(time, np.array(iterations, np.int64), cost, when.learned())
 
     def optimum(self, cost: float) -> Optimum:
         """Find the best of all schedules, by dynamic programming in O(n**2).

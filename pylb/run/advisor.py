@@ -269,7 +269,7 @@ class Advisor(RunResults):
         How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
         "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
         pylb chooses a strategy for each LB step (Menon 2012, 3.7).  Without cells, only "auto".
-    every, trigger, seed, pause_if_useless, record
+    every, trigger, seed, pause_if_useless, record, experience
         As for `Balancer`, with steps in place of iterations.
     mode : {"on", "shadow", "off"}
         "shadow" gives no advice, but computes what LB steps would have saved; only with cells.
@@ -307,7 +307,8 @@ class Advisor(RunResults):
     early, the other ranks end with an error that says so.
 
     The environment variables ``PYLB_STRATEGY``, ``PYLB_TRIGGER`` (a name, or a number for `every`),
-    ``PYLB_MODE``, ``PYLB_RECORD`` and ``PYLB_CLOCK`` override the program's arguments.
+    ``PYLB_MODE``, ``PYLB_RECORD``, ``PYLB_CLOCK`` and ``PYLB_EXPERIENCE`` override the program's
+    arguments.
 
     Examples
     --------
@@ -369,6 +370,7 @@ class Advisor(RunResults):
         node_memory_limit: Any = None,
         network: NetworkLike | None = None,
         record: bool | str | os.PathLike[str] = True,
+        experience: str | os.PathLike[str] | None = None,
     ) -> None:
         arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error

@@ -508,6 +508,10 @@ class Balancer(ProgramObjects, RunResults):
     record : bool or path
         True: keep the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.
+    experience : path, optional
+        A file in which runs of the program keep what they learn (mode "on"): what an LB step costs
+        and leaves, whether imbalance persists, and the number of iterations.  A later run on as
+        many ranks begins with that.  Give each of several balancers of a program its own file.
     replay : path, optional
         File of a run, written by `save` or `record`: repeat the LB steps of that run at the same
         iterations and with the same placements, whatever the present loads are.  Needs lag=0.
@@ -564,6 +568,7 @@ class Balancer(ProgramObjects, RunResults):
         network: NetworkLike | None = None,
         overlap: bool | str = "auto",
         record: bool | str | os.PathLike[str] = True,
+        experience: str | os.PathLike[str] | None = None,
         replay: str | os.PathLike[str] | None = None,
     ) -> None:
         arguments = {**locals()}

@@ -18,6 +18,7 @@ from pylb import _core
 from pylb.comm.addresses import rows_to
 from pylb.comm.agreement import Agreement, Attempt, Stats, Step
 from pylb.comm.transport import Sends
+from pylb.console import percent, seconds
 from pylb.decide import sentences
 from pylb.decide.decider import (
     BALANCE,
@@ -50,6 +51,7 @@ from pylb.replaying.trace_conversion import (
     trace_arrays,
 )
 from pylb.run.cells import CellMessages, Cells, LocalCells
+from pylb.run.experience import named
 from pylb.run.lb_step import LBStep, Placed, Speeds
 from pylb.run.local_objects import LeavingObjects, LocalObjects
 from pylb.run.options import Options
@@ -59,6 +61,7 @@ from pylb.run.report import IterationMetrics
 log = logging.getLogger("pylb")
 MANY = 10_000  # if more objects than this come or go, unused memory goes back to the system
 SLOW, SLOW_PART = 0.05, 0.05  # seconds, and part of an iteration, of a strategy worth a thread
+SILENT, WORTH_A_WORD = 200, 0.05  # steps; max/mean - 1: then `advise` says why it did nothing
 KEPT_RECEIPTS = 4096  # largest number of receipts that are kept
 
 
@@ -356,6 +359,12 @@ class MeasuringMode:
             limit = state.options.facts.limit_of_root(state.done)
             if limit is not None:
                 core.limit(limit)
+        experience = state.options.experience
+        if state.done == 0 and self.balances and experience is not None:
+            trigger = state.decider.settings.trigger
+            state.decider.told = experience.begin(trigger, state.agreement)
+            if n is None:  # nothing else tells when the program's own loop ends
+                experience.write_at_end(trigger, state.agreement)
         # In the first loop, n is taken as the number of remaining iterations.  In later loops, this
         # number is not known: a program with a second loop may also have a third one.
         (cost, moving), pace = self._foresee(), state.agreement.transport.pace
@@ -436,6 +445,9 @@ class MeasuringMode:
             self.judge()
             self.update_saved()
         self.catch_up(is_over=True, left_early=left_early)
+        experience = self._state.options.experience
+        if self.balances and experience is not None:
+            experience.write(self._state.decider.settings.trigger, not (left_early or failed))
         self._state.records.write(lambda: self.history)
 
     def update_saved(self) -> None:
@@ -737,7 +749,7 @@ class AdvisingMode(MeasuringMode):
         the program has told, or nan.  The second value is always nan (not known).  Collective.
         """
         state = self._state
-        if self._core is not None:
+        if self._core is not None or not state.decider.core.foresees:
             return math.nan, math.nan
         if not (state.places and state.decider.settings.selects):
             return state.cost, math.nan
@@ -775,6 +787,7 @@ class AdvisingMode(MeasuringMode):
             ask = self.core.previewed(state.step().preview(), now)
         self._report_switching(was_off)
         self._say_ignored()
+        self._say_why_not()
         if self.core.waits and not self._said:
             self._said = True
             if state.objects.rank == 0:
@@ -793,6 +806,25 @@ class AdvisingMode(MeasuringMode):
                 self._state.done,
             )
         self._ignored = n
+
+    def _say_why_not(self) -> None:
+        """Say why the first `SILENT` steps had no LB step, although ranks wait for the slowest."""
+        state, trigger = self._state, self._state.decider.settings.trigger
+        if state.done != SILENT or self.n_lb_steps or self._ignored or state.objects.rank:
+            return
+        known = trigger.state()
+        total = SILENT * named(trigger.learned())["mean"]
+        if known["excess"] > WORTH_A_WORD * total:  # False if a trigger does not know it
+            cost, gain = (
+                "an unknown time" if math.isnan(known[name]) else seconds(known[name])
+                for name in ("cost", "gain")
+            )
+            log.warning(
+                "pylb: no LB step in %d steps, although the slowest rank takes %s longer than the "
+                "mean: %s; an LB step is expected to cost %s and to save %s. every=100 in a short "
+                "run tries LB steps, and lb.history shows what they cost and save",
+                *(SILENT, percent(known["excess"] / total), trigger.reason, cost, gain),
+            )
 
     def place(self) -> Placed:
         """Place the cells in the LB step that is due.  Collective."""

@@ -31,6 +31,7 @@ from pylb.model import checks
 from pylb.model.machine import Links, Machine
 from pylb.model.snapshot import I32
 from pylb.placing.registry import Strategy, find, with_network
+from pylb.run.experience import Experience
 
 
 def own_node() -> str:
@@ -366,6 +367,7 @@ VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
     "PYLB_MODE": _one_of("mode", MODES),
     "PYLB_RECORD": _record,
     "PYLB_CLOCK": _one_of("clock", CLOCKS),
+    "PYLB_EXPERIENCE": lambda text: {"experience": None if text == "0" else text},
 }
 
 
@@ -413,6 +415,7 @@ class Options:
     replay: str | os.PathLike[str] | None
     facts: RankFacts
     overlap: bool | str = "auto"
+    experience: Experience | None = None
 
     def __post_init__(self) -> None:
         checks.one_of("mode", self.mode, MODES)
@@ -492,6 +495,10 @@ def options_of(
     """
     lag = checked_lag(arguments["lag"])
     arguments, overrides = overridden(arguments)
+    experience, transport = arguments["experience"], agreement.transport
+    if experience is not None:
+        kind = "Advisor" if measures else "Balancer"
+        experience = Experience(experience, kind, transport.rank, transport.size)
     network, strategy = arguments["network"], find(arguments["strategy"], auto=True)
     if network is not None and network != "measure":
         network = Links.of(network, agreement.transport.size)
@@ -515,6 +522,7 @@ def options_of(
         load=arguments.get("load"),
         replay=arguments.get("replay"),
         overlap=arguments.get("overlap", "auto"),
+        experience=experience,
         clock=_clock(arguments["clock"], agreement, measures),
         **{name: arguments[name] for name in ("mode", "record")},
     )

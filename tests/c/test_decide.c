@@ -45,6 +45,86 @@ TEST(one_observation_has_no_slope)
     assert_true(fit.keep == 1.0);
 }
 
+/* Let a trigger observe iterations of this mean load, whose max is twice as long. */
+static void observe(plb_trigger_t *self, int64_t first, int64_t n, double mean)
+{
+    plb_err_t err;
+    for (int64_t i = first; i < first + n; i++) {
+        assert_int_equal(
+            plb_trigger_observe(self, &(plb_observation_t){i, 2.0 * mean, mean}, &err), PLB_OK);
+    }
+}
+
+/* Return what a run of 100 iterations learns, whose LB step takes 10 s and leaves max/mean 2. */
+static plb_experience_t experience(const char *name)
+{
+    plb_trigger_t first;
+    plb_err_t err;
+    assert_int_equal(make(&first, name, &err), PLB_OK);
+    assert_true(isnan(*plb_trigger_learned(&first).mean));
+    observe(&first, 0, 50, 1.0);
+    assert_int_equal(plb_trigger_balanced(&first, 49, 10.0, 1.0, &err), PLB_OK);
+    observe(&first, 50, 50, 1.0);
+    const plb_experience_t out = plb_trigger_learned(&first);
+    plb_trigger_free(&first);
+    return out;
+}
+
+TEST(a_run_begins_with_what_an_earlier_one_has_learned)
+{
+    plb_experience_t e = experience("auto");
+    near(*e.iterations, 100.0, 0.0);
+    near(*e.cost, 10.0, 0.0);
+    near(*e.residual, 2.0, 1e-12);
+    near(*e.rate, (10.0 + 100.0) / 100.0, 1e-12);
+    plb_trigger_t next;
+    plb_err_t err;
+    assert_int_equal(make(&next, "auto", &err), PLB_OK);
+    assert_int_equal(plb_trigger_begin(&next, &e, &err), PLB_OK);
+    assert_true(next.end == 100 && next.cost == 10.0);
+    observe(&next, 0, 99, 1.0);
+    assert_false(next.verdict.balance); /* no LB step removes this imbalance */
+    assert_true(*next.told.mean == 1.0 && next.end == 100);
+    observe(&next, 99, 1, 1.0);
+    assert_true(next.end == INT64_MAX); /* a longer run */
+    assert_int_equal(plb_trigger_begin(&next, &e, &err), PLB_ERR_STATE);
+    near(*plb_trigger_learned(&next).residual, 2.0, 1e-12);
+    plb_trigger_free(&next);
+}
+
+TEST(a_run_with_other_loads_forgets)
+{
+    for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {
+        const plb_experience_t e = experience((*k)->name);
+        plb_trigger_t next;
+        plb_err_t err;
+        assert_int_equal(make(&next, (*k)->name, &err), PLB_OK);
+        assert_int_equal(plb_trigger_begin(&next, &e, &err), PLB_OK);
+        assert_int_equal(plb_trigger_expect(&next, 77, NAN, &err), PLB_OK);
+        observe(&next, 0, 1, 1.0);
+        assert_true(next.cost == 10.0);
+        observe(&next, 1, 1, 3.0);
+        assert_true(isnan(next.cost) && next.end == 77 && isnan(*next.told.mean));
+        plb_trigger_free(&next);
+    }
+}
+
+TEST(experience_out_of_range_is_refused)
+{
+    plb_experience_t e = experience("auto");
+    double *const all = (double *)&e;
+    for (size_t i = 0; i < sizeof e / sizeof *all; i++) {
+        const double good = all[i];
+        plb_trigger_t trigger;
+        plb_err_t err;
+        assert_int_equal(make(&trigger, "auto", &err), PLB_OK);
+        all[i] = INFINITY;
+        assert_int_equal(plb_trigger_begin(&trigger, &e, &err), PLB_ERR_VALUE);
+        all[i] = good;
+        plb_trigger_free(&trigger);
+    }
+}
+
 TEST(each_trigger_survives_each_failed_allocation)
 {
     for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {

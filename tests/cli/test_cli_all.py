@@ -23,6 +23,7 @@ GOOD = {
     "demo": ["--ranks", "2", "--objects", "8", "--iterations", "6", "--every", "3"],
     "replay": ["run.h5", "--strategy", "GreedyLB,none", "--every", "3"],
     "triggers": ["run.h5", "--cost", "0.001"],
+    "experience": ["app.pylb"],
     "optimum": ["run.h5", "--cost", "0.001"],
     "report": ["run.h5", "--csv", "tables", "--chrome", "run.json"],
     "watch": ["run.h5", "--once"],
@@ -37,6 +38,7 @@ BAD = {
     "demo": ["--ranks", "0"],
     "replay": ["absent.h5"],
     "triggers": ["absent.h5"],
+    "experience": ["absent.pylb"],
     "optimum": ["absent.h5"],
     "report": ["absent.h5"],
     "compare": ["run.h5", "absent.h5"],
@@ -61,6 +63,9 @@ def here(tmp_path_factory, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pylb.demo.run(2, 8, 12, save=tmp_path / "run.h5", every=4)
     Path("square.graph").write_text(SQUARE)
+    lb = pylb.Advisor(experience="app.pylb")
+    for _ in lb.iterate(3):
+        lb.advise(seconds=1.0)
 
 
 def validate(told):

@@ -52,11 +52,15 @@
  * run (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
  * lowest imbalance so far (without spikes) counts as one that no LB step can remove.
  *
+ * A run may begin with what earlier runs of the program have learned (plb_experience_t).  Then it
+ * needs no trial, as if an LB step had taken place.
+ *
  * The default of `guess`: if the imbalance grows from zero, a first LB step at U instead of theta
  * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
  * sqrt(theta).  If theta is 0.1, 1, 10 or 100 iterations with equal probability, this U is 13
  * iterations; if it is 1, 10 or 100 iterations, U is 22. */
 #include <math.h>
+#include <string.h>
 
 #include "base/lesser.h"
 #include "base/quantile.h"
@@ -83,6 +87,7 @@ typedef struct state {
     double u[FIRST];     /* the last three u, at n % FIRST */
     double first[FIRST]; /* the first three u of the cycle */
     double residual;     /* max/mean that the last LB step left */
+    double left;         /* the lowest `residual` after BLOCK iterations or more; 0: none */
     double promised;     /* max/mean that the last LB step predicted */
     double mean;         /* mean load in the last iteration */
     double before;       /* mean load in the iteration before the last one */
@@ -100,6 +105,8 @@ typedef struct state {
     double paid, iterations; /* sums of theta + U and of tau over past cycles (fading) */
     int64_t lb_steps, seen;  /* numbers of LB steps and iterations since the start */
     int at_once;             /* LB steps in a row, each after a cycle of one iteration */
+    bool knows; /* whether it is known what LB steps leave: from an LB step or an earlier run */
+    bool told;  /* from an earlier run */
 } state_t;
 
 /* The remainder of an unsigned number is one instruction. */
@@ -125,6 +132,11 @@ static double cost_of(const plb_trigger_t *self)
     return isnan(self->cost) ? plb_trigger_guess(self, self->params[GUESS]) * s->mean : self->cost;
 }
 
+/* If an earlier run tells what LB steps achieve: factors on patience, on trust and on past - 1. */
+static const double TOLD_PATIENCE = 0.25, TOLD_TRUST = 2.0, TOLD_PAST = 0.5;
+/* Its rate counts like this many iterations of the past, or like its own if these were more. */
+static const double LEAST_WEIGHT = 100.0;
+
 /* The parameter, times `unsure` while the cost of an LB step is not known. */
 static double times(const plb_trigger_t *self, int param)
 {
@@ -142,7 +154,7 @@ static double excess(const state_t *s, double u)
 static void doubt_steady(const plb_trigger_t *self, int64_t n)
 {
     state_t *s = self->state;
-    if (s->lb_steps == 0) {
+    if (!s->knows) {
         const bool doubts = isnan(self->cost) && n >= FIRST && s->mean > 0.0;
         s->residual = doubts ? 1.0 + s->lowest / s->mean : 1.0;
     }
@@ -186,6 +198,9 @@ static void update_residual(state_t *s, int64_t n, double low)
         s->residual = plb_greater(s->residual, 1.0 + 2.0 * half / base);
     } else if (n % BLOCK == 0) {
         s->residual = plb_lesser(s->residual, 1.0 + s->block / base);
+    }
+    if (n % BLOCK == 0) { /* loads may change just after an LB step: the lowest tells most */
+        s->left = s->left > 0.0 ? plb_lesser(s->left, s->residual) : s->residual;
     }
 }
 
@@ -283,14 +298,16 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
     if (!(e > 0.0)) {
         return 0.0;
     }
-    const double span = times(self, PATIENCE) * theta / e;
+    const double patience = times(self, PATIENCE) * (s->told ? TOLD_PATIENCE : 1.0);
+    const double trust = self->params[TRUST] * (s->told ? TOLD_TRUST : 1.0);
+    const double span = patience * theta / e;
     const int64_t k = span < (double)least(n, RING - 1) ? (int64_t)span : least(n, RING - 1);
     double stays = now;
     if (k > 0) {
         const double trend = k < n ? 0.5 * rise(s, n, k) : 0.0;
         stays = plb_lesser(now, sum_of(s, n, k) / (double)k + trend);
     }
-    return excess(s, stays) * share(s, e, theta, left, self->params[TRUST]);
+    return excess(s, stays) * share(s, e, theta, left, trust);
 }
 
 /* best_rate tries to cut the cycle this many iterations ago */
@@ -322,8 +339,8 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
         out = plb_lesser(out, rate);
     }
     out /= (double)n;
-    return s->iterations > 0.0 ? plb_lesser(out, self->params[PAST] * s->paid / s->iterations)
-                               : out;
+    const double past = 1.0 + (self->params[PAST] - 1.0) * (s->told ? TOLD_PAST : 1.0);
+    return s->iterations > 0.0 ? plb_lesser(out, past * s->paid / s->iterations) : out;
 }
 
 /* Seconds per iteration that a steady imbalance has cost.  Less counts if the means of blocks
@@ -345,7 +362,7 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
     const bool unknown = isnan(self->cost);
     const double theta = cost_of(self);
     const double level = unknown ? settled(s, n, theta) : s->level[place(n)];
-    if (s->lb_steps > 0 || !(level > 0.0)) {
+    if (s->knows || !(level > 0.0)) {
         return false;
     }
     if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
@@ -395,7 +412,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     const double theta = cost_of(self);
     replay(s, n);
     v->excess = self->cycle.U;
-    v->residual = s->lb_steps > 0 ? s->residual : 1.0;
+    v->residual = s->knows ? s->residual : 1.0;
     const double left = self->end == INT64_MAX
                             ? plb_greater((double)s->seen, self->params[AHEAD])
                             : plb_greater((double)(self->end - o->iteration - 1), 0.0);
@@ -419,7 +436,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     } else if (v->level < excess(s, v->rate)) {
         v->reason = PLB_REASON_CHEAP;
     } else {
-        const double need = (s->lb_steps > 0 ? 1.0 : times(self, DOUBT)) * theta;
+        const double need = (s->knows ? 1.0 : times(self, DOUBT)) * theta;
         v->reason = v->level > 0.0 && v->gain >= need ? PLB_REASON_RATE : PLB_REASON_GAIN;
     }
 }
@@ -430,6 +447,7 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
     state_t *s = self->state;
     s->promised = max_over_mean;
     s->lb_steps++;
+    s->knows = true;
     s->at_once = self->cycle.n == 1 ? s->at_once + 1 : 0;
     s->paid = FADE * s->paid + self->cost + self->cycle.U;
     s->iterations = FADE * s->iterations + (double)self->cycle.n;
@@ -437,6 +455,34 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
         s->hoped[i] *= FADE;
         s->gained[i] *= FADE;
     }
+}
+
+static void begin(plb_trigger_t *self, const plb_experience_t *e)
+{
+    state_t *s = self->state;
+    s->knows = s->told = !isnan(*e->residual);
+    s->residual = s->knows ? *e->residual : 1.0;
+    s->iterations = isnan(*e->rate) ? 0.0 : plb_greater(*e->iterations, LEAST_WEIGHT);
+    s->paid = isnan(*e->rate) ? 0.0 : s->iterations * *e->rate;
+    for (int i = 0; i < HORIZONS; i++) {
+        s->hoped[i] = isnan(e->hoped[i]) ? 0.0 : e->hoped[i];
+        s->gained[i] = isnan(e->gained[i]) ? 0.0 : e->gained[i];
+    }
+}
+
+static void learned(const plb_trigger_t *self, plb_experience_t *out)
+{
+    const state_t *s = self->state;
+    if (!s->knows || self->n == 0) {
+        return;
+    }
+    *out->residual = s->left > 0.0 ? s->left : s->residual;
+    if (s->lb_steps > 0) { /* else the rate of cycles that end with an LB step is not known */
+        const double rate = (self->spent + self->cycle.U) / (double)self->n;
+        *out->rate = isnan(*out->rate) ? rate : 0.5 * (*out->rate + rate);
+    }
+    memcpy(out->hoped, s->hoped, sizeof out->hoped);
+    memcpy(out->gained, s->gained, sizeof out->gained);
 }
 
 static const plb_param_t params[N_PARAMS] = {
@@ -479,4 +525,6 @@ const plb_trigger_kind_t plb_trigger_auto = {
     .init = init,
     .observe = observe,
     .balanced = balanced,
+    .begin = begin,
+    .learned = learned,
 };
