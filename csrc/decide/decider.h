@@ -86,6 +86,7 @@ typedef struct plb_costs {
     double statistics, strategy, migration;
     double whole; /* of the whole LB step */
     bool given;   /* `whole` is the cost, even 0; else the larger of `whole` and the parts' sum */
+    bool goes_on; /* this LB step is a further slice of the last one: both count as one */
 } plb_costs_t;
 
 /* The measured cost of LB steps with one strategy. */
@@ -255,7 +256,9 @@ void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
     X(loss_tolerant)                                                                              \
     X(seconds_statistics)                                                                         \
     X(seconds_strategy)                                                                           \
-    X(by_sum)
+    X(by_sum)                                                                                     \
+    X(slices)                                                                                     \
+    X(moves_left)
 
 typedef struct plb_placing {
 #define X(name) double name;
@@ -277,6 +280,7 @@ plb_placing_t plb_placing_unknown(void);
     X(seconds_migration)                                                                          \
     X(seconds_warm_up)                                                                            \
     X(seconds)                                                                                    \
+    X(slice)                                                                                      \
     X(cost)                                                                                       \
     X(gain)                                                                                       \
     X(paid)                                                                                       \
@@ -563,6 +567,10 @@ typedef struct plb_decider_options {
     bool gives_up;           /* switch LB steps off while they do not pay */
     bool learns;             /* learn the ranks' speeds; false: use only given speeds */
     bool watches; /* check whether the last LB step achieves what it predicted (plb_promise_t) */
+    /* An LB step moves only a part (a "slice"), and further LB steps follow at once, if the next
+     * iteration would else be longer than the present one by more than this fraction; 0: never.
+     * Only for data that move while the next iteration runs. */
+    double move_at_most;
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;
     int64_t keep; /* how many receipts to keep (plb_receipts_thin); 0: all */
@@ -587,6 +595,12 @@ typedef struct plb_decider {
     double moving;     /* part of `foreseen` for the migrations; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
     double most_bytes; /* most bytes that leave a rank in this LB step; 0: not known here */
+    /* Sums over LB steps whose warm-up is known, with slices: seconds of moving and warm-up, and
+     * most bytes that left a rank. */
+    double felt, felt_bytes;
+    double longest; /* seconds of the slowest rank before the first slice, where loads are known */
+    double slice, slices; /* number of the last slice; how many there will be at most */
+    bool goes_on;         /* whether the next slice is due */
     plb_ledger_t ledger;
     plb_selector_t selector;
     int64_t limit; /* memory limit of rank 0 in bytes; negative: none */

@@ -108,6 +108,15 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
     if (ret != PLB_OK) {
         return ret;
     }
+    if (costs->goes_on && self->strategy >= 0) {
+        plb_account_t *first = &self->accounts[self->strategy];
+        const double more = cost_of(self, first, costs);
+        self->cost += more;
+        first->cost += first->n == 1 ? more : 0.5 * more; /* as if it was known at once */
+        self->last = iteration;
+        self->n_times = 0;
+        return PLB_OK;
+    }
     plb_account_t *account = &self->accounts[strategy];
     self->cost = cost_of(self, account, costs);
     account->cost = halfway(account->cost, self->cost, account->n == 0);

@@ -97,6 +97,13 @@ class Receipt:
     #: max/mean that a placement by the sum of each object's phases would leave, if VectorLB placed
     #: the phases instead; nan: it did not, or there are no phases.
     by_sum: float = NAN
+    #: If the moves are spread over several LB steps that follow each other: the number of this one,
+    #: from 1 on; nan: they are not.
+    slice: float = NAN
+    #: How many LB steps the placement takes if each moves as many bytes as this one, and how many
+    #: objects were still to move; 1 and 0: all moved at once; nan: they always do.
+    slices: float = NAN
+    moves_left: float = NAN
     #: Mean and longest wait of a rank for the slowest one, in seconds per iteration, with the
     #: estimated loads on the old placement (Dasgupta 2013, eq. 1 and 2).
     idle_mean: float = NAN

@@ -541,6 +541,9 @@ def replay(
             lag=lag,
             gives_up=pause_if_useless,
             learn_speeds=learns(learn_speeds, trace.speed),
+            move_at_most=trace.recorded.parameters.get("move_at_most", 0.0)
+            if trace.recorded
+            else 0.0,
             seed=seed,
             distributed=True,
         )

@@ -312,6 +312,7 @@ def test_what_a_decider_is_made_of():
         "gives_up": False,
         "learns": False,
         "watches": False,
+        "move_at_most": 0.0,
         "network": (0.0, 0.0),
         "seed": 0,
         "keep": 0,
