@@ -66,8 +66,8 @@ class Settings:
 
     @property
     def foresees(self) -> bool:
-        """Whether the trigger uses the expected cost of the first LB step."""
-        return self.trigger.name not in ASKED_FOR
+        """Whether the expected cost of the first LB step is used, by the trigger or for slices."""
+        return self.trigger.name not in ASKED_FOR or self.move_at_most > 0
 
     def load(self) -> None:
         """Load now the libraries that LB steps may need, so that loading them delays no LB step.
