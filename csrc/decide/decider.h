@@ -86,6 +86,7 @@ typedef struct plb_costs {
     double statistics, strategy, migration;
     double whole; /* of the whole LB step */
     bool given;   /* `whole` is the cost, even 0; else the larger of `whole` and the parts' sum */
+    double felt;  /* expected warm-up, part of the cost until it is measured; not NAN */
     bool goes_on; /* this LB step is a further slice of the last one: both count as one */
 } plb_costs_t;
 
@@ -93,7 +94,7 @@ typedef struct plb_costs {
 typedef struct plb_account {
     int64_t n;
     double cost;    /* seconds: mean of the old value and the new measurement */
-    double warm_up; /* seconds, averaged like `cost`; 0 until the first was measured */
+    double warm_up; /* seconds beyond plb_costs_t.felt, averaged like `cost`; 0: not measured */
 } plb_account_t;
 
 /* This many iterations after an LB step may be slow; they are compared with as many later ones. */
@@ -110,7 +111,7 @@ typedef struct plb_ledger {
     int64_t last;                  /* iteration at whose end this LB step took place */
     int32_t strategy;              /* index of its strategy; -1: there was no LB step */
     double cost;                   /* seconds, with the warm-up as soon as that is known */
-    double warm_up;                /* seconds; NAN: not known yet */
+    double felt, warm_up;          /* seconds: expected, measured; NAN: not known yet */
     double excess_before;          /* seconds: max - mean before this LB step */
     double times[2 * PLB_WARM_UP]; /* seconds of the iterations after this LB step */
     int n_times;
@@ -257,6 +258,7 @@ void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
     X(seconds_statistics)                                                                         \
     X(seconds_strategy)                                                                           \
     X(by_sum)                                                                                     \
+    X(felt)                                                                                       \
     X(slices)                                                                                     \
     X(moves_left)
 

@@ -647,9 +647,8 @@ out:
     return ret;
 }
 
-/* Make the part in which at most `bytes` leave a rank.  *good: it makes iterations shorter, and
- * keeps the memory limits. */
-static int take_part(slices_t *self, double bytes, double before, bool *good, plb_err_t *err)
+/* Make the part in which at most `bytes` leave a rank.  *good: it keeps the memory limits. */
+static int take_part(slices_t *self, double bytes, bool *good, plb_err_t *err)
 {
     const plb_snapshot_t *s = &self->input->snapshot;
     double full;
@@ -658,26 +657,26 @@ static int take_part(slices_t *self, double bytes, double before, bool *good, pl
     }
     PLB_PASS(plb_snapshot_metrics(&self->input->phases, self->part, &self->metrics, err));
     PLB_PASS(fullest(s, self->part, &full, err));
-    *good = self->metrics.max < before && !(full > 1.0);
+    *good = !(full > 1.0);
     return PLB_OK;
 }
 
 /* Find the largest good part whose moves and next iteration take at most `most` seconds, by
  * halving the bytes between *low, which may take longer, and `high`, which does. */
-static int largest_part(slices_t *self, double *low, double high, double before, double most,
-                        double per_byte, bool *good, plb_err_t *err)
+static int largest_part(slices_t *self, double *low, double high, double most, double per_byte,
+                        bool *good, plb_err_t *err)
 {
     enum { HALVINGS = 12 };
-    PLB_PASS(take_part(self, *low, before, good, err));
+    PLB_PASS(take_part(self, *low, good, err));
     for (int k = 0; *good && k < HALVINGS; k++) {
         const double middle = 0.5 * (*low + high);
         bool fits;
-        PLB_PASS(take_part(self, middle, before, &fits, err));
+        PLB_PASS(take_part(self, middle, &fits, err));
         fits &= self->metrics.max + per_byte * middle <= most;
         *low = fits ? middle : *low;
         high = fits ? high : middle;
     }
-    return *good ? take_part(self, *low, before, good, err) : PLB_OK;
+    return *good ? take_part(self, *low, good, err) : PLB_OK;
 }
 
 /* If the next iteration, in which the objects move, would be too long (opt.move_at_most): keep
@@ -705,13 +704,15 @@ static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_p
         part = fmax(part, rank[i] == s->rank[i] ? 0.0 : (double)s->nbytes[i]);
     }
     part = fmax(part, costs.step / costs.per_byte);
-    if (!(part < bytes && after.max + costs.per_byte * bytes > most)) {
+    out->felt = costs.per_byte * bytes;
+    if (!(part < bytes && after.max + out->felt > most)) {
         return ret;
     }
     PLB_NEW_EACH(s->n_objects, slices.until, slices.part);
     PLB_TRY(order_moves(&slices, err));
-    PLB_TRY(largest_part(&slices, &part, bytes, before.max, most, costs.per_byte, &good, err));
+    PLB_TRY(largest_part(&slices, &part, bytes, most, costs.per_byte, &good, err));
     if (good) {
+        out->felt = costs.per_byte * part;
         out->slices = ceil(bytes / part);
         out->present = isnan(out->present) ? out->predicted_with_messages : out->present;
         tell_after(&slices.metrics, out);
