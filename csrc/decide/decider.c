@@ -101,8 +101,7 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
                     PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered), PLB_FIGURE(p, tolerance),
                     PLB_FIGURE(p, loss_tolerant), PLB_FIGURE(p, memory_full),
                     PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest),
-                    PLB_FIGURE(p, felt), PLB_FIGURE(p, slices),
-                    PLB_FIGURE(p, moves_left)),
+                    PLB_FIGURE(p, felt), PLB_FIGURE(p, moves_left)),
         err);
 }
 
@@ -223,7 +222,8 @@ void plb_decider_free(plb_decider_t *self)
         receipt_free(&self->receipts[i]);
     }
     receipt_free(&self->next);
-    PLB_FREE(self->receipts, self->candidates, self->traits, self->left);
+    PLB_FREE(self->receipts, self->candidates, self->traits, self->left, self->target,
+             self->target_key);
     plb_ledger_free(&self->ledger);
     plb_selector_free(&self->selector);
     if (self->learner.p > 0) {
@@ -233,6 +233,8 @@ void plb_decider_free(plb_decider_t *self)
     self->candidates = NULL;
     self->traits = NULL;
     self->left = NULL;
+    self->target = NULL;
+    self->target_key = NULL;
     self->n_receipts = self->capacity = 0;
 }
 
@@ -537,11 +539,11 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
         self->next.verdict.reason = why->reason;
     }
     self->next.found = self->found;
-    self->chosen = 0;
+    self->chosen = self->goes_on ? last_of(self)->strategy : 0;
     self->instead = -1;
     self->n_objects = n_objects;
     self->most_bytes = 0.0;
-    if (self->opt.selects) {
+    if (self->opt.selects && !self->goes_on) {
         PLB_PASS(plb_decider_select(self, err));
     }
     self->next.strategy = self->chosen;
@@ -577,7 +579,7 @@ static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t
     const plb_receipt_t *r = &self->next;
     const plb_outcome_t o = {fmax(r->placing.before_with_messages, 1.0), fmax(after, 1.0), r->cost,
                              migrations};
-    return self->opt.selects && !plb_decider_in_rounds(self, strategy)
+    return self->opt.selects && !self->goes_on && !plb_decider_in_rounds(self, strategy)
                ? plb_selector_balanced(&self->selector, strategy, &o, err)
                : PLB_OK;
 }
@@ -644,13 +646,9 @@ static void take_back_hold(plb_decider_t *self)
     }
 }
 
-/* There are no more slices than the largest estimate of their number.  If loads change so fast
- * that some moves are still left then, the trigger says when to rebalance again. */
-static void count_slices(plb_decider_t *self, const plb_placing_t *p)
+static void count_slices(plb_decider_t *self, bool more)
 {
     self->slice = self->goes_on ? self->slice + 1.0 : 1.0;
-    self->slices = self->goes_on ? fmax(self->slices, p->slices) : p->slices;
-    const bool more = p->moves_left > 0.0 && self->slice < self->slices;
     self->next.slice = self->goes_on || more ? self->slice : NAN;
     self->goes_on = more;
 }
@@ -722,7 +720,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (r->kind == PLB_DECISION_SPEEDS || self->goes_on) {
         take_back_hold(self);
     }
-    count_slices(self, p);
+    count_slices(self, p->moves_left > 0.0);
     self->receipts[self->n_receipts++] = *r;
     *r = (plb_receipt_t){0}; /* self->receipts now owns the arrays of *r */
     begin_cycle(self);

@@ -259,7 +259,6 @@ void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
     X(seconds_strategy)                                                                           \
     X(by_sum)                                                                                     \
     X(felt)                                                                                       \
-    X(slices)                                                                                     \
     X(moves_left)
 
 typedef struct plb_placing {
@@ -600,9 +599,14 @@ typedef struct plb_decider {
     /* Sums over LB steps whose warm-up is known, with slices: seconds of moving and warm-up, and
      * most bytes that left a rank. */
     double felt, felt_bytes;
-    double longest; /* seconds of the slowest rank before the first slice, where loads are known */
-    double slice, slices; /* number of the last slice; how many there will be at most */
-    bool goes_on;         /* whether the next slice is due */
+    double slice; /* number of the last slice */
+    bool goes_on; /* whether the next slice is due */
+    /* Where the loads are: seconds of the slowest rank before the first slice, and the placement of
+     * which some moves are left; both arrays are owned. */
+    double longest;
+    int32_t *target;
+    int64_t *target_key;
+    int64_t n_target;
     plb_ledger_t ledger;
     plb_selector_t selector;
     int64_t limit; /* memory limit of rank 0 in bytes; negative: none */

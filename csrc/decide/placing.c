@@ -527,7 +527,7 @@ static int place_phases(const plb_decider_t *self, const input_t *input, int32_t
     int32_t *where = NULL;
     PLB_TRY(plb_snapshot_metrics(s, NULL, &before, err));
     PLB_TRY(plb_snapshot_metrics(s, rank, &after, err));
-    if (self->opt.selects && after.max_over_mean > PHASES_DIFFER * out->predicted) {
+    if (self->opt.selects && !self->goes_on && after.max_over_mean > PHASES_DIFFER * out->predicted) {
         const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
         PLB_NEW(where, s->n_objects);
         ret = place_with(s, &plb_strategy_vector, where, err);
@@ -679,6 +679,37 @@ static int largest_part(slices_t *self, double *low, double high, double most, d
     return *good ? take_part(self, *low, good, err) : PLB_OK;
 }
 
+static int keep_target(plb_decider_t *self, const plb_snapshot_t *s, const int32_t *rank,
+                       plb_err_t *err)
+{
+    self->n_target = 0;
+    PLB_PASS_RENEW(self->target, s->n_objects);
+    PLB_PASS_RENEW(self->target_key, s->n_objects);
+    memcpy(self->target, rank, (size_t)s->n_objects * sizeof *rank);
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        self->target_key[i] = plb_key(s, i);
+    }
+    self->n_target = s->n_objects;
+    return PLB_OK;
+}
+
+/* The placement of which some moves are left.  If objects came or went, these moves are dropped.
+ */
+static int resume(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
+                  plb_placing_t *out, plb_err_t *err)
+{
+    const size_t n = (size_t)s->n_objects;
+    bool same = s->n_objects == self->n_target;
+    for (int64_t i = 0; same && i < s->n_objects; i++) {
+        same = plb_key(s, i) == self->target_key[i];
+    }
+    answer_t answer = {.rank = rank};
+    memcpy(rank, same ? self->target : s->rank, n * sizeof *rank);
+    PLB_PASS(measure(self, s, &answer, err));
+    describe(&answer, 0.0, NAN, out);
+    return PLB_OK;
+}
+
 /* If the next iteration, in which the objects move, would be too long (opt.move_at_most): keep
  * only the most useful moves.  At least one object of each rank moves, and moving takes no less
  * time than an LB step in which nothing moves. */
@@ -692,7 +723,6 @@ static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_p
     slices_t slices = {.input = input, .rank = rank};
     double bytes, part = 0.0;
     bool good = false;
-    out->slices = 1.0;
     out->moves_left = 0.0;
     PLB_TRY(price_moves(self, s, &costs, err));
     PLB_TRY(plb_cycle_bytes(s, rank, &bytes, err));
@@ -712,8 +742,8 @@ static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_p
     PLB_TRY(order_moves(&slices, err));
     PLB_TRY(largest_part(&slices, &part, bytes, most, costs.per_byte, &good, err));
     if (good) {
+        PLB_TRY(keep_target(self, s, rank, err));
         out->felt = costs.per_byte * part;
-        out->slices = ceil(bytes / part);
         out->present = isnan(out->present) ? out->predicted_with_messages : out->present;
         tell_after(&slices.metrics, out);
     }
@@ -760,8 +790,12 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     const bool in_rounds = plb_decider_in_rounds(self, which);
     int ret = PLB_OK;
     PLB_TRY(prepare(self, db, chosen->looks_at, in_rounds, &input, err));
-    PLB_TRY(answer_within(self, &input, rank, &which, out, err));
-    if (may_look_ahead(self, which, db, &input)) {
+    if (self->goes_on) {
+        PLB_TRY(resume(self, &input.snapshot, rank, out, err));
+    } else {
+        PLB_TRY(answer_within(self, &input, rank, &which, out, err));
+    }
+    if (!self->goes_on && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
         bool fewer = false;
         PLB_TRY(costs_of(self, &input.snapshot, db->drift, &costs, err));

@@ -103,9 +103,7 @@ class Receipt:
     #: If the moves are spread over several LB steps that follow each other: the number of this one,
     #: from 1 on; nan: they are not.
     slice: float = NAN
-    #: How many LB steps the placement takes if each moves as many bytes as this one, and how many
-    #: objects were still to move; 1 and 0: all moved at once; nan: they always do.
-    slices: float = NAN
+    #: Number of objects that were still to move; nan: as without `move_at_most`.
     moves_left: float = NAN
     #: Mean and longest wait of a rank for the slowest one, in seconds per iteration, with the
     #: estimated loads on the old placement (Dasgupta 2013, eq. 1 and 2).

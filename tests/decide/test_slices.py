@@ -1,6 +1,7 @@
 """Moves that would make an iteration much longer are spread over LB steps that follow each other."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 import pylb
 from pylb import _core
-from pylb.decide.decider import settings
+from pylb.decide.decider import BALANCE, settings
 from pylb.errors import DomainError
 
 PER_BYTE = 1e-8  # seconds
@@ -90,12 +91,37 @@ def test_slices_follow_each_other_until_nothing_is_left(tmp_path):
     assert [r.slice for r in slices] == list(range(1, len(slices) + 1)), slices
     assert len(slices) > 1 and slices[-1].moves_left == 0
     assert [r.iteration - slices[0].iteration for r in slices] == list(range(len(slices)))
-    assert all(a.slice < a.slices for a in slices[:-1])
+    assert all(a.moves_left - b.moves_left == b.migrations for a, b in pairwise(slices))
     assert "moved only a part" in slices[1].reason
     assert "slice 1 of the moves" in slices[0].explain()
     assert "none was left" in slices[-1].explain()
     again = pylb.Trace.load(tmp_path / "run.h5").replay()
     assert again.decisions == history
+
+
+def test_all_slices_count_as_one_lb_step():
+    """Its cost is that of all slices, with what they make iterations longer; none is judged."""
+    core = settings("auto", learn_speeds=False, move_at_most=0.05).decider(2).core
+    known = {"before": 1.5, "predicted": 1.2, "idle_mean": 1, "idle_max": 1}
+    known |= {"predicted_idle_mean": 1, "predicted_idle_max": 1, "felt": 0.2}
+    for i, left in enumerate((5.0, 2.0, 0.0)):
+        core.observe(i, 2.0, 2.0, 1.0, 0.5, 2.0, 0.5, 0, 0)
+        assert i == 0 or (core.goes_on and core.next(False, True) == BALANCE)
+        core.choose()
+        made = known | {"moves_left": left}
+        core.placed(np.array([made.get(name, math.nan) for name in FIGURES]), None)
+        core.balanced(3, 1000, 0.05, 0.1, True)
+    assert not core.goes_on
+    core.observe(3, 2.0, 2.0, 1.0, 0.5, 2.0, 0.5, 0, 0)
+    assert core.next(False, True) != BALANCE
+    core.choose()
+    core.placed(np.array([known.get(name, math.nan) for name in FIGURES]), None)
+    core.balanced(0, 0, 0.0, 0.0, True)
+    *slices, last = core.receipts()
+    assert [r["slice"] for r in slices] == [1, 2, 3] and math.isnan(last["slice"])
+    assert [r["cost"] for r in slices] == pytest.approx([0.1] * 3)
+    costs = [cost for _, cost in last["alternatives"] if not math.isnan(cost)]
+    assert costs == pytest.approx([3 * (0.1 + 0.2 - 0.05)])
 
 
 def test_without_overlap_and_with_inf_all_moves_at_once():
