@@ -691,13 +691,8 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     const double before = self->goes_on ? self->ledger.cost : 0.0;
     const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
     const double felt = isnan(p->felt) ? 0.0 : fmax(p->felt - moving, 0.0);
-    const plb_costs_t costs = {.statistics = p->seconds_statistics,
-                               .strategy = p->seconds_strategy,
-                               .migration = done->seconds_migration,
-                               .whole = done->cost,
-                               .given = done->given,
-                               .felt = felt,
-                               .goes_on = self->goes_on};
+    const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy, done->seconds_migration,
+                               done->cost, done->given, felt, self->goes_on};
     PLB_PASS(plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err));
     r->cost = self->ledger.cost - before - felt;
     if (other) {

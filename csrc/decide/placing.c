@@ -647,62 +647,51 @@ out:
     return ret;
 }
 
-/* Make the part in which at most `bytes` leave a rank.  *good: it keeps the memory limits. */
-static int take_part(slices_t *self, double bytes, bool *good, plb_err_t *err)
-{
-    const plb_snapshot_t *s = &self->input->snapshot;
-    double full;
-    for (int64_t i = 0; i < s->n_objects; i++) {
-        self->part[i] = self->until[i] <= bytes ? self->rank[i] : s->rank[i];
-    }
-    PLB_PASS(plb_snapshot_metrics(&self->input->phases, self->part, &self->metrics, err));
-    PLB_PASS(fullest(s, self->part, &full, err));
-    *good = !(full > 1.0);
-    return PLB_OK;
-}
-
-/* Find the largest good part whose moves and next iteration take at most `most` seconds, by
- * halving the bytes between *low, which may take longer, and `high`, which does. */
+/* Make the largest part whose moves and next iteration take at most `most` seconds, by halving the
+ * bytes between *low, which may take longer, and `high`, which does.  *good: it keeps the memory
+ * limits. */
 static int largest_part(slices_t *self, double *low, double high, double most, double per_byte,
                         bool *good, plb_err_t *err)
 {
     enum { HALVINGS = 12 };
-    PLB_PASS(take_part(self, *low, good, err));
-    for (int k = 0; *good && k < HALVINGS; k++) {
-        const double middle = 0.5 * (*low + high);
-        bool fits;
-        PLB_PASS(take_part(self, middle, &fits, err));
-        fits &= self->metrics.max + per_byte * middle <= most;
-        *low = fits ? middle : *low;
-        high = fits ? high : middle;
+    const plb_snapshot_t *s = &self->input->snapshot;
+    for (int k = 0; k <= HALVINGS + 1; k++) {
+        const bool ends = k == 0 || k > HALVINGS;
+        const double bytes = ends ? *low : 0.5 * (*low + high);
+        double full;
+        for (int64_t i = 0; i < s->n_objects; i++) {
+            self->part[i] = self->until[i] <= bytes ? self->rank[i] : s->rank[i];
+        }
+        PLB_PASS(plb_snapshot_metrics(&self->input->phases, self->part, &self->metrics, err));
+        PLB_PASS(fullest(s, self->part, &full, err));
+        *good = !(full > 1.0);
+        const bool fits = *good && self->metrics.max + per_byte * bytes <= most;
+        *low = fits ? bytes : *low;
+        high = fits || ends ? high : bytes;
     }
-    return *good ? take_part(self, *low, good, err) : PLB_OK;
+    return PLB_OK;
 }
 
 static int keep_target(plb_decider_t *self, const plb_snapshot_t *s, const int32_t *rank,
                        plb_err_t *err)
 {
+    const size_t n = (size_t)s->n_objects;
     self->n_target = 0;
     PLB_PASS_RENEW(self->target, s->n_objects);
     PLB_PASS_RENEW(self->target_key, s->n_objects);
-    memcpy(self->target, rank, (size_t)s->n_objects * sizeof *rank);
-    for (int64_t i = 0; i < s->n_objects; i++) {
-        self->target_key[i] = plb_key(s, i);
-    }
+    memcpy(self->target, rank, n * sizeof *rank);
+    memcpy(self->target_key, s->key, n * sizeof *s->key);
     self->n_target = s->n_objects;
     return PLB_OK;
 }
 
-/* The placement of which some moves are left.  If objects came or went, these moves are dropped.
- */
+/* Take the placement of which some moves are left; if objects came or went, drop these moves. */
 static int resume(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                   plb_placing_t *out, plb_err_t *err)
 {
     const size_t n = (size_t)s->n_objects;
-    bool same = s->n_objects == self->n_target;
-    for (int64_t i = 0; same && i < s->n_objects; i++) {
-        same = plb_key(s, i) == self->target_key[i];
-    }
+    const bool same = s->n_objects == self->n_target &&
+                      memcmp(s->key, self->target_key, n * sizeof *s->key) == 0;
     answer_t answer = {.rank = rank};
     memcpy(rank, same ? self->target : s->rank, n * sizeof *rank);
     PLB_PASS(measure(self, s, &answer, err));

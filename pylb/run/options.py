@@ -70,7 +70,6 @@ def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
     return own
 
 
-MOVE_AT_MOST = 0.05  # default of `Balancer(move_at_most=)`
 UNLIMITED = 1 << 60  # bytes; a limit this high means "none" (control groups of version 1: 2^63)
 
 
@@ -429,7 +428,9 @@ class Options:
 
     def overlaps(self, agreement: Agreement) -> bool | None:
         """Whether objects migrate while the program goes on; None: if they are large."""
-        return overlapping(self.overlap, self.lag, agreement)
+        if self.overlap != "auto":
+            return bool(self.overlap)
+        return None if agreement.transport.overlaps and not self.lag else False
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -489,9 +490,12 @@ def options_of(
     if network is not None and network != "measure":
         network = Links.of(network, agreement.transport.size)
         strategy = with_network(strategy, network.network)
+    overlap = arguments.get("overlap", False)
+    overlaps = agreement.transport.overlaps if overlap == "auto" else overlap
+    most = checks.positive("move_at_most", arguments.get("move_at_most", 1.0))
     checked = settings(
         strategy,
-        move_at_most=_most_to_move(arguments, strategy, lag, agreement),
+        move_at_most=most if overlaps else 0.0,
         every=arguments["every"],
         trigger=arguments["trigger"],
         lag=lag,
@@ -512,30 +516,6 @@ def options_of(
         clock=_clock(arguments["clock"], agreement, measures),
         **{name: arguments[name] for name in ("mode", "record")},
     )
-
-
-def overlapping(overlap: bool | str, lag: float, agreement: Agreement) -> bool | None:
-    """Return whether objects migrate while the program goes on; None: if they are large."""
-    if overlap != "auto":
-        return bool(overlap)
-    return None if agreement.transport.overlaps and not lag else False
-
-
-def _most_to_move(
-    arguments: dict[str, Any], strategy: Strategy, lag: float, agreement: Agreement
-) -> float:
-    """Return `Settings.move_at_most`: 0 unless objects migrate while the program goes on."""
-    given, overlap = arguments.get("move_at_most"), arguments.get("overlap", False)
-    if given is not None:
-        if not (isinstance(given, float | int) and given > 0):
-            raise DomainError(f"move_at_most is {given!r}: expected a number above 0, or inf")
-        if strategy.name != "auto" or not overlap or lag:
-            raise DomainError(
-                f"move_at_most is {given!r}, with strategy {strategy.name!r}, overlap={overlap} and "
-                f"lag={lag}: expected strategy 'auto', overlap=True or 'auto', and lag=0"
-            )
-    most = MOVE_AT_MOST if given is None else float(given)
-    return 0.0 if overlapping(overlap, lag, agreement) is False or math.isinf(most) else most
 
 
 def _clock(name: Any, agreement: Agreement, measures: bool) -> Any:

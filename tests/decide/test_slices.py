@@ -124,8 +124,8 @@ def test_all_slices_count_as_one_lb_step():
     assert costs == pytest.approx([3 * (0.1 + 0.2 - 0.05)])
 
 
-def test_without_overlap_and_with_inf_all_moves_at_once():
-    for options in ({"overlap": False}, {"overlap": True, "move_at_most": math.inf}):
+def test_without_overlap_or_limit_all_moves_at_once():
+    for options in ({"overlap": False}, {"overlap": True, "move_at_most": 1e9}):
         history, _ = run(**options)
         assert all(math.isnan(r.slice) for r in history.lb_steps)
     assert all(math.isnan(r.moves_left) for r in run()[0].lb_steps)  # virtual ranks: overlap is off
@@ -134,11 +134,8 @@ def test_without_overlap_and_with_inf_all_moves_at_once():
 def test_bad_values_are_refused():
     for given, words in [
         ({"move_at_most": 0}, "above 0"),
-        ({"move_at_most": "5 %"}, "above 0"),
-        ({"move_at_most": math.nan}, "above 0"),
-        ({"move_at_most": 0.1, "strategy": "GreedyLB"}, "strategy 'auto'"),
-        ({"move_at_most": 0.1, "overlap": False}, "overlap=False"),
-        ({"move_at_most": 0.1, "lag": 2}, "lag=2"),
+        ({"move_at_most": "5 %"}, "finite number"),
+        ({"move_at_most": math.inf}, "finite number"),
     ]:
         with pytest.raises(DomainError, match=words):
             pylb.Balancer(None, **given)
