@@ -724,7 +724,7 @@ static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_p
     }
     part = fmax(part, costs.step / costs.per_byte);
     out->felt = costs.per_byte * bytes;
-    if (!(part < bytes && after.max + out->felt > most)) {
+    if (s->key == NULL || !(part < bytes && after.max + out->felt > most)) {
         return ret;
     }
     PLB_NEW_EACH(s->n_objects, slices.until, slices.part);

@@ -40,6 +40,7 @@ def test_a_slice_is_a_part_of_the_placement_that_takes_not_too_long(seed, most, 
         rng.random(n) ** 3 / 10,
         rank,
         p,
+        key=np.arange(n),
         nbytes=nbytes,
         memory=nbytes if limited else None,
         memory_limit=(held + held.mean()).astype(int) if limited else None,
@@ -52,7 +53,6 @@ def test_a_slice_is_a_part_of_the_placement_that_takes_not_too_long(seed, most, 
     before, after = snapshot.metrics.max, snapshot.with_rank(part).metrics
     assert figures["predicted"] == pytest.approx(after.max / after.mean if after.mean else 1.0)
     if figures["moves_left"]:
-        assert after.max < before
         sent = np.bincount(snapshot.rank[moves], nbytes[moves], p).max()
         one = nbytes[whole != snapshot.rank].max()
         assert sent <= one or after.max + PER_BYTE * sent <= (1 + most) * before * (1 + 1e-9)
@@ -63,7 +63,7 @@ def test_a_slice_is_a_part_of_the_placement_that_takes_not_too_long(seed, most, 
 def test_the_most_useful_move_is_the_first():
     """Of eight objects on rank 0, the heavy one of two sizes leaves first."""
     load = np.array([1, 1, 1, 1, 1, 1, 1, 3.0])
-    snapshot = pylb.Snapshot(load, np.zeros(8, int), 2, nbytes=np.full(8, 10**9))
+    snapshot = pylb.Snapshot(load, np.zeros(8, int), 2, key=range(8), nbytes=np.full(8, 10**9))
     rank, figures = place(snapshot, 0.05)
     assert rank.tolist() == [0] * 7 + [1]
     assert figures["moves_left"] == 2 and figures["predicted"] == 1.4
