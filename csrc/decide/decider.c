@@ -100,8 +100,8 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
                     PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2), PLB_FIGURE(p, loss_4),
                     PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered), PLB_FIGURE(p, tolerance),
                     PLB_FIGURE(p, loss_tolerant), PLB_FIGURE(p, memory_full),
-                    PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest),
-                    PLB_FIGURE(p, felt), PLB_FIGURE(p, moves_left)),
+                    PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest), PLB_FIGURE(p, felt),
+                    PLB_FIGURE(p, moves_left)),
         err);
 }
 
@@ -691,8 +691,13 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     const double before = self->goes_on ? self->ledger.cost : 0.0;
     const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
     const double felt = isnan(p->felt) ? 0.0 : fmax(p->felt - moving, 0.0);
-    const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy, done->seconds_migration,
-                               done->cost, done->given, felt, self->goes_on};
+    const plb_costs_t costs = {p->seconds_statistics,
+                               p->seconds_strategy,
+                               done->seconds_migration,
+                               done->cost,
+                               done->given,
+                               felt,
+                               self->goes_on};
     PLB_PASS(plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err));
     r->cost = self->ledger.cost - before - felt;
     if (other) {
@@ -700,8 +705,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     }
     const double after = isnan(p->present) ? p->predicted_with_messages : p->present;
     PLB_PASS(remember(self, r->strategy, after, r->migrations, err));
-    PLB_PASS(
-        plb_trigger_balanced(self->trigger, r->iteration, r->cost + felt, p->predicted, err));
+    PLB_PASS(plb_trigger_balanced(self->trigger, r->iteration, r->cost + felt, p->predicted, err));
     if (self->goes_on) {
         self->trigger->cost = plb_ledger_theta(&self->ledger, self->ledger.strategy);
     }
@@ -724,7 +728,8 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
 
 void plb_decider_abandon(plb_decider_t *self)
 {
-    self->goes_on &= self->phase < PLB_DECIDER_PLACES; /* an LB step that fails is the last slice */
+    self->goes_on &=
+        self->phase < PLB_DECIDER_PLACES; /* an LB step that fails is the last slice */
     self->phase = PLB_DECIDER_OBSERVES;
 }
 

@@ -601,8 +601,8 @@ typedef struct plb_decider {
     double felt, felt_bytes;
     double slice; /* number of the last slice */
     bool goes_on; /* whether the next slice is due */
-    /* Where the loads are: seconds of the slowest rank before the first slice, and the placement of
-     * which some moves are left; both arrays are owned. */
+    /* Where the loads are: seconds of the slowest rank before the first slice, and the placement
+     * of which some moves are left; both arrays are owned. */
     double longest;
     int32_t *target;
     int64_t *target_key;

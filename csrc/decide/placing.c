@@ -527,7 +527,8 @@ static int place_phases(const plb_decider_t *self, const input_t *input, int32_t
     int32_t *where = NULL;
     PLB_TRY(plb_snapshot_metrics(s, NULL, &before, err));
     PLB_TRY(plb_snapshot_metrics(s, rank, &after, err));
-    if (self->opt.selects && !self->goes_on && after.max_over_mean > PHASES_DIFFER * out->predicted) {
+    if (self->opt.selects && !self->goes_on &&
+        after.max_over_mean > PHASES_DIFFER * out->predicted) {
         const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
         PLB_NEW(where, s->n_objects);
         ret = place_with(s, &plb_strategy_vector, where, err);
@@ -614,9 +615,9 @@ static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 /* A placement that can be made in part. */
 typedef struct slices {
     const input_t *input;
-    const int32_t *rank; /* [n_objects] the whole placement */
-    double *until;       /* [n_objects] bytes that have left the rank when the object has left */
-    int32_t *part;       /* [n_objects] the placement of the last part */
+    const int32_t *rank;   /* [n_objects] the whole placement */
+    double *until;         /* [n_objects] bytes that have left the rank when the object has left */
+    int32_t *part;         /* [n_objects] the placement of the last part */
     plb_metrics_t metrics; /* of that part */
 } slices_t;
 
