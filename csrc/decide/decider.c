@@ -646,13 +646,6 @@ static void take_back_hold(plb_decider_t *self)
     }
 }
 
-static void count_slices(plb_decider_t *self, bool more)
-{
-    self->slice = self->goes_on ? self->slice + 1.0 : 1.0;
-    self->next.slice = self->goes_on || more ? self->slice : NAN;
-    self->goes_on = more;
-}
-
 static void begin_cycle(plb_decider_t *self)
 {
     self->last = self->n_receipts - 1;
@@ -691,13 +684,9 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     const double before = self->goes_on ? self->ledger.cost : 0.0;
     const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
     const double felt = isnan(p->felt) ? 0.0 : fmax(p->felt - moving, 0.0);
-    const plb_costs_t costs = {p->seconds_statistics,
-                               p->seconds_strategy,
-                               done->seconds_migration,
-                               done->cost,
-                               done->given,
-                               felt,
-                               self->goes_on};
+    const plb_costs_t costs = {
+        p->seconds_statistics, p->seconds_strategy, done->seconds_migration, done->cost,
+        done->given,           .felt = felt,        .goes_on = self->goes_on};
     PLB_PASS(plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err));
     r->cost = self->ledger.cost - before - felt;
     if (other) {
@@ -705,13 +694,9 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     }
     const double after = isnan(p->present) ? p->predicted_with_messages : p->present;
     PLB_PASS(remember(self, r->strategy, after, r->migrations, err));
-    PLB_PASS(plb_trigger_balanced(self->trigger, r->iteration, r->cost + felt, p->predicted, err));
-    if (self->goes_on) {
-        self->trigger->cost = plb_ledger_theta(&self->ledger, self->ledger.strategy);
-    }
-    if (!(p->moves_left > 0.0)) {
-        self->left[r->strategy] = p->predicted;
-    }
+    PLB_PASS(
+        plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost, p->predicted, err));
+    self->left[r->strategy] = p->predicted;
     if (self->most_bytes > 0.0) {
         self->per_byte = moving / self->most_bytes;
     }
@@ -719,7 +704,8 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (r->kind == PLB_DECISION_SPEEDS || self->goes_on) {
         take_back_hold(self);
     }
-    count_slices(self, p->moves_left > 0.0);
+    r->slice = self->goes_on ? last_of(self)->slice + 1.0 : p->moves_left > 0.0 ? 1.0 : NAN;
+    self->goes_on = p->moves_left > 0.0;
     self->receipts[self->n_receipts++] = *r;
     *r = (plb_receipt_t){0}; /* self->receipts now owns the arrays of *r */
     begin_cycle(self);
@@ -728,8 +714,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
 
 void plb_decider_abandon(plb_decider_t *self)
 {
-    self->goes_on &=
-        self->phase < PLB_DECIDER_PLACES; /* an LB step that fails is the last slice */
+    self->goes_on &= self->phase < PLB_DECIDER_PLACES; /* what has failed is the last slice */
     self->phase = PLB_DECIDER_OBSERVES;
 }
 

@@ -568,9 +568,9 @@ typedef struct plb_decider_options {
     bool gives_up;           /* switch LB steps off while they do not pay */
     bool learns;             /* learn the ranks' speeds; false: use only given speeds */
     bool watches; /* check whether the last LB step achieves what it predicted (plb_promise_t) */
-    /* An LB step moves only a part (a "slice"), and further LB steps follow at once, if the next
-     * iteration would else be longer than the present one by more than this fraction; 0: never.
-     * Only for data that move while the next iteration runs. */
+    /* For data that move while the next iteration runs; 0: they do not.  If it would be longer
+     * than the present one by more than this fraction, an LB step moves only a part (a "slice").
+     */
     double move_at_most;
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;
@@ -599,7 +599,6 @@ typedef struct plb_decider {
     /* Sums over LB steps whose warm-up is known, with slices: seconds of moving and warm-up, and
      * most bytes that left a rank. */
     double felt, felt_bytes;
-    double slice; /* number of the last slice */
     bool goes_on; /* whether the next slice is due */
     /* Where the loads are: seconds of the slowest rank before the first slice, and the placement
      * of which some moves are left; both arrays are owned. */

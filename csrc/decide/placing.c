@@ -690,11 +690,13 @@ static int keep_target(plb_decider_t *self, const plb_snapshot_t *s, const int32
 static int resume(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                   plb_placing_t *out, plb_err_t *err)
 {
-    const size_t n = (size_t)s->n_objects;
-    const bool same = s->n_objects == self->n_target &&
-                      memcmp(s->key, self->target_key, n * sizeof *s->key) == 0;
+    const int64_t n = s->n_objects;
+    const bool same =
+        n == self->n_target && memcmp(s->key, self->target_key, (size_t)n * sizeof *s->key) == 0;
     answer_t answer = {.rank = rank};
-    memcpy(rank, same ? self->target : s->rank, n * sizeof *rank);
+    for (int64_t i = 0; i < n; i++) {
+        rank[i] = same && plb_may_migrate(s, i) ? self->target[i] : s->rank[i];
+    }
     PLB_PASS(measure(self, s, &answer, err));
     describe(&answer, 0.0, NAN, out);
     return PLB_OK;

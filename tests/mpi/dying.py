@@ -1,9 +1,10 @@
 """A rank dies in an LB step: ``mpiexec -n 3 python tests/mpi/dying.py STATE HOW FOLDER WAY``.
 
-STATE is the name of a `Step`, or BODY: while objects come and go (WAY is overlap).  HOW is kill, exit, raise, late, memory (the next allocation of pylb
-fails; no_malloc.c is preloaded) or call (the next call of MPI fails; faulty_mpi.c is preloaded).
-WAY is central (the default), overlap, distributed, shadow or lag.  If the rank raises, every rank prints how
-it ended; otherwise mpiexec reports the end.
+STATE is the name of a `Step`, or BODY: while objects come and go (WAY is overlap).  HOW is kill,
+exit, raise, late, memory (the next allocation of pylb fails; no_malloc.c is preloaded) or call (the
+next call of MPI fails; faulty_mpi.c is preloaded).  WAY is central (the default), overlap,
+distributed, shadow or lag.  If the rank raises, every rank prints how it ended; otherwise mpiexec
+reports the end.
 """
 
 import ctypes
