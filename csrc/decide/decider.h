@@ -596,8 +596,7 @@ typedef struct plb_decider {
     double moving;     /* part of `foreseen` for the migrations; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
     double most_bytes; /* most bytes that leave a rank in this LB step; 0: not known here */
-    /* Sums over LB steps whose warm-up is known, with slices: seconds of moving and warm-up, and
-     * most bytes that left a rank. */
+    /* with move_at_most: sums of the seconds that moving was felt, and of `most_bytes` */
     double felt, felt_bytes;
     bool goes_on; /* whether the next slice is due */
     /* Where the loads are: seconds of the slowest rank before the first slice, and the placement

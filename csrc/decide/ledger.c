@@ -109,26 +109,23 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
     if (ret != PLB_OK) {
         return ret;
     }
+    plb_account_t *account = &self->accounts[costs->goes_on ? self->strategy : strategy];
+    const double cost = cost_of(self, account, costs);
     self->felt = costs->felt;
-    if (costs->goes_on && self->strategy >= 0) {
-        plb_account_t *first = &self->accounts[self->strategy];
-        const double more = cost_of(self, first, costs);
-        self->cost += more;
-        first->cost += first->n == 1 ? more : 0.5 * more; /* as if it was known at once */
-        self->last = iteration;
-        self->n_times = 0;
+    self->last = iteration;
+    self->n_times = 0;
+    if (costs->goes_on) { /* as if the cost of all slices was known at once */
+        self->cost += cost;
+        account->cost += account->n == 1 ? cost : 0.5 * cost;
         return PLB_OK;
     }
-    plb_account_t *account = &self->accounts[strategy];
-    self->cost = cost_of(self, account, costs);
+    self->cost = cost;
     account->cost = halfway(account->cost, self->cost, account->n == 0);
     account->n++;
     self->open = true;
-    self->last = iteration;
     self->strategy = strategy;
     self->warm_up = NAN;
     self->excess_before = self->excess;
-    self->n_times = 0;
     self->trial = self->off;
     if (self->trial) {
         self->until = iteration + self->pause;

@@ -223,11 +223,9 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
  * weight of ten observed iterations, so that a program is soon judged by its own jumps. */
 static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
 
-/* Set the seconds of an LB step in which nothing moves, and the seconds per byte that leaves a
- * rank.  The cost of an LB step is the average of the last ones; before the first, the expected
- * cost.  What moves while an iteration runs costs what that iteration is longer: a mean over all
- * bytes so far and, as they are expected to move before the first LB step, those of all objects.
- */
+/* Set `step` and `per_byte`.  The cost of an LB step is the average of the last ones; before the
+ * first, the expected cost.  What moves while an iteration runs costs what this makes it longer: a
+ * mean over all bytes so far, and those of all objects at the expected cost. */
 static int price_moves(const plb_decider_t *self, const plb_snapshot_t *s, plb_cycle_costs_t *out,
                        plb_err_t *err)
 {
@@ -782,11 +780,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     const bool in_rounds = plb_decider_in_rounds(self, which);
     int ret = PLB_OK;
     PLB_TRY(prepare(self, db, chosen->looks_at, in_rounds, &input, err));
-    if (self->goes_on) {
-        PLB_TRY(resume(self, &input.snapshot, rank, out, err));
-    } else {
-        PLB_TRY(answer_within(self, &input, rank, &which, out, err));
-    }
+    PLB_TRY(self->goes_on ? resume(self, &input.snapshot, rank, out, err)
+                          : answer_within(self, &input, rank, &which, out, err));
     if (!self->goes_on && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
         bool fewer = false;
