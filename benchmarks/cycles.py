@@ -123,7 +123,7 @@ def best_tried(kind, size, starts, quick):
 
 
 def slices(sizes, starts):
-    """Show what `move_at_most` costs if objects move in the next iteration, and nothing is hidden."""
+    """Show what `move_at_most` costs if objects move in the next iteration."""
     for kind, size in itertools.product(KINDS, sizes):
         for most in (1e9, 0.05):
             own = mean_of(kind, size, starts, overlap=True, move_at_most=most)
