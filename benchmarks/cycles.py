@@ -81,23 +81,29 @@ def program(comm, load, size, options):
     for t in lb.iterate(ITERATIONS):
         for key, _ in lb.local():
             comm.elapse(load[t, key])
-    return lb.history.lb_steps
+    return lb.history.lb_steps, lb.metrics.time
 
 
 def run(kind, size, start, **options):
-    """Return time / time with perfect balance, and the numbers of LB steps and migrations."""
+    """Return time / time with perfect balance; numbers of LB steps, migrations, longest iteration.
+
+    The longest iteration is that after an LB step, relative to the one before.
+    """
     load = loads_of(kind, start)
     network = (1e-6, SECONDS_PER_BYTE * SMALLER)
     cluster = pylb.VirtualCluster(RANKS, clock="none", network=network)
-    steps = cluster.run(program, load, size, options)[0]
+    steps, times = cluster.run(program, load, size, options)[0]
     ratio = float(cluster.seconds.max() / (load.sum() / RANKS))
-    return ratio, len(steps), sum(s.migrations for s in steps)
+    pairs = [times[s.iteration : s.iteration + 2] for s in steps]
+    longest = max((p[1] / p[0] for p in pairs if len(p) == 2), default=0.0)
+    return ratio, len(steps), sum(s.migrations for s in steps), longest
 
 
 def mean_of(kind, size, starts, **options):
     """Return the means of the results of `run` over several positions of the heavy region."""
     rows = [run(kind, size, start, **options) for start in starts]
-    return dict(zip(("ratio", "steps", "migrations"), np.mean(rows, axis=0).tolist(), strict=True))
+    names = ("ratio", "steps", "migrations", "longest")
+    return dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True))
 
 
 def cells(row):
@@ -116,13 +122,25 @@ def best_tried(kind, size, starts, quick):
     return min(found.items(), key=lambda item: item[1]["ratio"])
 
 
+def slices(sizes, starts):
+    """Show what `move_at_most` costs if objects move in the next iteration."""
+    for kind, size in itertools.product(KINDS, sizes):
+        for most in (1e9, 0.05):
+            own = mean_of(kind, size, starts, overlap=True, move_at_most=most)
+            head = ["loads", "bytes", "move_at_most", "time", "LB steps", "moved", "longest"]
+            show(head, [[kind, f"{size:,.0f}", most, *cells(own), f"{own['longest']:.2f}"]])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer trials")
+    parser.add_argument("--slices", action="store_true", help="only `auto`, with overlap=True")
     parser.add_argument("--sizes", type=float, nargs="*", default=[1e3, 1e5, 1e6, 1e7])
     parser.add_argument("--json", metavar="FILE", default="out/cycles.json")
     args = parser.parse_args()
     rows, verdicts = [], []
+    if args.slices:
+        return slices(args.sizes, STARTS[:2] if args.quick else STARTS)
     for kind, size in itertools.product(KINDS, args.sizes):
         starts = STARTS[:2] if args.quick else STARTS
         own = mean_of(kind, size, starts)

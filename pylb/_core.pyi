@@ -195,12 +195,13 @@ class Decider:
     def __new__(
         cls, *, n_ranks: int, candidates: tuple[tuple[Any, ...], ...], trigger: Trigger,
         selects: bool, selection: ArrayLike, ledger: ArrayLike, gives_up: bool, learns: bool,
-        watches: bool, network: tuple[float, float], seed: int, keep: int,
+        watches: bool, move_at_most: float, network: tuple[float, float], seed: int, keep: int,
     ) -> Decider: ...
     n_lb_steps: Final[int]
     dropped: Final[dict[str, Any]]
     foresees: Final[bool]
     can_judge: Final[bool]
+    goes_on: Final[bool]
     reason: Final[int]
     ledger: Final[tuple[bool, float, float, int]]
     speed: Final[_F64 | None]

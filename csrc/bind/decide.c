@@ -348,8 +348,8 @@ static int decider_init(decider_t *self, plb_py_call_t *c)
     PLB_PASS(PLB_READ(c, PLB_ONE(&opt.n_ranks), PLB_ONE(&rows), PLB_ONE(&trigger),
                       PLB_ONE(&opt.selects), PLB_MANY(&opt.selection, &n_selection),
                       PLB_MANY(&opt.ledger, &n_ledger), PLB_ONE(&opt.gives_up),
-                      PLB_ONE(&opt.learns), PLB_ONE(&opt.watches), PLB_ONE(&opt.network.alpha),
-                      PLB_ONE(&opt.seed), PLB_ONE(&opt.keep)));
+                      PLB_ONE(&opt.learns), PLB_ONE(&opt.watches), PLB_ONE(&opt.move_at_most),
+                      PLB_ONE(&opt.network.alpha), PLB_ONE(&opt.seed), PLB_ONE(&opt.keep)));
     opt.n = (int32_t)PyTuple_GET_SIZE(rows);
     plb_candidate_strategy_t *candidates = plb_py_memory(c, opt.n, sizeof *candidates);
     plb_trigger_t *core = candidates ? plb_py_trigger(trigger) : NULL;
@@ -679,6 +679,8 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
       "Number of LB steps so far.")                                                               \
     X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
       "Whether an estimate of the cost of the first LB step would be used.")                      \
+    X(decider, goes_on, PyBool_FromLong(self->core.goes_on),                                      \
+      "Whether the next LB step is a further slice of the last one.")                             \
     X(decider, reason, PyLong_FromLong(self->core.trigger->verdict.reason),                       \
       "Number of the reason of the last verdict, for `choose`.")                                  \
     X(decider, can_judge, PyBool_FromLong(plb_decider_can_judge(&self->core)),                    \
@@ -698,8 +700,8 @@ PLB_PY_PROPERTIES(decider, DECIDER)
 
 PLB_PY_TYPE(
     decider, "pylb._core.Decider",
-    "* n_ranks candidates:T trigger selects selection ledger gives_up learns watches network:2 "
-    "seed keep",
+    "* n_ranks candidates:T trigger selects selection ledger gives_up learns watches "
+    "move_at_most network:2 seed keep",
     "Decides when to rebalance and with which strategy (csrc/decide/decider.h).\n"
     "candidates: (what, name, refinement, looks_at, params) of each strategy; `what` is its\n"
     "name in the table, or a callable.",

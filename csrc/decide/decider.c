@@ -100,7 +100,8 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
                     PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2), PLB_FIGURE(p, loss_4),
                     PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered), PLB_FIGURE(p, tolerance),
                     PLB_FIGURE(p, loss_tolerant), PLB_FIGURE(p, memory_full),
-                    PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest)),
+                    PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest), PLB_FIGURE(p, felt),
+                    PLB_FIGURE(p, moves_left)),
         err);
 }
 
@@ -220,7 +221,8 @@ void plb_decider_free(plb_decider_t *self)
         receipt_free(&self->receipts[i]);
     }
     receipt_free(&self->next);
-    PLB_FREE(self->receipts, self->candidates, self->traits, self->left);
+    PLB_FREE(self->receipts, self->candidates, self->traits, self->left, self->target,
+             self->target_key);
     plb_ledger_free(&self->ledger);
     plb_selector_free(&self->selector);
     for (int k = 0; k <= PLB_MOST_PHASES && self->learner[k].p > 0; k++) {
@@ -230,6 +232,8 @@ void plb_decider_free(plb_decider_t *self)
     self->candidates = NULL;
     self->traits = NULL;
     self->left = NULL;
+    self->target = NULL;
+    self->target_key = NULL;
     self->n_receipts = self->capacity = 0;
 }
 
@@ -375,8 +379,12 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
     plb_receipt_t *last = last_of(self);
     last->seconds_warm_up = self->ledger.warm_up;
     last->cost += self->ledger.warm_up;
+    if (self->opt.move_at_most > 0.0 && !isnan(last->seconds_migration)) {
+        self->felt += last->seconds_migration + self->ledger.warm_up;
+        self->felt_bytes += self->most_bytes;
+    }
     return plb_trigger_expect(self->trigger, self->trigger->end,
-                              plb_ledger_theta(&self->ledger, last->strategy), err);
+                              plb_ledger_theta(&self->ledger, self->ledger.strategy), err);
 }
 
 static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
@@ -467,6 +475,10 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
     *ask = PLB_ASK_NOTHING;
     PLB_FAIL_IF(self->phase != PLB_DECIDER_OBSERVES, err, PLB_ERR_STATE,
                 "the decider waits for an answer");
+    if (self->goes_on) {
+        *ask = PLB_ASK_BALANCE;
+        return PLB_OK;
+    }
     if (self->opt.gives_up && plb_ledger_judges(&self->ledger, self->seen.iteration, asked)) {
         self->phase = PLB_DECIDER_JUDGES;
         *ask = PLB_ASK_JUDGE;
@@ -519,15 +531,17 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
     receipt_free(&self->next);
     PLB_PASS(make_room(self, err)); /* now: plb_decider_balanced must need no memory */
     PLB_PASS(fill_receipt(self, kind, &self->trigger->verdict, &self->next, err));
-    if (why != NULL) {
+    if (self->goes_on) {
+        self->next.verdict.reason = PLB_REASON_SLICE;
+    } else if (why != NULL) {
         self->next.verdict.reason = why->reason;
     }
     self->next.found = self->found;
-    self->chosen = 0;
+    self->chosen = self->goes_on ? last_of(self)->strategy : 0;
     self->instead = -1;
     self->n_objects = n_objects;
     self->most_bytes = 0.0;
-    if (self->opt.selects) {
+    if (self->opt.selects && !self->goes_on) {
         PLB_PASS(plb_decider_select(self, err));
     }
     self->next.strategy = self->chosen;
@@ -563,7 +577,7 @@ static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t
     const plb_receipt_t *r = &self->next;
     const plb_outcome_t o = {fmax(r->placing.before_with_messages, 1.0), fmax(after, 1.0), r->cost,
                              migrations};
-    return self->opt.selects && !plb_decider_in_rounds(self, strategy)
+    return self->opt.selects && !self->goes_on && !plb_decider_in_rounds(self, strategy)
                ? plb_selector_balanced(&self->selector, strategy, &o, err)
                : PLB_OK;
 }
@@ -665,25 +679,31 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
                  p->by_sum);
     }
     self->trigger->misled = self->sudden;
-    const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy, done->seconds_migration,
-                               done->cost, done->given};
+    const double before = self->goes_on ? self->ledger.cost : 0.0;
+    const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
+    const double felt = isnan(p->felt) ? 0.0 : fmax(p->felt - moving, 0.0);
+    const plb_costs_t costs = {
+        p->seconds_statistics, p->seconds_strategy, done->seconds_migration, done->cost,
+        done->given,           .felt = felt,        .goes_on = self->goes_on};
     PLB_PASS(plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err));
-    r->cost = self->ledger.cost;
+    r->cost = self->ledger.cost - before - felt;
     if (other) {
         PLB_PASS(remember(self, chosen, p->passed_over, r->migrations, err));
     }
     const double after = isnan(p->present) ? p->predicted_with_messages : p->present;
     PLB_PASS(remember(self, r->strategy, after, r->migrations, err));
-    PLB_PASS(plb_trigger_balanced(self->trigger, r->iteration, r->cost, p->predicted, err));
+    PLB_PASS(
+        plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost, p->predicted, err));
     self->left[r->strategy] = p->predicted;
-    const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
     if (self->most_bytes > 0.0) {
         self->per_byte = moving / self->most_bytes;
     }
     plb_promise_balanced(&self->promise, p->predicted, done->cost - moving);
-    if (r->kind == PLB_DECISION_SPEEDS) {
+    if (r->kind == PLB_DECISION_SPEEDS || self->goes_on) {
         take_back_hold(self);
     }
+    r->slice = self->goes_on ? last_of(self)->slice + 1.0 : p->moves_left > 0.0 ? 1.0 : NAN;
+    self->goes_on = p->moves_left > 0.0;
     self->receipts[self->n_receipts++] = *r;
     *r = (plb_receipt_t){0}; /* self->receipts now owns the arrays of *r */
     begin_cycle(self);
@@ -692,6 +712,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
 
 void plb_decider_abandon(plb_decider_t *self)
 {
+    self->goes_on &= self->phase < PLB_DECIDER_PLACES; /* what has failed is the last slice */
     self->phase = PLB_DECIDER_OBSERVES;
 }
 

@@ -86,13 +86,15 @@ typedef struct plb_costs {
     double statistics, strategy, migration;
     double whole; /* of the whole LB step */
     bool given;   /* `whole` is the cost, even 0; else the larger of `whole` and the parts' sum */
+    double felt;  /* expected warm-up, part of the cost until it is measured; not NAN */
+    bool goes_on; /* this LB step is a further slice of the last one: both count as one */
 } plb_costs_t;
 
 /* The measured cost of LB steps with one strategy. */
 typedef struct plb_account {
     int64_t n;
     double cost;    /* seconds: mean of the old value and the new measurement */
-    double warm_up; /* seconds, averaged like `cost`; 0 until the first was measured */
+    double warm_up; /* seconds beyond plb_costs_t.felt, averaged like `cost`; 0: not measured */
 } plb_account_t;
 
 /* This many iterations after an LB step may be slow; they are compared with as many later ones. */
@@ -109,7 +111,7 @@ typedef struct plb_ledger {
     int64_t last;                  /* iteration at whose end this LB step took place */
     int32_t strategy;              /* index of its strategy; -1: there was no LB step */
     double cost;                   /* seconds, with the warm-up as soon as that is known */
-    double warm_up;                /* seconds; NAN: not known yet */
+    double felt, warm_up;          /* seconds: expected, measured; NAN: not known yet */
     double excess_before;          /* seconds: max - mean before this LB step */
     double times[2 * PLB_WARM_UP]; /* seconds of the iterations after this LB step */
     int n_times;
@@ -255,7 +257,9 @@ void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
     X(loss_tolerant)                                                                              \
     X(seconds_statistics)                                                                         \
     X(seconds_strategy)                                                                           \
-    X(by_sum)
+    X(by_sum)                                                                                     \
+    X(felt)                                                                                       \
+    X(moves_left)
 
 typedef struct plb_placing {
 #define X(name) double name;
@@ -277,6 +281,7 @@ plb_placing_t plb_placing_unknown(void);
     X(seconds_migration)                                                                          \
     X(seconds_warm_up)                                                                            \
     X(seconds)                                                                                    \
+    X(slice)                                                                                      \
     X(cost)                                                                                       \
     X(gain)                                                                                       \
     X(paid)                                                                                       \
@@ -563,6 +568,10 @@ typedef struct plb_decider_options {
     bool gives_up;           /* switch LB steps off while they do not pay */
     bool learns;             /* learn the ranks' speeds; false: use only given speeds */
     bool watches; /* check whether the last LB step achieves what it predicted (plb_promise_t) */
+    /* For data that move while the next iteration runs; 0: they do not.  If it would be longer
+     * than the present one by more than this fraction, an LB step moves only a part (a "slice").
+     */
+    double move_at_most;
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;
     int64_t keep; /* how many receipts to keep (plb_receipts_thin); 0: all */
@@ -587,6 +596,15 @@ typedef struct plb_decider {
     double moving;     /* part of `foreseen` for the migrations; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
     double most_bytes; /* most bytes that leave a rank in this LB step; 0: not known here */
+    /* with move_at_most: sums of the seconds that moving was felt, and of `most_bytes` */
+    double felt, felt_bytes;
+    bool goes_on; /* whether the next slice is due */
+    /* Where the loads are: seconds of the slowest rank before the first slice, and the placement
+     * of which some moves are left; both arrays are owned. */
+    double longest;
+    int32_t *target;
+    int64_t *target_key;
+    int64_t n_target;
     plb_ledger_t ledger;
     plb_selector_t selector;
     int64_t limit; /* memory limit of rank 0 in bytes; negative: none */

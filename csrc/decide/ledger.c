@@ -39,7 +39,7 @@ static double reported(double x)
 static double cost_of(const plb_ledger_t *self, const plb_account_t *account, const plb_costs_t *c)
 {
     const double parts = reported(c->statistics) + reported(c->strategy) + reported(c->migration);
-    const double cost = c->given ? c->whole : fmax(parts, reported(c->whole));
+    const double cost = (c->given ? c->whole : fmax(parts, reported(c->whole))) + c->felt;
     return cost > 0.0 || c->given ? cost : account->n > 0 ? account->cost : self->mean;
 }
 
@@ -69,8 +69,9 @@ static void warmed_up(plb_ledger_t *self)
     beyond -= PLB_WARM_UP * later;
     plb_account_t *account = &self->accounts[self->strategy];
     self->warm_up = fmax(beyond, 0.0);
-    self->cost += self->open ? self->warm_up : 0.0;
-    account->warm_up = halfway(account->warm_up, self->warm_up, account->n == 1);
+    const double more = self->warm_up - self->felt;
+    self->cost += self->open ? more : 0.0;
+    account->warm_up = halfway(account->warm_up, more, account->n == 1);
 }
 
 /* ---- iterations and LB steps ---------------------------------------------------------------- */
@@ -108,16 +109,23 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
     if (ret != PLB_OK) {
         return ret;
     }
-    plb_account_t *account = &self->accounts[strategy];
-    self->cost = cost_of(self, account, costs);
+    plb_account_t *account = &self->accounts[costs->goes_on ? self->strategy : strategy];
+    const double cost = cost_of(self, account, costs);
+    self->felt = costs->felt;
+    self->last = iteration;
+    self->n_times = 0;
+    if (costs->goes_on) { /* as if the cost of all slices was known at once */
+        self->cost += cost;
+        account->cost += account->n == 1 ? cost : 0.5 * cost;
+        return PLB_OK;
+    }
+    self->cost = cost;
     account->cost = halfway(account->cost, self->cost, account->n == 0);
     account->n++;
     self->open = true;
-    self->last = iteration;
     self->strategy = strategy;
     self->warm_up = NAN;
     self->excess_before = self->excess;
-    self->n_times = 0;
     self->trial = self->off;
     if (self->trial) {
         self->until = iteration + self->pause;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/exact.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "decide/decider.h"
 #include "model/snapshot.h"
 #include "place/strategy.h"
@@ -279,15 +280,22 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
  * weight of ten observed iterations, so that a program is soon judged by its own jumps. */
 static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
 
-/* The cost of an LB step is the average of the last ones; before the first, the expected cost. */
-static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
-                    plb_cycle_costs_t *out, plb_err_t *err)
+/* Set `step` and `per_byte`.  The cost of an LB step is the average of the last ones; before the
+ * first, the expected cost.  What moves while an iteration runs costs what this makes it longer: a
+ * mean over all bytes so far, and those of all objects at the expected cost. */
+static int price_moves(const plb_decider_t *self, const plb_snapshot_t *s, plb_cycle_costs_t *out,
+                       plb_err_t *err)
 {
     double bytes, cost = self->last < 0 ? self->foreseen : self->trigger->cost;
     cost = isnan(cost) ? 0.0 : cost;
-    *out = (plb_cycle_costs_t){.now = s, .drift = drift, .per_byte = self->per_byte};
+    out->per_byte = self->per_byte;
     PLB_PASS(plb_cycle_bytes(s, NULL, &bytes, err));
-    if (isnan(out->per_byte)) { /* no bytes have moved yet */
+    if (self->opt.move_at_most > 0.0) {
+        const double moving = isnan(self->moving) ? 0.0 : self->moving;
+        const double all = bytes + self->felt_bytes;
+        out->per_byte = all > 0.0 ? (moving + self->felt) / all : 0.0;
+        out->step = self->last < 0 ? cost - moving : self->receipts[self->last].seconds;
+    } else if (isnan(out->per_byte)) { /* no bytes have moved yet */
         const double moving = self->last >= 0 || isnan(self->moving) ? cost : self->moving;
         out->per_byte = bytes > 0.0 ? moving / bytes : 0.0;
         out->step = cost - moving;
@@ -295,6 +303,14 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
         const double moving = self->receipts[self->last].seconds_migration;
         out->step = fmax(cost - (isnan(moving) ? 0.0 : moving), 0.0);
     }
+    return PLB_OK;
+}
+
+static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
+                    plb_cycle_costs_t *out, plb_err_t *err)
+{
+    *out = (plb_cycle_costs_t){.now = s, .drift = drift};
+    PLB_PASS(price_moves(self, s, out, err));
     out->left = fmax((double)(self->trigger->end - self->seen.iteration - 1), 1.0);
     out->network = self->opt.network;
     out->jumps = (PRIOR_JUMPS + self->jumps) / (PRIOR_ITERATIONS + self->observed);
@@ -520,6 +536,15 @@ static int answer_within(const plb_decider_t *self, input_t *input, int32_t *ran
     return answer_of(self, input, rank, which, out, err);
 }
 
+/* Replace the metrics of the new placement; messages cost what they did. */
+static void tell_after(const plb_metrics_t *after, plb_placing_t *out)
+{
+    out->predicted_with_messages += after->max_over_mean - out->predicted;
+    out->predicted = after->max_over_mean;
+    out->predicted_idle_mean = after->idle_mean;
+    out->predicted_idle_max = after->idle_max;
+}
+
 /* ---- phases --------------------------------------------------------------------------------- */
 
 static int place_with(const plb_snapshot_t *s, const plb_strategy_t *strategy, int32_t *rank,
@@ -554,7 +579,8 @@ static int place_phases(const plb_decider_t *self, const input_t *input, int32_t
     int32_t *where = NULL;
     PLB_TRY(plb_snapshot_metrics(s, NULL, &before, err));
     PLB_TRY(plb_snapshot_metrics(s, rank, &after, err));
-    if (self->opt.selects && after.max_over_mean > PHASES_DIFFER * out->predicted) {
+    if (self->opt.selects && !self->goes_on &&
+        after.max_over_mean > PHASES_DIFFER * out->predicted) {
         const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
         PLB_NEW(where, s->n_objects);
         ret = place_with(s, &plb_strategy_vector, where, err);
@@ -573,14 +599,11 @@ static int place_phases(const plb_decider_t *self, const input_t *input, int32_t
         }
     }
     out->before_with_messages += before.max_over_mean - out->before;
-    out->predicted_with_messages += after.max_over_mean - out->predicted;
     out->present += after.max_over_mean - out->predicted;
     out->before = before.max_over_mean;
-    out->predicted = after.max_over_mean;
     out->idle_mean = before.idle_mean;
     out->idle_max = before.idle_max;
-    out->predicted_idle_mean = after.idle_mean;
-    out->predicted_idle_max = after.idle_max;
+    tell_after(&after, out);
 out:
     plb_free(where);
     return ret;
@@ -611,6 +634,144 @@ static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
         out->next_heaviest = second / work * alike;
         out->heaviest_key = (double)plb_key(s, which);
     }
+}
+
+/* ---- slices --------------------------------------------------------------------------------- */
+
+/* A placement that can be made in part. */
+typedef struct slices {
+    const input_t *input;
+    const int32_t *rank;   /* [n_objects] the whole placement */
+    double *until;         /* [n_objects] bytes that have left the rank when the object has left */
+    int32_t *part;         /* [n_objects] the placement of the last part */
+    plb_metrics_t metrics; /* of that part */
+} slices_t;
+
+/* The most useful moves come first: those to ranks that take less time, of the objects with the
+ * highest load per byte. */
+static int order_moves(const slices_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *s = &self->input->snapshot;
+    plb_loads_t order = {0};
+    double *time = NULL, *left = NULL;
+    PLB_NEW(time, s->n_ranks);
+    PLB_NEW0(left, s->n_ranks);
+    plb_snapshot_rank_times(s, NULL, time);
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        const bool helps = time[self->rank[i]] < time[s->rank[i]];
+        self->until[i] = helps ? s->load[i] / ((double)s->nbytes[i] + 1.0) : -1.0;
+    }
+    PLB_TRY(plb_loads_sorted(&order, self->until, s->n_objects, PLB_DESCENDING, err));
+    for (int64_t k = 0; k < s->n_objects; k++) {
+        const int32_t i = order.item[k].id, r = s->rank[i];
+        left[r] += self->rank[i] == r ? 0.0 : (double)s->nbytes[i];
+        self->until[i] = left[r];
+    }
+out:
+    plb_loads_free(&order);
+    PLB_FREE(time, left);
+    return ret;
+}
+
+/* Make the largest part whose moves and next iteration take at most `most` seconds, by halving the
+ * bytes between *low, which may take longer, and `high`, which does.  *good: it keeps the memory
+ * limits. */
+static int largest_part(slices_t *self, double *low, double high, double most, double per_byte,
+                        bool *good, plb_err_t *err)
+{
+    enum { HALVINGS = 12 };
+    const plb_snapshot_t *s = &self->input->snapshot;
+    for (int k = 0; k <= HALVINGS + 1; k++) {
+        const bool ends = k == 0 || k > HALVINGS;
+        const double bytes = ends ? *low : 0.5 * (*low + high);
+        double full;
+        for (int64_t i = 0; i < s->n_objects; i++) {
+            self->part[i] = self->until[i] <= bytes ? self->rank[i] : s->rank[i];
+        }
+        PLB_PASS(plb_snapshot_metrics(&self->input->phases, self->part, &self->metrics, err));
+        PLB_PASS(fullest(s, self->part, &full, err));
+        *good = !(full > 1.0);
+        const bool fits = *good && self->metrics.max + per_byte * bytes <= most;
+        *low = fits ? bytes : *low;
+        high = fits || ends ? high : bytes;
+    }
+    return PLB_OK;
+}
+
+static int keep_target(plb_decider_t *self, const plb_snapshot_t *s, const int32_t *rank,
+                       plb_err_t *err)
+{
+    const size_t n = (size_t)s->n_objects;
+    self->n_target = 0;
+    PLB_PASS_RENEW(self->target, s->n_objects);
+    PLB_PASS_RENEW(self->target_key, s->n_objects);
+    memcpy(self->target, rank, n * sizeof *rank);
+    memcpy(self->target_key, s->key, n * sizeof *s->key);
+    self->n_target = s->n_objects;
+    return PLB_OK;
+}
+
+/* Take the placement of which some moves are left; if objects came or went, drop these moves. */
+static int resume(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
+                  plb_placing_t *out, plb_err_t *err)
+{
+    const int64_t n = s->n_objects;
+    const bool same =
+        n == self->n_target && memcmp(s->key, self->target_key, (size_t)n * sizeof *s->key) == 0;
+    answer_t answer = {.rank = rank};
+    for (int64_t i = 0; i < n; i++) {
+        rank[i] = same && plb_may_migrate(s, i) ? self->target[i] : s->rank[i];
+    }
+    PLB_PASS(measure(self, s, &answer, err));
+    describe(&answer, 0.0, NAN, out);
+    return PLB_OK;
+}
+
+/* If the next iteration, in which the objects move, would be too long (opt.move_at_most): keep
+ * only the most useful moves.  At least one object of each rank moves, and moving takes no less
+ * time than an LB step in which nothing moves. */
+static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_placing_t *out,
+                 plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *s = &input->snapshot;
+    plb_cycle_costs_t costs;
+    plb_metrics_t before, after;
+    slices_t slices = {.input = input, .rank = rank};
+    double bytes, part = 0.0;
+    bool good = false;
+    out->moves_left = 0.0;
+    PLB_TRY(price_moves(self, s, &costs, err));
+    PLB_TRY(plb_cycle_bytes(s, rank, &bytes, err));
+    PLB_TRY(plb_snapshot_metrics(&input->phases, NULL, &before, err));
+    PLB_TRY(plb_snapshot_metrics(&input->phases, rank, &after, err));
+    self->longest = self->goes_on ? self->longest : fmax(before.max, self->seen.max);
+    const double most = (1.0 + self->opt.move_at_most) * self->longest;
+    for (int64_t i = 0; i < s->n_objects && bytes > 0.0; i++) {
+        part = fmax(part, rank[i] == s->rank[i] ? 0.0 : (double)s->nbytes[i]);
+    }
+    part = fmax(part, costs.step / costs.per_byte);
+    out->felt = costs.per_byte * bytes;
+    if (s->key == NULL || !(part < bytes && after.max + out->felt > most)) {
+        return ret;
+    }
+    PLB_NEW_EACH(s->n_objects, slices.until, slices.part);
+    PLB_TRY(order_moves(&slices, err));
+    PLB_TRY(largest_part(&slices, &part, bytes, most, costs.per_byte, &good, err));
+    if (good) {
+        PLB_TRY(keep_target(self, s, rank, err));
+        out->felt = costs.per_byte * part;
+        out->present = isnan(out->present) ? out->predicted_with_messages : out->present;
+        tell_after(&slices.metrics, out);
+    }
+    for (int64_t i = 0; good && i < s->n_objects; i++) {
+        out->moves_left += rank[i] == slices.part[i] ? 0.0 : 1.0;
+        rank[i] = slices.part[i];
+    }
+out:
+    PLB_FREE(slices.until, slices.part);
+    return ret;
 }
 
 static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_err_t *err)
@@ -647,8 +808,9 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     const bool in_rounds = plb_decider_in_rounds(self, which);
     int ret = PLB_OK;
     PLB_TRY(prepare(self, db, chosen->looks_at, in_rounds, &input, err));
-    PLB_TRY(answer_within(self, &input, rank, &which, out, err));
-    if (may_look_ahead(self, which, db, &input)) {
+    PLB_TRY(self->goes_on ? resume(self, &input.snapshot, rank, out, err)
+                          : answer_within(self, &input, rank, &which, out, err));
+    if (!self->goes_on && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
         bool fewer = false;
         PLB_TRY(costs_of(self, &input.snapshot, db->drift, &costs, err));
@@ -657,6 +819,9 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     }
     if (db->snapshot.n_components > 1 && !in_rounds) {
         PLB_TRY(place_phases(self, &input, rank, out, err));
+    }
+    if (self->opt.move_at_most > 0.0 && !in_rounds) {
+        PLB_TRY(slice(self, &input, rank, out, err));
     }
     PLB_TRY(plb_snapshot_full(&db->snapshot, rank, &out->memory_full, err));
     /* with a distributed strategy, no rank of a run would know these values */

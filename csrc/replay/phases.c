@@ -302,14 +302,15 @@ static void convert(plb_phases_t *self, int64_t k, double factor)
     }
 }
 
-void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed)
+void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, bool goes_on)
 {
     const bool known = speed != NULL && speed[0] > 0.0;
-    for (int64_t e = 0; e < self->n_entities; e++) {
+    for (int64_t e = 0; e < self->n_entities && !goes_on; e++) {
         self->rank_before[e] = -1;
     }
     for (int64_t k = 0; k < self->n; k++) {
-        self->rank_before[self->entity[k]] = self->rank[k];
+        int32_t *before = &self->rank_before[self->entity[k]];
+        *before = *before < 0 ? self->rank[k] : *before;
         for (int64_t row = 0; row <= self->n_subphases; row++) {
             self->window[row * self->n + k] = 0.0;
         }

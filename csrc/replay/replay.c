@@ -170,6 +170,7 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     plb_database_t db;
     plb_placing_t placing;
     plb_step_done_t done = {.moved = self->opt.moves};
+    const bool goes_on = d->goes_on;
     self->due = false;
     if (phases->n > self->room_of_answer || self->answer == NULL) {
         PLB_PASS_RENEW(self->answer, phases->n);
@@ -184,7 +185,7 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     PLB_PASS(price(self, &db.snapshot, &placing, &done, err));
     PLB_PASS(plb_decider_placed(d, &placing, self->speed, err));
     PLB_PASS(plb_decider_balanced(d, &done, err));
-    plb_phases_move(phases, self->answer, speeds_used(self));
+    plb_phases_move(phases, self->answer, speeds_used(self), goes_on);
     return PLB_OK;
 }
 

@@ -276,8 +276,9 @@ void plb_phases_leave(plb_phases_t *self);
 int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err);
 
 /** Move the present objects to rank[n].  speed[n_ranks]: speeds of the ranks, by which load
- * estimates are converted.  If `speed` is NULL or speed[0] is 0, all speeds count as 1. */
-void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed);
+ * estimates are converted.  If `speed` is NULL or speed[0] is 0, all speeds count as 1.  goes_on:
+ * this is a further slice of the last move, so the gain is still that over the ranks before it. */
+void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, bool goes_on);
 
 /** Compute the seconds that the last move has saved: the largest sum of a rank's loads and other
  * work since the move, under the previous placement, minus the same under the present one. */

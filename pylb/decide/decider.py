@@ -48,6 +48,9 @@ class Settings:
     learns: bool  #: Whether the speeds of the ranks are learned.
     #: Whether pylb checks that the most recent LB step achieves the max/mean that it predicted.
     watches: bool
+    #: An LB step moves only a part, and further LB steps follow at once, if the next iteration
+    #: would else be longer by more than this fraction; 0: never.
+    move_at_most: float = 0.0
     seed: int = 0
     #: Variables that override the program's arguments, each as ``name=value``.
     environment: tuple[str, ...] = ()
@@ -64,8 +67,8 @@ class Settings:
 
     @property
     def foresees(self) -> bool:
-        """Whether the trigger uses the expected cost of the first LB step."""
-        return self.trigger.name not in ASKED_FOR
+        """Whether the expected cost of the first LB step is used, by the trigger or for slices."""
+        return self.trigger.name not in ASKED_FOR or self.move_at_most > 0
 
     def load(self) -> None:
         """Load now the libraries that LB steps may need, so that loading them delays no LB step.
@@ -96,6 +99,7 @@ def settings(
     lag: float = 0,
     gives_up: bool | None = None,
     learn_speeds: bool | None = None,
+    move_at_most: float = 0.0,
     seed: int = 0,
     environment: tuple[str, ...] = (),
     distributed: bool = False,
@@ -120,6 +124,7 @@ def settings(
         learns=bool(learns),
         # A trigger that the user chose is never overruled.
         watches=bool(learns) and when.name == "auto" and not lag and not strategies[0].distributed,
+        move_at_most=move_at_most if selects and not lag else 0.0,
         seed=seed,
         environment=environment,
     )
@@ -155,6 +160,7 @@ class Decider:
             gives_up=given.gives_up,
             learns=given.learns,
             watches=given.watches,
+            move_at_most=given.move_at_most,
             network=network,
             seed=given.seed,
             keep=keep,

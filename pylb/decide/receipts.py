@@ -97,6 +97,14 @@ class Receipt:
     #: max/mean that a placement by the sum of each object's phases would leave, if VectorLB placed
     #: the phases instead; nan: it did not, or there are no phases.
     by_sum: float = NAN
+    #: If objects move while the next iteration runs: by how many seconds their move was expected
+    #: to lengthen the LB step and that iteration; `seconds_warm_up` is then what was measured.
+    felt: float = NAN
+    #: If the moves are spread over several LB steps that follow each other: the number of this one,
+    #: from 1 on; nan: they are not.
+    slice: float = NAN
+    #: Number of objects that were still to move; nan: as without `move_at_most`.
+    moves_left: float = NAN
     #: Mean and longest wait of a rank for the slowest one, in seconds per iteration, with the
     #: estimated loads on the old placement (Dasgupta 2013, eq. 1 and 2).
     idle_mean: float = NAN

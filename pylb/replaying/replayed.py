@@ -529,7 +529,7 @@ def replay(
         links = Links.of(network, trace.n_ranks)
         (alpha, beta), trace = links.network, dataclasses.replace(trace, **links.ranks)
     prices = Prices(trace, cost, tell, (alpha, beta), (migration_alpha, migration_beta))
-    given = None
+    given, known = None, {} if trace.recorded is None else trace.recorded.parameters
     if strategy in BASELINES:
         if every is not None or isinstance(trigger, str):
             settings(every=every, trigger=trigger)  # checked, though without effect
@@ -541,6 +541,7 @@ def replay(
             lag=lag,
             gives_up=pause_if_useless,
             learn_speeds=learns(learn_speeds, trace.speed),
+            move_at_most=known.get("move_at_most", 0.0),
             seed=seed,
             distributed=True,
         )

@@ -505,6 +505,11 @@ class Balancer(ProgramObjects, RunResults):
         goes from a rank to another one, and `lag` is 0.  Until the end of that iteration, the
         program must not change data of an object that has left this rank.  A slow strategy written
         in Python then also runs in a thread, and the LB step comes one iteration later.
+    move_at_most : float
+        If objects migrate while the program goes on, with strategy "auto": by which fraction this
+        may make an iteration longer than the one before the LB step.  If it would take longer, an
+        LB step moves only those objects that save the most time per byte, and further LB steps
+        follow at once (`Receipt.slice`, `Receipt.moves_left`).
     record : bool or path
         True: keep the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.
@@ -567,6 +572,7 @@ class Balancer(ProgramObjects, RunResults):
         node_memory_limit: ArrayLike | Callable[[], int] | None = None,
         network: NetworkLike | None = None,
         overlap: bool | str = "auto",
+        move_at_most: float = 0.05,
         record: bool | str | os.PathLike[str] = True,
         experience: str | os.PathLike[str] | None = None,
         replay: str | os.PathLike[str] | None = None,

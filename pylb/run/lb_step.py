@@ -133,6 +133,8 @@ class LBStep:
         self._say_memory(placed.figures)
         core = self.decider.core
         core.placed(placed.figures, placed.speed_of_all)
+        if not core.goes_on:  # a further slice keeps the ranks from before the first one
+            objects.store.objects.columns.pop("was", None)
         moving = _core.clock()
         moves = objects.kept(placed.moves)
         keys, needed = objects.store.keys[moves.places], objects.correspondents(moves)
@@ -515,7 +517,6 @@ def migrate(
     """
     sends: Sends = []
     late: Sends = []
-    objects.store.objects.columns.pop("was", None)
     much = max(MUCH, MUCH_EACH * len(objects.store))
     with Attempt() as packed:
         for rank, parts, values in _packed(objects, moves, speed):
@@ -623,5 +624,6 @@ def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> tuple[It
     keys, columns, estimates = parcel.unpack(known)
     if letters:
         objects.mailbox.mail.take(letters[0], parcel.unpack(letters[1:]) if letters[1:] else [])
-    columns["was"] = np.full(len(keys), source, np.int32)
+    was = columns.get("was", np.full(len(keys), -1, np.int32))
+    columns["was"] = np.where(was < 0, np.int32(source), was)
     return Items(Objects(keys, columns), [None] * len(keys), estimates), end

@@ -459,6 +459,7 @@ class Options:
             "learn_speeds": settings.learns,
             "lag": self.lag,
             "overlap": self.overlap,
+            "move_at_most": settings.move_at_most,
             "record": self.record is not False,
             "replay": self.replay is not None,
             **self.facts.words,
@@ -503,8 +504,12 @@ def options_of(
     if network is not None and network != "measure":
         network = Links.of(network, agreement.transport.size)
         strategy = with_network(strategy, network.network)
+    overlap = arguments.get("overlap", False)
+    overlaps = agreement.transport.overlaps if overlap == "auto" else overlap
+    most = checks.positive("move_at_most", arguments.get("move_at_most", 1.0))
     checked = settings(
         strategy,
+        move_at_most=most if overlaps else 0.0,
         every=arguments["every"],
         trigger=arguments["trigger"],
         lag=lag,

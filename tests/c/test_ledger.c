@@ -31,7 +31,7 @@ static void observe(plb_ledger_t *s, int n, double time, double max, double mean
 static void balance(plb_ledger_t *s, int64_t iteration, double whole)
 {
     plb_err_t err;
-    const plb_costs_t costs = {NAN, NAN, NAN, whole, false};
+    const plb_costs_t costs = {NAN, NAN, NAN, whole, false, 0.0, false};
     assert_int_equal(plb_ledger_balanced(s, iteration, 0, &costs, &err), PLB_OK);
 }
 
@@ -99,8 +99,9 @@ TEST(no_strategy_is_free)
     plb_ledger_t s = made();
     plb_err_t err;
     observe(&s, 1, 2.0, 2.0, 0.25);
-    const plb_costs_t silent = {NAN, 0.0, NAN, 0.0, false}, parts = {1.0, 2.0, 3.0, 4.0, false},
-                      whole = {1.0, NAN, 0.0, 5.0, false};
+    const plb_costs_t silent = {.statistics = NAN, .migration = NAN},
+                      parts = {1.0, 2.0, 3.0, 4.0, false, 0.0, false},
+                      whole = {1.0, NAN, 0.0, 5.0, false, 0.0, false};
     assert_int_equal(plb_ledger_balanced(&s, 1, 0, &silent, &err), PLB_OK);
     /* no cost was reported: the expected cost is the time of a balanced iteration */
     assert_true(plb_ledger_theta(&s, 0) == 0.25);
@@ -113,7 +114,7 @@ TEST(no_strategy_is_free)
         char words[64];
         double cost[4] = {1.0, 1.0, 1.0, 1.0};
         cost[i] = -1.0;
-        const plb_costs_t bad = {cost[0], cost[1], cost[2], cost[3], false};
+        const plb_costs_t bad = {cost[0], cost[1], cost[2], cost[3], false, 0.0, false};
         assert_int_equal(plb_ledger_balanced(&s, 4, 1, &bad, &err), PLB_ERR_VALUE);
         snprintf(words, sizeof words, "cost of the %s is -1", names[i]);
         assert_non_null(strstr(err.text, words));

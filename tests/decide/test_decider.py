@@ -19,7 +19,8 @@ NAN, INF = math.nan, math.inf
 # ---- calls out of order ------------------------------------------------------------------------
 
 SOME = (2.0, 2.0, 1.5, 1.0, 3.0, 0.5, 7, 70)  # time, max, mean, min, total, utilization, ...
-PLACED = [1.5, 1.0, 1.5, 1.0, NAN, 0.5, 0.9, 0.0, 0.0, *[NAN] * 4, 0.0, *[NAN] * 9, 0.1, 0.2, NAN]
+PLACED = [1.5, 1.0, 1.5, 1.0, NAN, 0.5, 0.9, 0.0, 0.0, *[NAN] * 4, 0.0, *[NAN] * 9, 0.1, 0.2]
+PLACED += [NAN] * 3
 
 
 def fresh(strategy="GreedyLB", trigger=None, **options):
@@ -273,7 +274,7 @@ def test_what_a_placement_is_written_to():
         core.place(pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=2), np.ones(2), None, *room)
     with pytest.raises(ValueError, match="here"):
         core.place(snapshot, np.zeros(3), None, *room)
-    with pytest.raises(ValueError, match=r"reason is 99: expected -1 \.\.\. 20"):
+    with pytest.raises(ValueError, match=r"reason is 99: expected -1 \.\.\. 21"):
         fresh().choose(99)
 
 
@@ -312,6 +313,7 @@ def test_what_a_decider_is_made_of():
         "gives_up": False,
         "learns": False,
         "watches": False,
+        "move_at_most": 0.0,
         "network": (0.0, 0.0),
         "seed": 0,
         "keep": 0,

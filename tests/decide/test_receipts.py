@@ -19,7 +19,7 @@ PLACED = (
     *(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, *[math.nan] * 4, 0.0),
     *[math.nan] * 9,
     *(0.1, 0.2),
-    math.nan,
+    *[math.nan] * 3,
 )
 
 

@@ -29,13 +29,26 @@ def scattered(seed):
     return strategy
 
 
-def program(comm, seed, overlap):
-    """Run a random program; return its objects by key, which do not depend on the placement."""
+def choices(seed):
+    """Return the arguments with which a random program and its replay decide."""
+    strategy = "auto" if seed % 2 else scattered(seed)
+    every = int(np.random.default_rng(seed).integers(1, 4))
+    return {"strategy": strategy, "every": every, "pause_if_useless": False}
+
+
+def program(comm, seed, overlap, path=None):
+    """Run a random program; return its objects by key, which do not depend on the placement.
+
+    path: record it there; return also the decisions.
+    """
     same = np.random.default_rng(seed)
-    every, passes = int(same.integers(1, 4)), int(same.integers(0, 4))
+    passes = int(same.integers(0, 4))
     sizes = same.choice([0, 1, 300, 5_000, 200_000], 12)
     lb = pylb.Balancer(
-        comm, strategy=scattered(seed), every=every, overlap=overlap, pause_if_useless=False
+        *(comm,),
+        overlap=overlap,
+        load=lambda key, block: 1e-5 * (1 + (key * 7 + int(block[0][:1].sum())) % 5),
+        **choices(seed),
     )
     for key in range(lb.rank, len(sizes), lb.n_ranks):
         lb.add(key, [np.full(sizes[key], float(key)), 0])
@@ -59,15 +72,30 @@ def program(comm, seed, overlap):
             if left and it % 5 == 4:
                 break
         lb.finish()
-    return {key: (block[0].copy(), block[1]) for key, block in lb.local()}
+    found = {key: (block[0].copy(), block[1]) for key, block in lb.local()}
+    if path is None:
+        return found
+    lb.save(path)
+    return found, lb.history
 
 
 def random_programs_compute_what_one_rank_computes(comm):
+    """And their replays decide as they did."""
+    with tempfile.TemporaryDirectory() as own:
+        path = comm.bcast(own) + "/run.h5"
+        _random_programs(comm, path)
+        comm.Barrier()
+
+
+def _random_programs(comm, path):
     for seed in range(PROGRAMS):
-        alone = program(None, seed, "auto") if comm.rank == 0 else None
+        alone = program(None, seed, False) if comm.rank == 0 else None
         for overlap in (False, True, "auto"):
-            every = comm.gather(program(comm, seed, overlap))
+            found, history = program(comm, seed, overlap, path)
+            every = comm.gather(found)
             if comm.rank == 0:
+                again = pylb.Trace.load(path).replay(**choices(seed)).decisions
+                assert again == history, (seed, overlap, again, history)
                 whole = dict(itertools.chain(*(part.items() for part in every)))
                 assert whole.keys() == alone.keys(), (seed, whole.keys(), alone.keys())
                 for key, (array, total) in alone.items():
