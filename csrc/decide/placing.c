@@ -690,7 +690,7 @@ static int largest_part(slices_t *self, double *low, double high, double most, d
             self->part[i] = self->until[i] <= bytes ? self->rank[i] : s->rank[i];
         }
         PLB_PASS(plb_snapshot_metrics(&self->input->phases, self->part, &self->metrics, err));
-        PLB_PASS(fullest(s, self->part, &full, err));
+        PLB_PASS(plb_snapshot_full(s, self->part, &full, err));
         *good = !(full > 1.0);
         const bool fits = *good && self->metrics.max + per_byte * bytes <= most;
         *low = fits ? bytes : *low;
