@@ -394,8 +394,9 @@ def of_replay(run: Replay, recorded: Replay | None, title: str = "") -> Course:
 
 
 def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
-    phases, network = stretches(run), {"alpha": run.network.alpha, "beta": run.network.beta}
-    recorded = None if run.strategy == "none" else replay(run.trace, "none", **network)
+    phases, network, recorded = stretches(run), run.network, None
+    if run.strategy != "none":
+        recorded = replay(run.trace, "none", alpha=network.alpha, beta=network.beta)
     return replace(
         of_replay(run, recorded, title),
         moves=list(_moves_of(phases, run.trace.n_ranks)),

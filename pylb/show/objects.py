@@ -264,8 +264,9 @@ def _scaled(where: F64) -> tuple[bytes, int]:
     """
     low, high = where.min(axis=0), where.max(axis=0)
     ends = np.quantile(where, [0.02, 0.98], axis=0, method="nearest")
-    room = ends[1] - ends[0]
-    far = (room > 0) & (high - low > 2.0 * room)
+    room, whole = ends[1] - ends[0], high - low
+    far = (room > 0) & (whole > 2.0 * room)
+    far &= whole > np.where(far, 1.5 * room, whole).max()  # else the other axis sets the scale
     low = np.where(far, np.maximum(low, ends[0] - 0.25 * room), low)
     high = np.where(far, np.minimum(high, ends[1] + 0.25 * room), high)
     part = (np.clip(where, low, high) - low) / (float((high - low).max()) or 1.0)

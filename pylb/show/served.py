@@ -86,7 +86,7 @@ def _shown(path: Path) -> dict[str, Any]:
     run = dataclasses.replace(course.of(record, title=path.name), objects=None)
     ended = any(loop.first + loop.n <= record.n_iterations for loop in record.loops[-1:])
     said = live.head(live.state(run)) + "; the planned iterations are done" * ended
-    return plain({**page.data(run), "said": said, "ended": ended})
+    return dict(plain({**page.data(run), "said": said, "ended": ended}))
 
 
 def step_back() -> bool:

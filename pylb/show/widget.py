@@ -36,8 +36,6 @@ from pylb.threads import stoppable
 HEARTBEAT = 0.5  # seconds from one message "computing" to the next
 ENDED = 10.0  # a run has ended if its planned iterations are done, and its file stays for so long
 GONE = "This is the last picture: without a kernel it cannot {}. Run the cell again for that."
-
-
 MOST_ROWS, MOST_COLUMNS = 128, 512  # largest numbers of rows and columns of the heat map
 MOST_DECISIONS = 400  # largest number of decisions in the list
 
