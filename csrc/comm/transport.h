@@ -81,8 +81,8 @@ struct plb_transport {
     int (*share)(plb_transport_t *self, const plb_shared_rows_t *rows,
                  plb_share_figures_t *figures, plb_err_t *err);
 
-    /** While this rank waits elsewhere: let ranks fail that wait for it in `share`.  NULL: none do.
-     * Not collective. */
+    /** While this rank waits elsewhere: let ranks fail that wait for it in `share`.  NULL: none
+     * do. Not collective. */
     void (*look)(plb_transport_t *self);
 
     /** Free all memory, including `self`. */

@@ -610,8 +610,8 @@ typedef struct plb_decider {
     int64_t limit; /* memory limit of rank 0 in bytes; negative: none */
     plb_promise_t promise;
     plb_learner_t learner[1 + PLB_MOST_PHASES]; /* of the whole load, and of each phase */
-    plb_iteration_t seen; /* the last observed iteration */
-    bool started;         /* whether an iteration was observed */
+    plb_iteration_t seen;                       /* the last observed iteration */
+    bool started;                               /* whether an iteration was observed */
     /* Number of iterations since the last LB step, and sums of their max, mean and min. */
     double n_since, sum_max, sum_mean, sum_min;
     double grown;           /* seconds by which max - mean has grown in the last iteration */
