@@ -24,7 +24,7 @@ def snapshot(limit: int, **more) -> pylb.Snapshot:
     )
 
 
-def held(plan: pylb.Placement) -> list[int]:
+def held(plan) -> list[float]:
     """Return the bytes on each node."""
     return np.bincount(np.array(NODE)[plan.rank], weights=np.full(16, 10), minlength=2).tolist()
 
