@@ -185,7 +185,8 @@ int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t 
 static void check_told(plb_trigger_t *self, const plb_observation_t *o)
 {
     const double ratio = o->mean / *self->told.mean, end = *self->told.iterations;
-    const bool other = self->n == 2 && !(ratio <= OTHER && ratio >= 1.0 / OTHER);
+    const bool told = !isnan(*self->told.mean);
+    const bool other = told && self->n == 2 && !(ratio <= OTHER && ratio >= 1.0 / OTHER);
     if (other) { /* the first iteration does not count: the program may be starting up */
         self->cost = self->cost == *self->told.cost ? NAN : self->cost;
         self->told = nothing();

@@ -92,6 +92,18 @@ TEST(a_run_begins_with_what_an_earlier_one_has_learned)
     plb_trigger_free(&next);
 }
 
+TEST(what_a_run_itself_has_learned_stays)
+{
+    plb_trigger_t trigger;
+    plb_err_t err;
+    assert_int_equal(make(&trigger, "auto", &err), PLB_OK);
+    observe(&trigger, 0, 1, 1.0);
+    assert_int_equal(plb_trigger_balanced(&trigger, 0, 10.0, 1.0, &err), PLB_OK);
+    observe(&trigger, 1, 3, 1.0);
+    near(*plb_trigger_learned(&trigger).residual, 2.0, 1e-12);
+    plb_trigger_free(&trigger);
+}
+
 TEST(a_run_with_other_loads_forgets)
 {
     for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {
