@@ -126,9 +126,9 @@ def test_the_others_end(mpiexec, preloaded, way, state, how, ranks, tmp_path):
             places = after if how == "memory" else after[:1]
             assert any(place in said[said.index(told) :] for place in places), said
     elif how == "call":
-        name = "Exception" if state == "BODY" else "MPI"  # of mpi4py, or of pylb
-        assert f"rank {odd}: {name}" in said
         assert "MPI_ERR_OTHER" in said
+        # while objects come and go, an error of mpi4py may end the program
+        assert re.search(rf"rank {odd}: (Exception: )?MPI", said), said
     elif "openmpi" in Path(os.path.realpath(mpiexec[0])).as_posix() or "prte" in said:
         assert re.search(rf"rank {odd} |[\]\d],{odd}\]", said), said  # mpiexec names the rank
     if way != "lag":
