@@ -138,6 +138,22 @@ TEST(packing_undoes_wrong_choices)
     plb_problem_free(&problem);
 }
 
+/* The object with the least load for its memory leaves a rank above its limit; only that one. */
+TEST(little_load_leaves_a_rank_above_its_limit)
+{
+    const double load[] = {4, 1, 3, 8};
+    const int64_t memory[] = {10, 10, 10, 10}, limit[] = {20, 20};
+    const int32_t rank[] = {0, 0, 0, 1}, expected[] = {0, 1, 0, 1};
+    int32_t out[4];
+    plb_err_t err;
+    const plb_snapshot_t in = limited(4, load, rank, memory, limit);
+    plb_problem_t problem;
+    assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
+    assert_int_equal(plb_pack_present(&problem, out, &err), PLB_OK);
+    assert_memory_equal(out, expected, sizeof out);
+    plb_problem_free(&problem);
+}
+
 /* There is no memory to spare.  The present placement keeps the limits, so the search is short: it
  * succeeds only because it turns back when a rank has some memory left that no object needs. */
 TEST(packing_turns_back_where_memory_would_be_wasted)
