@@ -50,6 +50,14 @@ static struct {
     int64_t next;    /* time step of the next decision */
 } me;
 
+/* Leave LAMMPS alone if it has one rank, or the environment says so. */
+static bool acts(void *lmp)
+{
+    const char *mode = getenv("PYLB_MODE");
+    return !me.failed && lammps_extract_setting(lmp, "world_size") != 1 &&
+           (mode == NULL || strcmp(mode, "off") != 0);
+}
+
 static bool works(int code)
 {
     if (code != PYLB_OK && !me.failed) {
@@ -85,7 +93,7 @@ void pylb_lmp_balance(void *self, void *lmp, int n, char **words)
     char *mine[n + 1];
     memcpy(mine, words, sizeof *mine * (size_t)n);
     me.own = me.own == self ? NULL : me.own; /* that one has been deleted */
-    if (n > 4 && strcmp(words[3], "0") != 0) {
+    if (n > 4 && strcmp(words[3], "0") != 0 && acts(lmp)) {
         mine[3] = interval;
         mine[4] = threshold;
         me.own = self;
@@ -133,8 +141,8 @@ static bool prepares(int n, char **words)
 void pylb_lmp_run(void *self, int n, char **words)
 {
     me.lmp = ((void **)self)[1]; /* after the pointer to the virtual functions, in all versions */
-    const bool box = lammps_extract_setting(me.lmp, "box_exist") > 0;
-    if (me.lb == NULL && !me.failed && box) {
+    const bool on = acts(me.lmp) && lammps_extract_setting(me.lmp, "box_exist") > 0;
+    if (on && me.lb == NULL) {
         works(pylb_advisor_create_fortran(lammps_get_mpi_comm(me.lmp), &me.lb));
     }
     /* the library's commands overwrite `words`, which belong to the script's line */
@@ -143,15 +151,15 @@ void pylb_lmp_run(void *self, int n, char **words)
         mine[i] = strdup(words[i]);
     }
     const bool has = *me.fix != '\0' && lammps_has_id(me.lmp, "fix", me.fix);
-    const bool adds = box && !me.failed && !has && !me.tiled && prepares(n, words);
+    const bool adds = on && !me.failed && !has && !me.tiled && prepares(n, words);
     if (adds) {
         const int dimension = lammps_extract_setting(me.lmp, "dimension");
         lammps_command(me.lmp, dimension == 2
                                    ? "fix pylb_balance all balance 1 1.0 shift xy 20 1.02"
                                    : "fix pylb_balance all balance 1 1.0 shift xyz 20 1.02");
     }
-    me.running = !me.failed && box && works(pylb_start(me.lb));
-    me.next = box ? time_step() + PERIOD : 0;
+    me.running = on && !me.failed && works(pylb_start(me.lb));
+    me.next = on ? time_step() + PERIOD : 0;
     ORIGINAL(pylb_lmp_run)(self, n, mine);
     me.begun = true;
     if (me.running && !me.failed) {
