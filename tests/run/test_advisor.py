@@ -706,12 +706,6 @@ def own(comm, steps=80, **given):
     return lb
 
 
-def test_shadow_mode_in_an_own_loop():
-    for lb in on(3, lambda comm: own(comm, mode="shadow")):
-        assert lb.n_lb_steps > 0
-        assert lb.report().saved > 0
-
-
 def test_a_record_of_an_own_loop(tmp_path):
     path = tmp_path / "run.h5"
     first = on(3, lambda comm: own(comm, record=path, every=16))[0]
