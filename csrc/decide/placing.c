@@ -753,7 +753,9 @@ static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_p
     }
     part = fmax(part, costs.step / costs.per_byte);
     out->felt = costs.per_byte * bytes;
-    if (s->key == NULL || !(part < bytes && after.max + out->felt > most)) {
+    /* if even one slice takes longer than an iteration, slices would only add up to more */
+    if (s->key == NULL || costs.per_byte * part > self->longest ||
+        !(part < bytes && after.max + out->felt > most)) {
         return ret;
     }
     PLB_NEW_EACH(s->n_objects, slices.until, slices.part);

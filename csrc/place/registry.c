@@ -96,6 +96,20 @@ out:
     return ret;
 }
 
+/* Do the same for a placement by the sum of several loads, if it takes longer by phases. */
+static int keep_if_phases_are_slower(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
+{
+    plb_metrics_t before, after;
+    double full;
+    PLB_PASS(plb_snapshot_metrics(in, NULL, &before, err));
+    PLB_PASS(plb_snapshot_metrics(in, rank, &after, err));
+    PLB_PASS(plb_snapshot_full(in, in->rank, &full, err));
+    if (after.max > before.max * (1.0 + ROUNDING) && !(full > 1.0)) {
+        memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
+    }
+    return PLB_OK;
+}
+
 /* Set limit[n_ranks] to memory limits of the ranks that also keep those of the nodes.  If agents
  * place, these are equal parts, because an agent does not know what other ranks hold.  Otherwise,
  * the ranks of a node that is above its limit in the placement rank[] lose the same fraction of
@@ -167,7 +181,8 @@ int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
     const bool own = self->takes_phases || self->user != NULL || self->agent != NULL ||
                      self->for_equal_objects || (s.block != NULL && s.memory_limit != NULL);
     if (!own) {
-        ret = keep_if_slower(self, &s, opts, out, err);
+        ret = sum == NULL ? keep_if_slower(self, &s, opts, out, err)
+                          : keep_if_phases_are_slower(in, out, err);
     }
 out:
     plb_free(sum);

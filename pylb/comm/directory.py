@@ -79,14 +79,15 @@ class _Entries:
 
     def find(self, ids: I64) -> tuple[NDArray[Any], ...]:
         """Return owner, local id and data of each id; unknown: -1, -1 and zeros."""
-        rows = self.row.find(ids)
-        here = rows >= 0
-        out = np.where(here, self.owner[rows], -1), np.where(here, self.local[rows], -1)
+        rows = self.row.find(ids).astype(np.int64)
+        gone = rows < 0
+        owner, local = self.owner[rows], self.local[rows]
+        owner[gone] = local[gone] = -1
         if self.data is None:
-            return out
+            return owner, local
         data = self.data[rows]
-        data[~here] = self._none
-        return *out, data
+        data[gone] = self._none
+        return owner, local, data
 
 
 class Directory:

@@ -170,10 +170,12 @@ class Snapshot(InNotebook):
             raise DomainError("home is given without block: expected also block and block_bytes")
         for name, dtype, shape in _optional(n, self.n_ranks, self.n_blocks):
             value = getattr(self, name)
-            if name == "speed" and np.ndim(value) == 2 and self.n_components > 1:
+            if value is None:
+                continue
+            value = _array(name, value, dtype)
+            if name == "speed" and value.ndim == 2 and self.n_components > 1:
                 shape = (self.n_ranks, self.n_components)
-            if value is not None:
-                put(self, name, _array(name, value, dtype, shape))
+            put(self, name, _array(name, value, dtype, shape))
         if self.rank.shape != (n,):
             raise DomainError(f"rank has shape {self.rank.shape}: expected ({n},), like load")
         _core.check_snapshot(self)

@@ -509,7 +509,8 @@ class Balancer(ProgramObjects, RunResults):
         If objects migrate while the program goes on, with strategy "auto": by which fraction this
         may make an iteration longer than the one before the LB step.  If it would take longer, an
         LB step moves only those objects that save the most time per byte, and further LB steps
-        follow at once (`Receipt.slice`, `Receipt.moves_left`).
+        follow at once (`Receipt.slice`, `Receipt.moves_left`), unless the shortest LB step takes
+        longer than an iteration.
     record : bool or path
         True: keep the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.

@@ -97,9 +97,8 @@ def realised_gain(comm):
 def selects(comm):
     """pylb chooses a strategy for messages that cost nothing, and for very expensive ones."""
     for network, kind in ((None, "not intensive"), ((100.0, 0.0), "is intensive")):
-        lb = fill(
-            pylb.Balancer(comm, every=2, load=lambda key, block: 1.0 + key**2, network=network)
-        )
+        given = {"network": network, "overlap": False, "load": lambda key, block: 1.0 + key**2}
+        lb = fill(pylb.Balancer(comm, every=2, **given))
         for _ in lb.iterate(8):
             for key, _ in lb.local():
                 lb.send((key + 1) % 12, key, key)

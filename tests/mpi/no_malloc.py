@@ -71,7 +71,6 @@ def partitions():
         "repartition",
         lambda: pylb.partition(graph=graph, parts=4, method="pylb", old=np.arange(144) % 4),
     )
-    yield "keep", lambda: pylb.partition(parts=4, method="keep", old=np.arange(144) % 4)
     yield "quality", lambda: pylb.partition(graph=graph, parts=4, method="pylb").evaluation
     to, order = graph[1].astype(np.int32), np.arange(144, dtype=np.int32)
     yield "fill", lambda: _core.fill(graph[0], to, order)
@@ -111,8 +110,6 @@ def learning(rng):
 
 def models():
     rng = np.random.default_rng(2)
-    some = pylb.SpeedModels([([100, 200], [50.0, 40.0]), ([100], [25.0])])
-    yield "speed models", lambda: some.split(1000)
     yield "keys", lambda: _core.Keys(np.arange(40))
     yield "learner", lambda: learning(rng)
 

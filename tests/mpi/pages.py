@@ -196,7 +196,7 @@ def strategies():
 
 
 def triggers():
-    yield {"trace": recorded()}
+    yield {"trace": recorded(f"run{comm.rank}.h5"), "comm": comm}
 
 
 def shapes():

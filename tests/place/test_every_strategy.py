@@ -319,6 +319,7 @@ def test_vectors_and_shared_blocks_are_placed_or_refused(name, s):
         assert s.load.ndim == 2 or s.block is not None
         return
     keeps_the_rules(s, plan.rank)
-    if never_slower(name):
+    # ranks that place in rounds know the sums of loads only
+    if never_slower(name) and (s.load.ndim == 1 or not pylb.strategies()[name].distributed):
         before, after = (pylb.evaluate(s, rank).seconds for rank in (s.rank, plan.rank))
         assert after <= before * (1 + 1e-12)

@@ -163,6 +163,9 @@ def follow(lines, capfd):
             code, (out, said) = cli.main(words), capfd.readouterr()
             if code == 2 and words[0] in ("lab", "record", "steer"):
                 pytest.skip(said)  # the command is not permitted here, or its part is not built
+            if words[0] == "steer" and code == 1:
+                assert "too early" in said  # the program here is short
+                continue
             assert code == 0, f"{line}\n{said}"
             if output:
                 Path(output).expanduser().write_text(out)
@@ -194,5 +197,7 @@ HELP = [pytest.param(n, marks=marks(c.examples)) for n, c in cli.COMMANDS.items(
 def test_examples_of_the_help(name, here, mpiexec, capfd):
     if name in ("whatif", "procedures", "record"):
         recording(here)
+    if name == "experience":
+        list(pylb.Balancer(experience="app.pylb").iterate(9))
     lines = [s for s in cli.COMMANDS[name].examples.splitlines() if s.startswith("  ")]
     follow(commands("\n".join(lines)), capfd)
