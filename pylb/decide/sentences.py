@@ -19,8 +19,7 @@ def headline(r: Any) -> str:
     """Say in one line what a decision did, what it cost and what it gained."""
     after = f"After iteration {r.iteration}" if r.iteration >= 0 else "Before the first iteration"
     if not r.balanced:
-        more = f" (and {r.times - 1} more up to iteration {r.until})" if r.times > 1 else ""
-        return f"{after}: no LB step, {r.reason}{more}"
+        return f"{after}{_again(r)}: no LB step, {r.reason}"
     would, ratio = "" if r.moved else "would have ", r.realised
     if math.isnan(ratio):
         ratio = r.predicted
@@ -47,12 +46,17 @@ def _decision(r: Any) -> str:
         what = "the program's data" if r.strategy == OWN else "the objects"
         done = "were rebalanced" if r.moved else "would have been rebalanced"
         return f"{after} {what} {done}: {r.reason}."
-    if r.times > 1:
-        again = "1 more time" if r.times == 2 else f"{r.times - 1} more times"
-        after += f", and {again} up to iteration {r.until}"
+    after += _again(r)
     if r.choice == "off":
         return f"{after}, the trigger asked for an LB step, but none was made: {r.reason}."
     return f"{after}, the trigger asked for no LB step: {r.reason}."
+
+
+def _again(r: Any) -> str:
+    if r.times < 2:
+        return ""
+    again = "1 more time" if r.times == 2 else f"{r.times - 1} more times"
+    return f", and {again} up to iteration {r.until}"
 
 
 def _inputs(r: Any) -> str:
@@ -267,14 +271,28 @@ def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
     cost = (
         f"; {count(n, 'LB step')} {'would ' * would}cost {seconds(run['lb_seconds'])}" if n else ""
     )
-    times += f", {seconds(using)} with{cost}"
+    times += f", {seconds(using)} with"
     if not helps:
-        return f"It {'would not' if would else 'did not'} help{_because(run, receipts)}: {times}"
+        why = _because(run, receipts)
+        return f"It {'would not' if would else 'did not'} help: {times}{why}{cost}"
+    times += cost
     most, why = ("at most ", f" ({_disturbed(others)})") if others else ("", "")
     said = f"{most}{_faster(without / using)}, {seconds(saved)} saved{why}: {times}"
     return f"Would be {said}" if would else said[0].upper() + said[1:]
 
 
+def lb_steps(receipts: Iterable[Any]) -> str:
+    """Say when LB steps took place; empty: there were none."""
+    steps = [r for r in receipts if r.balanced]
+    numbers = [str(r.iteration) for r in steps]
+    if len(steps) > MOST_NUMBERS:
+        numbers[MOST_NUMBERS // 2 : 1 - MOST_NUMBERS // 2] = ["..."]
+    would = "would come " if steps and not steps[0].moved else ""
+    said = f"LB (load-balancing) steps {would}after iterations {', '.join(numbers)}."
+    return said if steps else ""
+
+
+MOST_NUMBERS = 40  # if there are more LB steps, only some of their numbers are printed
 SAME = 1.005  # less than this ratio of two times is no difference
 
 
@@ -301,7 +319,7 @@ def _because(run: Mapping[str, Any], receipts: list[Any]) -> str:
     elif mode.startswith("off"):
         why = f"the mode is {mode}"
     elif ratio < LIMITS:
-        why = f"there is little to gain, with a max/mean of {ratio:.3g} without them"
+        why = f"there is little to gain (max/mean {ratio:.3g} without LB steps)"
     elif n < 2 * p:
         why = f"there are too few objects, {n} on {count(p, 'rank')}"
     elif last and last.heaviest > LIMITS and last.predicted < LIMITS * last.heaviest:

@@ -16,7 +16,7 @@ from pylb import console, files, optional
 from pylb.console import count
 from pylb.decide.figures import RECEIPT, RUN
 from pylb.decide.receipts import History
-from pylb.decide.sentences import verdict
+from pylb.decide.sentences import lb_steps, verdict
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Reductions, reduction
@@ -31,10 +31,9 @@ COMPARED = (
     "The time without LB steps is computed from the same loads."
 )
 NOTES = (
-    "before, realised: max/mean just before the LB step, and from then to the next one, while the "
-    "loads go on to change; gain: "
+    "before: max/mean just before the LB step; realised: max/mean from then to the next LB step; "
+    "gain: "
 )
-MOST_NUMBERS = 40  # if there are more LB steps, only some of their numbers are printed
 PRINTED = ("iteration", "strategy", "before", "realised", "migrations", "cost", "gain")
 
 
@@ -255,12 +254,7 @@ def show_lb_steps(history: History, file: TextIO) -> None:
     steps = history.lb_steps
     if not steps:
         return
-    numbers = [str(r.iteration) for r in steps]
-    if len(steps) > MOST_NUMBERS:
-        numbers[MOST_NUMBERS // 2 : 1 - MOST_NUMBERS // 2] = ["..."]
-    would = "" if steps[0].moved else "would come "
-    said = f"LB (load-balancing) steps {would}after iterations {', '.join(numbers)}."
-    file.write("\n" + console.fill(said, WIDTH) + "\n")
+    file.write("\n" + console.fill(lb_steps(steps), WIDTH) + "\n")
     most = sorted(steps, key=lambda r: -max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0))
     shown = sorted(most[:LARGEST], key=lambda r: r.iteration)
     figures = [f for f in RECEIPT if f.name in PRINTED]
@@ -270,7 +264,9 @@ def show_lb_steps(history: History, file: TextIO) -> None:
         title = f"Of these, the {len(shown)} with the largest cost or gain:"
     console.show([f.heading for f in figures], rows, title=title, file=file)
     (gain,) = (f.note for f in figures if f.name == "gain")
-    file.write(console.fill(f"{NOTES}{gain}.", WIDTH) + "\n")
+    file.write(
+        console.fill(f"{NOTES}{gain}, so gains do not add up to what was saved.", WIDTH) + "\n"
+    )
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:

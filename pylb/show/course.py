@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb.decide.receipts import History, Receipt
-from pylb.decide.sentences import OWN, verdict
+from pylb.decide.sentences import OWN, lb_steps, verdict
 from pylb.errors import DomainError
 from pylb.io import records
 from pylb.io.run_record import Stretch
@@ -197,6 +197,11 @@ class Course:
         """Whether LB steps helped, by how much, or why not: one sentence."""
         said = {name: self.facts.get(name) for name in ("mode", "cores")}
         return verdict({**self.figures(), **said, "others": self.others}, self.history)
+
+    @property
+    def when(self) -> str:
+        """When LB steps took place, in words."""
+        return lb_steps(self.history)
 
 
 def gained(run: Replay) -> F64:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ def state(course: Course) -> dict[str, Any]:
         "mean": float(last.mean()),
         "max_over_mean": float(course.max_over_mean[-1]),
         "verdict": course.verdict,
+        "when": course.when,
         "decision": None if decision is None else decision.headline,
         "expected_gain": None if decision is None else expected(decision),
         "slowest": [
@@ -69,7 +71,7 @@ def rows(now: dict[str, Any], ranks: int = MOST_RANKS, recent: int = RECENT) -> 
             f"{r['seconds'] / mean:.2f}" if mean > 0 else "",
             spark(r["recent"][-recent:], top),
         ]
-        for r in now["slowest"][:ranks]
+        for r in sorted(now["slowest"][:ranks], key=itemgetter("rank"))
     ]
 
 
@@ -87,12 +89,12 @@ def head(now: dict[str, Any]) -> str:
 
 
 def foot(now: dict[str, Any]) -> str:
-    """Describe the most recent decision and its expected gain."""
+    """Say when LB steps took place; describe the most recent decision and its expected gain."""
     if now["decision"] is None:
         return "No decision yet."
     gain = now["expected_gain"]
-    told = "" if gain is None else f"Expected gain: {seconds(gain)} per iteration. "
-    return f"{told}{now['decision']}."
+    told = f" An LB step would gain {seconds(gain)} per iteration." if gain else ""
+    return f"{now['when']} {now['decision']}.{told}".strip()
 
 
 class View:

@@ -112,6 +112,7 @@ def data(course: Course) -> dict[str, Any]:
     return {
         "title": clip(course.title),
         "verdict": clip(course.verdict),
+        "when": course.when,
         "pylb": __version__,
         "facts": [[clip(k), clip(v)] for k, v in facts(course)],
         "picture": coded(loads(course)),

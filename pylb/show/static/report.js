@@ -38,6 +38,7 @@ class Report {
   constructor(host, slider) {
     this.host = host;
     [this.facts, this.verdict] = [element("div"), element("p", { class: "verdict" })];
+    this.when = element("p", { class: "soft" });
     this.tables = element("div");
     this.printed = element("ol", { class: "printed" });
     this.all = element("button", { type: "button" }, "All iterations");
@@ -57,10 +58,10 @@ class Report {
     this.title = element("h1");
     const { view } = this;
     host.replaceChildren(
-      this.title, this.verdict, view.timeline.host, view.controls(this.all), view.readout,
+      this.title, this.verdict, this.when, view.timeline.host, view.controls(this.all), view.readout,
       this.facts, element("p", { class: "soft hint" }, "Time in the loops = computing + "
-        + "waiting for the slowest rank + LB steps + messages, waits for cores and all else. The headline leaves "
-        + "these last ones out; its time without LB steps is computed from the same loads."),
+        + "waiting for the slowest rank + LB steps + messages, waits for cores and all else. The headline leaves out "
+        + "messages, waits for cores and all else."),
       element("h2", {}, "Loads of the ranks"), view.host,
       element("p", { class: "soft hint" }, "Drag to zoom in; double-click to zoom out; click to go "
         + "to an iteration."),
@@ -72,6 +73,7 @@ class Report {
     this.run = run;
     this.title.textContent = run.title;
     this.verdict.textContent = `${run.verdict}.`;
+    this.when.textContent = `${run.when} The time without LB steps is computed from the same loads.`;
     this.facts.replaceChildren(factsOf(run.facts));
     const worth = (d) => Math.max(d.cost || 0, Math.abs(d.gain || 0));
     const most = [...run.decisions].sort((a, b) => worth(b) - worth(a)).slice(0, MOST_PRINTED);
