@@ -802,7 +802,7 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
         longest = max(longest, float(each.sum()))
     top = low + n * (1 + SPACE)
     for name, colour in legends.items():
-        ax.plot([], [], "s", color=colour, label=name)
+        ax.plot([], [], "v" if name == steps[0] else "s", color=colour, label=name)
     finish(ax, "seconds", "rank", whole="")
     ax.set(xlim=(0.0, longest or 1.0), ylim=(-0.5, top))
     ax.set_yticks(where, ticks)
