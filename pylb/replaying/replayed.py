@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -572,7 +572,8 @@ def replay(
             if n == 0 < end == trace.n_phases:  # but it computes what the last LB step has saved
                 settle(core, trace, end, False)
             continue
-        feed(core, trace, first, end)
+        for part, *some in _as_learned(trace, first, end, strategy):
+            feed(core, part, *some)
         # With a lag or foresight, no LB step follows the last phase, even if a loop is left early.
         early = end < first + n and (end < trace.n_phases or not (lag or foresight))
         settle(core, trace, end, early)
@@ -593,6 +594,23 @@ def replay(
         seed=seed,
         _times=times,
     )
+
+
+def _as_learned(
+    trace: Phases, first: int, end: int, strategy: StrategyLike
+) -> Iterator[tuple[Phases, int, int]]:
+    """Yield the pieces of a loop in which the recorded run knew the same speeds of its ranks.
+
+    Only for the time without LB steps, which the run itself has computed with these speeds.
+    """
+    if strategy == "unbalanced" and trace.recorded is not None and trace.speed is None:
+        for r in trace.recorded.history.lb_steps:
+            if r.moved and r.iteration + 1 < end:
+                if first < (at := r.iteration + 1):
+                    yield trace, first, at
+                    first = at
+                trace = dataclasses.replace(trace, measured=np.array(r.speed) if r.speed else None)
+    yield trace, first, end
 
 
 def _is_keyed(trace: Phases) -> bool:

@@ -71,6 +71,26 @@ def advisor(comm, path, keyed=True, seconds=False, change=False, **how):
     return finish(lb, path)
 
 
+def slowed(comm, path):
+    """Rank 0 has half the speed of the others for a while, which pylb notices, and then not."""
+
+    def load(key, _):
+        return (1.0 + key % 3 + 0.1 * (key * lb.iteration % 7)) * (
+            2.0 if comm.rank == 0 and lb.iteration < 30 else 1.0
+        )
+
+    lb = pylb.Balancer(comm, strategy="GreedyLB", every=3, learn_speeds=True, load=load)
+    for key in range(12 * comm.rank, 12 * comm.rank + 12):
+        lb.add(key, None)
+    for _ in lb.iterate(80):
+        for _ in lb.local():
+            pass
+    speeds = [bool(r.speed) for r in lb.history.lb_steps]
+    assert any(speeds)
+    assert not speeds[-1]
+    return finish(lb, path)
+
+
 def finish(lb, path):
     report = lb.report(path.with_suffix(".html"))  # ends a loop that was left early
     drawn = lb._course("run", None)
@@ -84,6 +104,7 @@ RUNS = {
     "objects come and go": (balancer, 3, {"strategy": "RefineLB", "every": 4, "churn": True}),
     "left early": (balancer, 2, {"strategy": "GreedyLB", "every": 5, "leave": 25}),
     "speeds": (balancer, 3, {"every": 6, "strategy": "GreedyLB", "speed": [1.0, 2.0, 0.5]}),
+    "speeds learned for a while": (slowed, 3, {}),
     "background": (balancer, 3, {"every": 6, "strategy": "GreedyLB", "background": [0, 9.0, 0]}),
     "many loops": (balancer, 3, {"every": 6, "strategy": "GreedyLB", "loops": (1,) * 20}),
     "measured": (measured, 4, {"every": 5, "strategy": "GreedyLB"}),
