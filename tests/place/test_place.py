@@ -503,11 +503,17 @@ def test_memory_limits_have_no_effect_without_sizes():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_of_several_loads_a_strategy_gets_the_sum(name):
-    load, rank = [[4.0, 2.0], [1.0, 6.0], [3.0, 3.0], [2.0, 1.0]], [0, 0, 1, 1]
+    load, rank = [[4.0, 2.0], [2.0, 1.0], [6.0, 3.0], [2.0, 1.0]], [0, 0, 0, 1]
     plan = pylb.place(pylb.Snapshot(load, rank), name)
     one = pylb.place(pylb.Snapshot(np.sum(load, axis=1), rank), name)
     assert plan.rank.tolist() == one.rank.tolist()
     assert (plan.why, one.why) == ("placed by the sum of each object's loads", "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_placement_by_the_sum_is_not_slower_by_phases(name):
+    s = pylb.Snapshot([[4.0, 2.0], [1.0, 6.0], [3.0, 3.0], [2.0, 1.0]], [0, 0, 1, 1])
+    assert pylb.place(s, name).rank.tolist() == [0, 0, 1, 1]
 
 
 # ---- strategies and parameters ---------------------------------------------------------------
