@@ -71,6 +71,17 @@ static double longest(const double *time, int32_t p)
     return most;
 }
 
+/* Take the present placement, unless it exceeds a memory limit. */
+static int stay(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
+{
+    double full;
+    PLB_PASS(plb_snapshot_full(in, in->rank, &full, err));
+    if (!(full > 1.0)) {
+        memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
+    }
+    return PLB_OK;
+}
+
 /* Replace a placement by the present one if that takes less time and keeps the memory limits.  A
  * strategy that reads messages, but not their cost, may trade time for fewer messages. */
 static int keep_if_slower(const plb_strategy_t *self, const plb_snapshot_t *in,
@@ -79,17 +90,16 @@ static int keep_if_slower(const plb_strategy_t *self, const plb_snapshot_t *in,
     int ret = PLB_OK;
     bool counts;
     const plb_network_t network = network_of(self, opts, &counts);
-    double *before = NULL, *after = NULL, full;
+    double *before = NULL, *after = NULL;
     int64_t *scratch = NULL;
     PLB_NEW_EACH(in->n_ranks, before, after, scratch);
     PLB_TRY(plb_phase_times(in, NULL, network, before, err));
     PLB_TRY(plb_phase_times(in, rank, network, after, err));
     const double limit = longest(before, in->n_ranks) * (1.0 + ROUNDING);
-    PLB_TRY(plb_snapshot_full(in, in->rank, &full, err));
-    const bool slower = longest(after, in->n_ranks) > limit && !(full > 1.0);
+    const bool slower = longest(after, in->n_ranks) > limit;
     const bool trades = (self->looks_at & PLB_LOOKS_COMM) && !counts;
     if (slower && !(trades && sends_less(in, rank, scratch))) {
-        memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
+        ret = stay(in, rank, err);
     }
 out:
     PLB_FREE(before, after, scratch);
@@ -100,14 +110,9 @@ out:
 static int keep_if_phases_are_slower(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
 {
     plb_metrics_t before, after;
-    double full;
     PLB_PASS(plb_snapshot_metrics(in, NULL, &before, err));
     PLB_PASS(plb_snapshot_metrics(in, rank, &after, err));
-    PLB_PASS(plb_snapshot_full(in, in->rank, &full, err));
-    if (after.max > before.max * (1.0 + ROUNDING) && !(full > 1.0)) {
-        memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
-    }
-    return PLB_OK;
+    return after.max > before.max * (1.0 + ROUNDING) ? stay(in, rank, err) : PLB_OK;
 }
 
 /* Set limit[n_ranks] to memory limits of the ranks that also keep those of the nodes.  If agents
