@@ -45,6 +45,7 @@ class TorchTransport(Transport):
         dist = self._dist = self._torch.distributed
         self._ranks = dist.get_process_group_ranks(group)
         self.rank, self.size = group.rank(), group.size()
+        self._network: Network | None = None
         self._group = dist.new_group(self._ranks, backend="gloo", use_local_synchronization=True)
 
     def step(
@@ -88,7 +89,8 @@ class TorchTransport(Transport):
         return self._gather(bytes(data))
 
     def network(self) -> Network:
-        return network_between(self, self._gather)
+        self._network = self._network or network_between(self, self._gather)
+        return self._network
 
     def Send(self, data: Any, to: int) -> None:  # for `network_between`
         self._dist.send(self._bytes(data), self._ranks[to], group=self._group)
