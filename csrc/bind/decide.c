@@ -516,11 +516,9 @@ enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 PLB_PY_DEF(
     decider, place, "snapshot ... here:@? work:@? figures speed rank drift:@?=None",
     "Place the objects; call it on the rank that has the loads.  here: mean seconds of each\n"
-    "object on its present rank, like the loads; work: the user's estimates; drift: growth of "
-    "the\n"
-    "loads per iteration; each (n,) float64 or None.  Fills figures, float64 in the order of "
-    "FIGURES;\n"
-    "speed, (p,) float64 (all zero: equal or unknown speeds); and rank, (n,) int32.")
+    "object on its present rank, like the loads; work: the user's estimates; drift: growth of\n"
+    "the loads per iteration; each (n,) float64 or None.  Fills figures, float64 in the order\n"
+    "of FIGURES; speed, (p,) float64 (all zero: equal or unknown speeds); and rank, (n,) int32.")
 {
     plb_database_t db = {.here = NULL};
     double *placing, *speed;
