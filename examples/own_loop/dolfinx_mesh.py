@@ -6,12 +6,11 @@ A disk moves through the mesh; cells in it have more to do.  Debian: ``apt-get i
 python3-dolfinx``; in a virtual environment, see docs/your_code.md.
 """
 
-import time
-
 import basix.ufl_wrapper
 import dolfinx
 import numpy as np
 import ufl
+from disk import compute
 from mpi4py import MPI
 
 import pylb
@@ -29,18 +28,10 @@ def first_mesh():
     return np.array_split(cells, comm.size)[comm.rank], np.array_split(x, comm.size)[comm.rank]
 
 
-def compute(mesh, step):
-    """Compute a step of this rank's cells; return the seconds that each took."""
-    n = mesh.topology.index_map(2).size_local
-    place = dolfinx.mesh.compute_midpoints(mesh, 2, np.arange(n, dtype=np.int32))[:, :2]
-    seconds = np.zeros(n)
-    refined = ((place - 0.2 - 0.6 * step / STEPS) ** 2).sum(axis=1) < 0.2**2
-    for cell, fine in enumerate(refined):
-        began = time.thread_time()
-        for _ in range(200 if fine else 10):
-            np.sqrt(np.arange(1000.0))
-        seconds[cell] = time.thread_time() - began
-    return seconds
+def centres(mesh):
+    """Return the centre of each cell of this rank."""
+    cells = np.arange(mesh.topology.index_map(2).size_local, dtype=np.int32)
+    return dolfinx.mesh.compute_midpoints(mesh, 2, cells)[:, :2]
 
 
 def main():
@@ -50,7 +41,7 @@ def main():
     lb = pylb.Advisor(comm)
     for step in lb.iterate(STEPS):
         loads = np.zeros(len(cells))
-        loads[order] = compute(mesh, step)
+        loads[order] = compute(centres(mesh), step / STEPS)
         if plan := lb.advise(loads=loads):
             with lb.rebalancing():
                 cells = plan.migrate(cells)

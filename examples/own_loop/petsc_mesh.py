@@ -6,9 +6,8 @@ A disk moves through the mesh; cells in it have more to do.  Debian: ``apt-get i
 python3-petsc4py``; in a virtual environment, see docs/your_code.md.
 """
 
-import time
-
 import numpy as np
+from disk import compute
 from mpi4py import MPI
 from petsc4py import PETSc
 
@@ -24,25 +23,13 @@ def centres(dm):
     return np.array([dm.computeCellGeometryFVM(cell)[1] for cell in cells]).reshape(-1, 2)
 
 
-def compute(place, step):
-    """Compute a step of this rank's cells; return the seconds that each took."""
-    seconds = np.zeros(len(place))
-    refined = ((place - 0.2 - 0.6 * step / STEPS) ** 2).sum(axis=1) < 0.2**2
-    for cell, fine in enumerate(refined):
-        began = time.thread_time()
-        for _ in range(200 if fine else 10):
-            np.sqrt(np.arange(1000.0))
-        seconds[cell] = time.thread_time() - began
-    return seconds
-
-
 def main():
     dm = PETSc.DMPlex().createBoxMesh([SIDE, SIDE], simplex=False, comm=comm)
     dm.distribute()
     place, ratio = centres(dm), []
     lb = pylb.Advisor(comm)
     for step in lb.iterate(STEPS):
-        seconds = compute(place, step)
+        seconds = compute(place, step / STEPS)
         if plan := lb.advise(loads=seconds):
             with lb.rebalancing():
                 pylb.adapters.petsc.distribute(dm, plan.rank)
