@@ -7,10 +7,10 @@
    time compared with the best schedule, which dynamic programming finds among all schedules.
    Every trigger knows the cost of an LB step and the end of the run.  Triggers that need the cost
    run once more without it ("cost unknown"): they learn it from the first LB step.  "second run":
-   knows neither, but begins with what "both unknown" has learned; "drawn anew": the same program
-   with other random noise, jumps and walks.  "best period"
-   is the best fixed period of each program, known only afterwards.  The mean regret of `auto` and
-   its regret in the worst family are compared with limits.
+   knows neither, but begins with what "both unknown" has learned; "other noise": the same program
+   with other random noise, jumps and walks.  "best period" is the best fixed period of each
+   program, known only afterwards.  The mean regret of `auto` and its regret in the worst family
+   are compared with limits.
 2. With --bounds n, two lower bounds on n seeds of each family.  The first is the loss of the best
    rule for a random process: the rule knows the process with all its parameters, and is found by
    dynamic programming over the states.  The second is the loss of the best rule that does not know
@@ -45,7 +45,7 @@ COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # cost of an LB step
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 HANDICAPPED = [
-    "auto, end unknown", "auto, both unknown", "auto, second run", "auto, second run, drawn anew",
+    "auto, end unknown", "auto, both unknown", "auto, second run", "auto, second run, other noise",
     "auto, half the cost", "auto, twice the cost",
     *(f"{t}, cost unknown" for t in NEED_COST),
 ]  # fmt: skip
@@ -84,7 +84,7 @@ class Program:
 
     For half of the seeds, the imbalance grows with the iterations since the previous LB step; for
     the other half, with all iterations of the run (in families that allow both).  again=True: the
-    same program, but noise, jumps and walks are drawn anew.
+    same program, but with other random noise, jumps and walks.
     """
 
     def __init__(self, family, seed, again=False):
@@ -214,9 +214,9 @@ def handicapped(name="auto", end=None, cost=math.nan):
 def regrets(task):
     """Return the family of one program, and {(cost, strategy): {trigger: regret}}."""
     family, seed = task
-    program, anew, out = Program(family, seed), Program(family, seed, again=True), {}
+    program, again, out = Program(family, seed), Program(family, seed, again=True), {}
     for perfect in (True, False):
-        run, other = program.imbalance(perfect), anew.imbalance(perfect)
+        run, other = program.imbalance(perfect), again.imbalance(perfect)
         for name, cost in program.costs.items():
             best = run.optimum(cost)
             row = {t: run.run(t, cost=cost).regret(best) for t in TRIGGERS}
@@ -230,7 +230,7 @@ def regrets(task):
             learned = run.run(**handicapped(), cost=cost).learned
             second = {**handicapped(), "cost": cost, "experience": learned}
             row["auto, second run"] = run.run(**second).regret(best)
-            row["auto, second run, drawn anew"] = other.run(**second).regret(other.optimum(cost))
+            row["auto, second run, other noise"] = other.run(**second).regret(other.optimum(cost))
             row["best period"] = min(
                 run.run(every=k, cost=cost).regret(best) for k in periods(program.n)
             )
