@@ -179,7 +179,7 @@ def test_other_files_are_named(tmp_path):
     for version in (1, 5, 8):
         with h5py.File(path, "a") as file:
             file.attrs["version"] = version
-        with pytest.raises(FormatError, match=f"version {version}: expected .* of version 7"):
+        with pytest.raises(FormatError, match=f"version {version}: expected .* of version 8"):
             pylb.RunRecord.load(path)
     with h5py.File(path, "a") as file:  # before there were phases
         file.attrs["version"], table = 6, file["stretch"][:, :-1]
