@@ -24,7 +24,6 @@ typedef struct plb_problem {
     int32_t *object; /* [n] indices of these objects, ascending; NULL: all objects may migrate */
     double *fixed;   /* [p] load of the fixed objects */
     int64_t *room;   /* [p] bytes of memory that the fixed objects leave free; NULL: no limits */
-    int64_t least;   /* bytes of the smallest object that may migrate; set only with limits */
 } plb_problem_t;
 
 /** Check that the strategy can use the snapshot.  PLB_ERR_VALUE: objects have several loads, or
@@ -34,6 +33,9 @@ int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
 /** Check that the objects have positions (`coords`); PLB_ERR_VALUE if not. */
 int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_t *in,
                              plb_err_t *err);
+
+/** Return the seconds of an iteration if all ranks ended together. */
+double plb_average(const plb_snapshot_t *in);
 
 /** Call plb_problem_check, and separate the objects that may migrate from the fixed ones.  Check
  * that memory can suffice for the fixed objects of each rank, for the largest movable object, and
@@ -59,14 +61,6 @@ static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_
 
 /** Whether all ranks have the same speed and background, and all objects may go to any rank. */
 bool plb_problem_all_alike(const plb_problem_t *self);
-
-/** Prepare to sort the loads of the objects that may migrate, the heaviest first.  The ids in *out
- * are indices among these objects.  Free *out by plb_loads_free. */
-int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
-
-/** Compute the time of the slowest rank, without messages, with the objects on rank[]. */
-int plb_problem_slowest(const plb_problem_t *self, const int32_t *rank, double *seconds,
-                        plb_err_t *err);
 
 /* ---- the state of a search ------------------------------------------------------------------ */
 
@@ -259,32 +253,20 @@ int plb_transfer(plb_state_t *state, double limit, unsigned families, double *wo
 void plb_start_present(plb_state_t *state);
 
 /** Place the objects by their work: an object stays where its rank then has at most `overload`
- * times the goal in each component; each other object, the heaviest first, goes to the rank whose
- * largest t[k][r] / goal[k] is then smallest.  PLB_ERR_INFEASIBLE: an object fits nowhere. */
+ * times the goal in each component (0: none stays); each other object, the heaviest first, goes to
+ * the rank whose largest t[k][r] / goal[k] is then smallest.  PLB_ERR_INFEASIBLE: an object fits
+ * nowhere. */
 int plb_start_fit(plb_state_t *state, double overload, plb_err_t *err);
 
 /** Place all objects from scratch, with memory as the only aim: the objects of a block together,
- * on the rank that then has the most memory left.  stay: objects stay where they fit. */
-int plb_start_packed(plb_state_t *state, bool stay, plb_err_t *err);
+ * on the rank that then has the most memory left; if possible, objects stay where they fit.  If no
+ * placement is found, take the present one: then state->fits is false, and *err says why. */
+int plb_start_packed(plb_state_t *state, plb_err_t *err);
 
-/* ---- memory limits -------------------------------------------------------------------------- */
-
-/* Placements that keep the memory limits, whatever the loads. */
-
-/** Place by memory alone; there must be memory limits.  Writes to rank[n_objects] the rank of each
- * object that may migrate.  Each object goes to the first rank where it fits, largest objects
- * first, with backtracking for a bounded number of steps.  If this fails, take the present
- * placement.  PLB_ERR_INFEASIBLE: the present placement exceeds a limit, too. */
-int plb_pack(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
-
-/** Repair a placement that exceeds memory limits.  Ranks above their limits give the
- * objects with the least load for their memory to the ranks with the most free memory.  If the
- * objects do not fit there, take the present placement; if it exceeds a limit, too, call plb_pack.
- */
-int plb_pack_repair(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
-
-/** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */
-int plb_pack_present(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
+/** Bring the placement rank[n_objects] within the memory limits, if there are any.  Ranks above
+ * them give the objects with the least load for their memory to the ranks with the most memory
+ * left.  If the objects do not fit there, take the present placement, or one by memory alone. */
+int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
 
 /* ---- refine.c: bounds ----------------------------------------------------------------------- */
 

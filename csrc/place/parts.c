@@ -432,7 +432,7 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
     for (int64_t i = 0; i < in->n_objects; i++) {
         out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
     }
-    PLB_PASS(plb_pack_repair(&self->problem, out, err));
+    PLB_PASS(plb_start_repaired(in, out, err));
     PLB_PASS(plb_refine_comm(&self->problem, imbalance, false, NULL, out, err));
     return plb_refine_more(&self->problem, imbalance, out, err);
 }

@@ -162,7 +162,7 @@ static int power_run(const plb_strategy_t *self, const plb_snapshot_t *in, const
         PLB_TRY(share_out(&quota, err));
         PLB_TRY(round_off(&quota, err));
         hand_over(&quota, out);
-        ret = plb_pack_repair(&problem, out, err);
+        ret = plb_start_repaired(in, out, err);
     }
 out:
     quota_free(&quota);

@@ -170,7 +170,7 @@ static int rcb_run(const plb_strategy_t *self, const plb_snapshot_t *in, const p
     PLB_PASS(plb_problem_init(&problem, in, err));
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(divide(&problem, out, err));
-    ret = plb_pack_repair(&problem, out, err);
+    ret = plb_start_repaired(in, out, err);
 out:
     plb_problem_free(&problem);
     return ret;

@@ -57,7 +57,8 @@ static int refine_run_any(const plb_snapshot_t *in, double overload, unsigned fa
     PLB_TRY(plb_problem_init(&problem, in, err));
     if (problem.room != NULL) {
         PLB_NEW(start, in->n_objects);
-        PLB_TRY(plb_pack_present(&problem, start, err));
+        memcpy(start, in->rank, (size_t)in->n_objects * sizeof *start);
+        PLB_TRY(plb_start_repaired(in, start, err));
         from = start;
     }
     plb_refinement_t how = {overload, families, KICKS, opts->seed, 0.0, 0.0, 0.0};
