@@ -215,8 +215,8 @@ static inline bool plb_state_has_room(const plb_state_t *self, int64_t i, int32_
 /* The local search of all strategies whose objective is more than the load: it improves a
  * placement by steps between two ranks, until its value is low enough. */
 
-/* The families of steps: an object moves; two objects are exchanged; two ranks divide some of
- * their objects in the best way. */
+/* The families of steps: an object moves; two objects are exchanged; sets of objects are exchanged
+ * (where only loads count: transfer.c). */
 enum { PLB_MOVES = 1, PLB_SWAPS = 2, PLB_SETS = 4, PLB_ALL_STEPS = 7 };
 
 typedef struct plb_aim {
@@ -268,43 +268,22 @@ int plb_start_packed(plb_state_t *state, plb_err_t *err);
  * left.  If the objects do not fit there, take the present placement, or one by memory alone. */
 int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
 
-/* ---- refine.c: bounds ----------------------------------------------------------------------- */
+/* ---- strategies that others use ------------------------------------------------------------- */
 
-/* Lower bounds of the slowest rank's time, in seconds, for any placement. */
-
-/** If a bound by counting pieces shows that no placement meets *limit, raise *limit to just above
- * the bound, where a search can usually meet it.  *raised: whether this was done.  With more than
- * 40 objects per rank, neither *limit nor *raised is changed: so many objects hardly limit the
- * balance. */
+/** If a lower bound by counting pieces shows that no placement meets *limit (seconds of the
+ * slowest rank), raise *limit to just above the bound, where a search can usually meet it.
+ * *raised: whether this was done.  With more than 40 objects per rank, neither *limit nor *raised
+ * is changed: so many objects hardly limit the balance. */
 int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err);
-
-/* ---- refine.c: a search by load ------------------------------------------------------------- */
-
-/* Refinement of a placement: few objects of overloaded ranks go to less loaded ranks. */
 
 /* Menon 2.3.1: "typically set as 1.003 times the average load". */
 #define PLB_REFINE_OVERLOAD 1.003
 
-/* Objects are scarce if there are fewer per rank: they cannot be divided evenly without many
- * migrations.  If there are fewer than VERY_SCARCE, swaps only leave gaps that no object fits. */
-enum { PLB_REFINE_SCARCE = 40, PLB_REFINE_VERY_SCARCE = 5 };
-
-typedef struct plb_refinement {
-    double overload;   /* a rank above this multiple of the average is overloaded */
-    unsigned families; /* of steps (plb_improve) */
-    int kicks;         /* largest number of random changes, if objects are few */
-    uint64_t seed;
-    double limit, before, after; /* results in seconds: the slowest rank should take at most
-                                    `limit`; it took `before` and now takes `after` */
-} plb_refinement_t;
-
-/** Refine from[n_objects] by load; write the result to rank[n_objects].  from[] keeps the memory
- * limits; it is the result if the slowest rank's time would not fall by a ten-thousandth. */
-int plb_refine(const plb_problem_t *problem, plb_refinement_t *self, const int32_t *from,
+/** RefineLB: refine rank[n_objects] by load, until no rank is above `overload` times the average.
+ * rank[] keeps the memory limits; it stays if the slowest rank's time would not fall by a
+ * ten-thousandth.  families: of steps (plb_improve). */
+int plb_refine(const plb_problem_t *problem, double overload, unsigned families, uint64_t seed,
                int32_t *rank, plb_err_t *err);
-
-/** Refine rank[n_objects] in place, with all families of steps. */
-int plb_refine_more(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err);
 
 /** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: if an
  * excess is left, go on by moves and exchanges (plb_improve).
@@ -383,29 +362,11 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, p
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
                     plb_err_t *err);
 
-/** Run a strategy that lets its library partition from scratch: the nets if the library takes
- * nets, else the graph.  The strategy's first parameter is the imbalance. */
-int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
-                  int32_t *out, plb_err_t *err);
-
 #define PLB_PARAM_IMBALANCE                                                                       \
     {                                                                                             \
         "imbalance", "", "largest allowed ratio of a rank's time to the average", 1.03, 1.001,    \
             10.0                                                                                  \
     }
-#define PLB_PARAM_ITERATIONS                                                                      \
-    {                                                                                             \
-        "iterations", "iterations",                                                               \
-            "number of iterations between LB steps: communication counts this many times, a "     \
-            "migration once; 0: "                                                                 \
-            "migrations are free",                                                                \
-            0.0, 0.0, 1e9                                                                         \
-    }
-#define PLB_PARAM_CYCLES                                                                          \
-    {                                                                                             \
-        "cycles", "", "number of V-cycles that refine the partition", 3.0, 0.0, 1000.0            \
-    }
-
 /* ---- gossip --------------------------------------------------------------------------------- */
 
 /* The agents of GossipLB, for strategies that use them. */

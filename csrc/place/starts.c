@@ -24,9 +24,10 @@ static int fits_nowhere(const plb_state_t *on, int32_t i, plb_err_t *err)
         more = here < more ? here : more;
     }
     return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                    "no placement found that keeps memory_limit: object %lld needs %lld bytes, "
+                    "no placement found that keeps memory_limit: object %lld needs %lld bytes%s, "
                     "%lld more than any rank has left after the larger objects are placed",
-                    plb_key(on->in, i), (long long)size_of(on->in, i), (long long)more);
+                    plb_key(on->in, i), (long long)size_of(on->in, i),
+                    plb_state_block(on, i) < 0 ? "" : " with its block", (long long)more);
 }
 
 void plb_start_present(plb_state_t *on)
