@@ -1,5 +1,4 @@
-/* Bins: best fit (the largest item first), then exchanges between the largest bin and others; for
- * few items all packings. */
+/* Bins: best fit (the largest item first), then exchanges between the largest bin and others. */
 #include "place/bins.h"
 
 #include <math.h>
@@ -15,9 +14,7 @@
 enum {
     MOST_PAIRS = 96,
     MOST_TRIPLES = 20, /* items in a bin up to which two of them are exchanged for two */
-    FEW_ITEMS = 24,    /* items for which all packings are tried */
-    MOST_NODES = 1 << 18,
-    PARTNERS = 12, /* bins that are tried until one is near enough */
+    PARTNERS = 12,     /* bins that are tried until one is near enough */
 };
 
 /* A set of up to three items of a bin; -1: no more. */
@@ -62,15 +59,6 @@ static void clear(packing_t *self)
     memset(self->sum, 0, m * sizeof *self->sum);
     memset(self->filled, 0, m * sizeof *self->filled);
     memset(self->count, 0, m * sizeof *self->count);
-}
-
-static double largest(const packing_t *self)
-{
-    double out = 0.0;
-    for (int32_t b = 0; b < self->of->m; b++) {
-        out = plb_greater(out, self->sum[b]);
-    }
-    return out;
 }
 
 /* ---- best fit ------------------------------------------------------------------------------- */
@@ -318,58 +306,6 @@ static int improve(packing_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* ---- few items ------------------------------------------------------------------------------ */
-
-typedef struct tree {
-    packing_t *self;
-    const plb_item_t *order;
-    int32_t *best;
-    double least;
-    int64_t nodes, n_more;
-} tree_t;
-
-/* Try all bins for item k and those after it, if this may lead below tree->least. */
-static void descend(tree_t *tree, int64_t k)
-{
-    packing_t *self = tree->self;
-    const plb_bins_t *of = self->of;
-    if (k == of->n) {
-        tree->least = largest(self);
-        memcpy(tree->best, self->bin, (size_t)of->n * sizeof *tree->best);
-        return;
-    }
-    const int32_t i = tree->order[k].id;
-    const int64_t least = of->n / of->m, more = of->n % of->m;
-    const double length = length_of(of, i);
-    bool tried[FEW_ITEMS] = {false};
-    for (int32_t t = 0; t < of->m && tree->nodes > 0 && tree->least > self->goal; t++) {
-        int32_t b = -1;
-        for (int32_t c = 0; c < of->m; c++) { /* the lowest cost first */
-            b = !tried[c] && (b < 0 || self->sum[c] < self->sum[b]) ? c : b;
-        }
-        tried[b] = true;
-        bool alike = false; /* to a bin that was tried */
-        for (int32_t c = 0; c < of->m && !alike; c++) {
-            alike = c != b && tried[c] && self->sum[c] == self->sum[b] &&
-                    self->count[c] == self->count[b] && self->filled[c] == self->filled[b];
-        }
-        const bool extra = of->equal && self->count[b] >= least;
-        if (alike || self->sum[b] + of->cost[i] >= tree->least ||
-            self->filled[b] + length > of->capacity ||
-            (extra && (self->count[b] > least || tree->n_more == more))) {
-            continue;
-        }
-        const double sum = self->sum[b], filled = self->filled[b];
-        tree->nodes--;
-        tree->n_more += extra;
-        put(self, i, b);
-        descend(tree, k + 1);
-        self->sum[b] = sum, self->filled[b] = filled;
-        self->count[b]--;
-        tree->n_more -= extra;
-    }
-}
-
 /* ---- all together --------------------------------------------------------------------------- */
 
 /* Return a lower bound of the largest cost.  For each i <= m, either two of the i largest items
@@ -416,13 +352,6 @@ static int start(packing_t *self, plb_loads_t *loads, plb_item_t *heap, plb_err_
             put(self, i, b);
         }
     }
-    if (of->equal && of->n <= 2 * (int64_t)of->m && of->was == NULL && of->length == NULL) {
-        for (int64_t k = 0; k < of->n; k++) { /* pairs: the largest with the smallest */
-            const int64_t m = of->m, from = 2 * m - of->n; /* bins with one item */
-            put(self, loads->item[k].id, (int32_t)(k < m ? k : from + of->n - 1 - k));
-        }
-        return PLB_OK;
-    }
     int64_t left = fit(self, loads->item, heap, false);
     if (left >= 0 && of->length != NULL) { /* as tightly as possible instead, from scratch */
         PLB_PASS(plb_loads_sorted(&by_length, of->length, of->n, PLB_DESCENDING, err));
@@ -444,11 +373,11 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
 {
     const int64_t n = of->n;
     const int32_t m = of->m;
-    packing_t self = {.of = of, .sum = sum};
+    packing_t self = {.of = of, .bin = bin, .sum = sum};
     plb_loads_t loads = {0};
     plb_item_t *heap = NULL;
     int ret = PLB_OK;
-    PLB_NEW_EACH(n, self.bin, self.next);
+    PLB_NEW(self.next, n);
     PLB_NEW_EACH(m, self.count, self.filled, self.head, self.order, heap);
     PLB_TRY(plb_loads_sorted(&loads, of->cost, n, PLB_DESCENDING, err));
     *bound = bound_of(of, loads.item);
@@ -457,19 +386,9 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
     self.goal = *bound * (of->was == NULL ? 1.0 + 1e-7 : 1.001);
     PLB_TRY(start(&self, &loads, heap, err));
     PLB_TRY(improve(&self, err));
-    memcpy(bin, self.bin, (size_t)n * sizeof *bin);
-    if (largest(&self) > self.goal && n <= FEW_ITEMS && m <= FEW_ITEMS) {
-        tree_t tree = {&self, loads.item, bin, largest(&self), MOST_NODES, 0};
-        clear(&self);
-        descend(&tree, 0);
-        clear(&self);
-        for (int64_t i = 0; i < n; i++) {
-            put(&self, i, bin[i]);
-        }
-    }
 out:
     plb_loads_free(&loads);
-    PLB_FREE(self.bin, self.next, self.count, self.filled, self.head, self.order, heap,
-             self.side[0].set, self.side[1].set);
+    PLB_FREE(self.next, self.count, self.filled, self.head, self.order, heap, self.side[0].set,
+             self.side[1].set);
     return ret;
 }

@@ -62,6 +62,10 @@ static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_
 /** Whether all ranks have the same speed and background, and all objects may go to any rank. */
 bool plb_problem_all_alike(const plb_problem_t *self);
 
+/** Compute share[n_ranks]: how much of the load `movable` each rank gets if all ranks end
+ * together; 0 for a rank whose background and fixed objects take longer. */
+int plb_problem_shares(const plb_problem_t *self, double movable, double *share, plb_err_t *err);
+
 /* ---- the state of a search ------------------------------------------------------------------ */
 
 /* The state of a placement while a search changes it: the work of each rank, its free memory, the

@@ -21,31 +21,6 @@ void plb_parts_free(plb_parts_t *self)
 
 /* ---- vertices and shares -------------------------------------------------------------------- */
 
-/* Compute each rank's share of the load that may migrate, such that all ranks end at the same
- * time.  A rank whose background and fixed objects alone take longer gets a share of 0. */
-static int fill_shares(plb_parts_t *self, double movable, plb_err_t *err)
-{
-    const plb_snapshot_t *in = self->problem.in;
-    double *base = NULL, *speed = NULL, total = 0.0;
-    int ret = PLB_OK;
-    PLB_NEW_EACH(in->n_ranks, base, speed);
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        base[r] = plb_problem_fixed_seconds(&self->problem, r);
-        speed[r] = plb_speed(in, r);
-    }
-    const double level = plb_level(base, speed, in->n_ranks, movable);
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        self->share[r] = fmax((level - base[r]) * speed[r], 0.0);
-        total += self->share[r];
-    }
-    for (int32_t r = 0; !(total > 0.0) && r < in->n_ranks; r++) {
-        self->share[r] = 1.0; /* the loads are zero or tiny */
-    }
-out:
-    PLB_FREE(base, speed);
-    return ret;
-}
-
 static int fill_weights(plb_parts_t *self, double *movable, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -143,7 +118,7 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
     PLB_TRY(number_nodes(self, err));
     double movable = 0.0;
     PLB_TRY(fill_weights(self, &movable, err));
-    PLB_TRY(fill_shares(self, movable, err));
+    PLB_TRY(plb_problem_shares(&self->problem, movable, self->share, err));
     self->question.share = plb_all_equal(self->share, in->n_ranks) ? NULL : self->share;
 out:
     if (ret != PLB_OK) {

@@ -1,5 +1,6 @@
 #include "place/internal.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -137,4 +138,27 @@ bool plb_problem_all_alike(const plb_problem_t *problem)
         }
     }
     return problem->room == NULL && problem->n == in->n_objects;
+}
+
+int plb_problem_shares(const plb_problem_t *self, double movable, double *share, plb_err_t *err)
+{
+    const int32_t p = self->in->n_ranks;
+    double *base = NULL, *speed = NULL, total = 0.0;
+    int ret = PLB_OK;
+    PLB_NEW_EACH(p, base, speed);
+    for (int32_t r = 0; r < p; r++) {
+        base[r] = plb_problem_fixed_seconds(self, r);
+        speed[r] = plb_speed(self->in, r);
+    }
+    const double level = plb_level(base, speed, p, movable);
+    for (int32_t r = 0; r < p; r++) {
+        share[r] = fmax((level - base[r]) * speed[r], 0.0);
+        total += share[r];
+    }
+    for (int32_t r = 0; !(total > 0.0) && r < p; r++) {
+        share[r] = 1.0; /* the loads are zero or tiny */
+    }
+out:
+    PLB_FREE(base, speed);
+    return ret;
 }
