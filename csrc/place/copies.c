@@ -1,6 +1,6 @@
 /* Copies: how many by the parametric rule, where by best fit (the largest share first, to the
- * least loaded rank), then swaps of copies between ranks, and slots that change their object.
- * The first two steps are those of DeepSeek's EPLB (2025); the result is never worse. */
+ * least loaded rank), then swaps of copies between ranks.  The first two steps are those of
+ * DeepSeek's EPLB (2025); the result is never worse. */
 #include "place/copies.h"
 
 #include <math.h>
@@ -39,12 +39,11 @@ typedef struct layer {
 } layer_t;
 
 /* A change of slots.  Swap (n 2) or cycle (n 3): the object of slot[0] goes to the last slot, each
- * other one to the slot before it.  Two swaps of the same ranks (n 4): slots 0 and 1, 2 and 3.  Or
- * (n 1) slot[0] gets another object. */
+ * other one to the slot before it.  Two swaps of the same ranks (n 4): slots 0 and 1, 2 and 3. */
 typedef struct step {
     double worst; /* time of the slowest of the ranks that change */
     int n;        /* number of slots; 0: no step */
-    int32_t rank[4], slot[4], object;
+    int32_t rank[4], slot[4];
 } step_t;
 
 enum { MOST_SLOTS = 16, MOST_PAIRS = MOST_SLOTS * (MOST_SLOTS - 1) / 2 };
@@ -369,7 +368,7 @@ static void find_swap(const layer_t *l, int32_t a, int32_t b, step_t *best)
             const double worst = plb_greater(ta - d, tb + d);
             if (worst < best->worst && (y < 0 || !has(l, y, a)) && has_room(l, b, x, y) &&
                 has_room(l, a, y, x)) {
-                *best = (step_t){worst, 2, {a, b}, {i, j}, -1};
+                *best = (step_t){worst, 2, {a, b}, {i, j}};
             }
         }
     }
@@ -420,71 +419,7 @@ static void find_pairs(const layer_t *l, int32_t a, int32_t b, step_t *best)
                                  4,
                                  {a, b, a, b},
                                  {at + x / MOST_SLOTS, to + y / MOST_SLOTS, at + x % MOST_SLOTS,
-                                  to + y % MOST_SLOTS},
-                                 -1};
-            }
-        }
-    }
-}
-
-/* Return the time of the slowest rank that changes if slot `to` of rank b gets object x instead of
- * its own; or something above `limit`. */
-static double try_object(const layer_t *l, int32_t b, int32_t to, int32_t x, double limit)
-{
-    const int32_t y = l->slot[to];
-    const double less = l->one[x] - l->load[x] / (l->k[x] + 1);
-    const double more = y < 0 ? 0.0 : l->load[y] / (l->k[y] - 1) - l->one[y];
-    double worst = l->time[b] + l->one[x] - less - (y < 0 ? 0.0 : l->one[y]);
-    for (int32_t w = 0; w < l->words && worst < limit; w++) {
-        const uint64_t of_x = l->on[(int64_t)x * l->words + w];
-        uint64_t set = (y < 0 ? 0 : l->on[(int64_t)y * l->words + w]) | of_x;
-        if (b >> 6 == w) {
-            set &= ~(UINT64_C(1) << (b & 63));
-        }
-        for (; set != 0 && worst < limit; set &= set - 1) {
-            const int bit = __builtin_ctzll(set);
-            const int32_t r = 64 * w + bit;
-            worst = plb_greater(worst, l->time[r] - (of_x >> bit & 1 ? less : 0.0) +
-                                           (y >= 0 && has(l, y, r) ? more : 0.0));
-        }
-    }
-    return worst;
-}
-
-static void consider(const layer_t *l, int32_t b, int32_t to, int32_t x, step_t *best)
-{
-    const double worst = try_object(l, b, to, x, best->worst);
-    if (worst < best->worst && has_room(l, b, x, l->slot[to])) {
-        *best = (step_t){worst, 1, {b}, {to}, x};
-    }
-}
-
-/* Relieve rank a by one slot that changes its object: an object of `a` gets one more copy
- * elsewhere, in the slot of an object with several copies; or a slot of `a` does this.  Ends as
- * soon as a step reaches `target`. */
-static void find_object(const layer_t *l, int32_t a, double target, step_t *best)
-{
-    for (int32_t j = l->first[a]; j < l->first[a + 1]; j++) {
-        const int32_t y = l->slot[j];
-        for (int32_t x = 0; y >= 0 && l->k[y] > 1 && x < l->n && best->worst > target; x++) {
-            if (l->time[a] - l->one[y] + l->load[x] / (l->k[x] + 1) < best->worst &&
-                !has(l, x, a)) {
-                consider(l, a, j, x, best);
-            }
-        }
-    }
-    for (int32_t b = 0; b < l->p; b++) {
-        for (int32_t j = l->first[b]; b != a && j < l->first[b + 1]; j++) {
-            const int32_t y = l->slot[j];
-            if (y >= 0 && l->k[y] == 1) {
-                continue;
-            }
-            for (int32_t i = l->first[a]; i < l->first[a + 1] && best->worst > target; i++) {
-                const int32_t x = l->slot[i];
-                if (x >= 0 && !has(l, x, b) &&
-                    l->time[a] - l->one[x] + l->load[x] / (l->k[x] + 1) < best->worst) {
-                    consider(l, b, j, x, best);
-                }
+                                  to + y % MOST_SLOTS}};
             }
         }
     }
@@ -513,7 +448,7 @@ static void find_cycle(const layer_t *l, int32_t a, double target, step_t *best)
                 for (int32_t j = l->first[b]; j < l->first[b + 1]; j++) {
                     const double e = l->share[h] - l->share[j]; /* what c loses */
                     if (e >= more && d + e <= room && l->slot[j] >= 0 && !has(l, l->slot[j], c)) {
-                        *best = (step_t){target, 3, {a, c, b}, {i, h, j}, -1};
+                        *best = (step_t){target, 3, {a, c, b}, {i, h, j}};
                         return;
                     }
                 }
@@ -524,15 +459,10 @@ static void find_cycle(const layer_t *l, int32_t a, double target, step_t *best)
 
 static void make(layer_t *l, const step_t *step)
 {
-    if (step->n == 1) {
-        fill(l, step->rank[0], step->slot[0], step->object);
-        reckon(l);
-        return;
-    }
     if (step->n == 4) {
         const int32_t *r = step->rank, *j = step->slot;
-        make(l, &(step_t){step->worst, 2, {r[0], r[1]}, {j[0], j[1]}, -1});
-        make(l, &(step_t){step->worst, 2, {r[2], r[3]}, {j[2], j[3]}, -1});
+        make(l, &(step_t){step->worst, 2, {r[0], r[1]}, {j[0], j[1]}});
+        make(l, &(step_t){step->worst, 2, {r[2], r[3]}, {j[2], j[3]}});
         return;
     }
     const int32_t x = l->slot[step->slot[0]];
@@ -552,10 +482,9 @@ static void make(layer_t *l, const step_t *step)
     }
 }
 
-/* Find a step for the slowest rank: a swap, with the least loaded rank first; two swaps at once;
- * or a new object.
- * thrifty: a cycle, if there is one, because it migrates less. */
-static bool find_step(const layer_t *l, double target, bool thrifty, bool objects, step_t *best)
+/* Find a step for the slowest rank: a swap, with the least loaded rank first; or two swaps at
+ * once.  thrifty: a cycle, if there is one, because it migrates less. */
+static bool find_step(const layer_t *l, double target, bool thrifty, step_t *best)
 {
     const int32_t a = slowest(l);
     *best = (step_t){.worst = l->time[a] * (1.0 - 1e-7)};
@@ -575,9 +504,6 @@ static bool find_step(const layer_t *l, double target, bool thrifty, bool object
         if (b != a && l->time[a] + l->time[b] < 2.0 * best->worst) {
             find_pairs(l, a, b, best);
         }
-    }
-    if (objects && best->n == 0) {
-        find_object(l, a, target, best);
     }
     return best->n > 0;
 }
@@ -661,10 +587,10 @@ static void divide(layer_t *l, double target)
     }
 }
 
-/* Make steps until no rank takes longer than `target`.  objects: slots may change their object.
+/* Make steps until no rank takes longer than `target`.
  * of: steps cost migrations; if they have a price, go back to the placement at which the time of
  * the slowest rank and this price were least together.  NULL: migrations are free. */
-static int improve(layer_t *l, const plb_copies_t *of, double target, bool objects, plb_err_t *err)
+static int improve(layer_t *l, const plb_copies_t *of, double target, plb_err_t *err)
 {
     const bool priced = of != NULL && of->move > 0.0;
     plb_copies_result_t sum;
@@ -673,7 +599,7 @@ static int improve(layer_t *l, const plb_copies_t *of, double target, bool objec
     bool more = true;
     for (int64_t n = 0; more; n++) {
         more = n < 64 + 8 * (int64_t)l->p && l->time[slowest(l)] > target &&
-               find_step(l, target, of != NULL, objects, &step);
+               find_step(l, target, of != NULL, &step);
         if (priced) {
             count_migrations(l, of->bytes, &sum);
             const double cost = l->time[slowest(l)] + of->move * (double)sum.bytes;
@@ -747,41 +673,55 @@ static void relabel(layer_t *l)
     reckon(l);
 }
 
-/* Whether two of the largest copies must share a rank and then take longer than `limit`. */
-static bool is_crowded(const layer_t *l, double limit)
+/* Return the time of the slowest rank if each copy, the largest first, goes to the least loaded
+ * rank with a free slot, though it may hold the object already: as EPLB places them. */
+static double eplb_time(const layer_t *l)
 {
-    int32_t n = 0;
-    double previous = 0.0;
-    for (int32_t i = 0; i < l->n && n <= l->p; i++) { /* by load of a copy, see sort_objects */
+    int32_t *used = (int32_t *)l->bin;
+    memcpy(used, l->first, (size_t)l->p * sizeof *used);
+    memset(l->time, 0, (size_t)l->p * sizeof *l->time);
+    for (int32_t i = 0; i < l->n; i++) {
         const int32_t o = l->item[i].id;
-        if (n + l->k[o] > l->p) {
-            return (n == l->p ? previous : l->one[o]) + l->one[o] > limit;
+        for (int32_t c = 0; c < l->k[o]; c++) {
+            int32_t best = -1;
+            for (int32_t r = 0; r < l->p; r++) {
+                if (used[r] < l->first[r + 1] && belongs(l, o, r) &&
+                    (best < 0 || l->time[r] < l->time[best])) {
+                    best = r;
+                }
+            }
+            if (best >= 0) {
+                used[best]++;
+                l->time[best] += l->one[o];
+            }
         }
-        n += l->k[o];
-        previous = l->one[o];
     }
-    return false;
+    return l->time[slowest(l)];
 }
 
-/* Place from scratch.  Several shifts are tried (see count_copies), first with swaps only, until a
- * placement is near `aim`. */
+/* Place from scratch.  Several shifts are tried (see count_copies) until a placement is near
+ * `aim`.
+ */
 static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
     static const double SHIFT[] = {0.0, -0.3, 0.5, -0.5, -0.7, 1.0, -0.8, 2.0};
     enum { N_SHIFTS = sizeof SHIFT / sizeof *SHIFT };
     double best = INFINITY, enough = aim * (1.0 + tolerance),
            target = aim * (1.0 + 0.1 * tolerance);
-    for (int i = 0; i < 2 * N_SHIFTS && best > enough; i++) {
-        count_copies(l, SHIFT[i % N_SHIFTS]);
+    const int n_shifts = l->memory == NULL ? N_SHIFTS : 1;
+    for (int i = 0; i < n_shifts && best > enough; i++) {
+        count_copies(l, SHIFT[i]);
         for (int32_t o = 0; l->memory != NULL && o < l->n; o++) {
             l->k[o] = 1, l->one[o] = l->load[o]; /* all find room, then further copies follow */
         }
         sort_objects(l);
-        if (l->memory == NULL && i + 1 < 2 * N_SHIFTS && is_crowded(l, enough)) {
-            continue;
+        if (i == 0) {
+            const double eplb = plb_greater(aim, eplb_time(l)); /* never be worse */
+            target = plb_lesser(target, eplb);
+            enough = plb_lesser(enough, eplb);
         }
         PLB_PASS(start_greedy(l, err));
-        PLB_PASS(improve(l, NULL, target, i >= N_SHIFTS, err));
+        PLB_PASS(improve(l, NULL, target, err));
         if (l->time[slowest(l)] < best) {
             best = l->time[slowest(l)];
             memcpy(l->best, l->slot, (size_t)l->s * sizeof *l->slot);
@@ -810,12 +750,12 @@ static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *er
         even.even = true;
         if (!of->even) {
             divide(l, enough);
-            PLB_PASS(improve(l, of, enough, false, err));
+            PLB_PASS(improve(l, of, enough, err));
             done = l->time[slowest(l)] <= enough;
         }
         if (!done) {
             reckon(l);
-            PLB_PASS(improve(l, &even, enough, true, err));
+            PLB_PASS(improve(l, &even, enough, err));
             done = of->move > 0.0 || l->time[slowest(l)] <= enough;
         }
     }
