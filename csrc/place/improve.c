@@ -10,9 +10,9 @@
  *
  * Bound.  Where only loads count, a step distributes the loads of a and b in another way.  So the
  * slower of the two takes at least as long as both would take if they ended together; this limits
- * the gain.  The ranks b are looked at in the order of this limit, until none of the others can
- * gain more than ENOUGH times as much as the best step found; if a step was found, at most
- * MOST_RANKS ranks are looked at.  Where messages or homes count, this order is only a guide.
+ * the gain.  The ranks b are looked at in the order of their times in component k, until one could
+ * gain no more than ENOUGH times as much as the best step found; if a step was found, at most
+ * MOST_RANKS ranks are looked at.
  *
  * Window.  From the gain of the best step found follows how long component k may take at most, and
  * from this a window for load(i, k) - load(j, k).  The objects of a and b are sorted by load(.,
@@ -23,7 +23,6 @@
 
 #include <math.h>
 
-#include "base/cpu.h"
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
@@ -85,8 +84,7 @@ typedef struct search {
     double *least;          /* [d] lower bound of the slowest rank's seconds after a step */
     double of_two;          /* the value of ranks a and b */
     int64_t over;           /* bytes by which ranks a and b exceed their limits */
-    double *before, *after; /* [p] value of a and each rank b; its lower bound after a step */
-    plb_heap_t next;        /* ranks b; the key is the limit of the gain, negative */
+    plb_heap_t next;        /* ranks b; the key is their time in component k */
     line_t mine, its;       /* objects of a and b */
     plb_item_t *spare;
     uint32_t *bin;      /* scratch memory of the sort */
@@ -324,50 +322,19 @@ static double look_at(search_t *self, int32_t b)
     return self->of_two - after;
 }
 
-/* Add component k to the values of a and each other rank, before and after a step. */
-PLB_MULTIVERSION
-static void add_values(search_t *self, int32_t k, double floor)
-{
-    const plb_state_t *on = self->on;
-    const double *restrict t = on->t + (int64_t)k * on->p;
-    const double *restrict pace = on->pace + (int64_t)k * on->p;
-    double *restrict before = self->before, *restrict after = self->after;
-    const double here = t[self->a], pace_a = pace[self->a], per = on->per[k];
-    const double most = here > floor ? here : floor;
-    const bool kinds = on->of.kinds;
-    for (int32_t b = 0; b < on->p; b++) {
-        const double least = both(here, t[b], pace_a, pace[b]);
-        const double x = t[b] > most ? t[b] : most, y = least > floor ? least : floor;
-        before[b] = !kinds ? before[b] + x : before[b] > x * per ? before[b] : x * per;
-        after[b] = !kinds ? after[b] + y : after[b] > y * per ? after[b] : y * per;
-    }
-}
-
-/* Make the heap of the ranks with which a step can be better than the best one. */
+/* Make the heap of the other ranks: those that end component k first. */
 static void find_partners(search_t *self)
 {
     const plb_state_t *on = self->on;
-    memset(self->before, 0, (size_t)on->p * sizeof *self->before);
-    memset(self->after, 0, (size_t)on->p * sizeof *self->after);
-    for (int32_t k = 0; k < on->d; k++) {
-        add_values(self, k, self->by_value ? slowest_other(self, k, -1) : on->goal[k]);
-    }
-    for (int32_t k = 0; self->by_value && k < on->d; k++) { /* b was its own slowest other rank */
-        const plb_slowest_t *slowest = &on->slowest[k];
-        const int32_t b = slowest->rank[slowest->rank[0] == self->a];
-        if (b >= 0) {
-            self->after[b] = self->before[b] - look_at(self, b);
-        }
-    }
+    const double *t = on->t + (int64_t)self->k * on->p;
     self->next.n = 0;
     for (int32_t b = 0; b < on->p; b++) {
-        const double limit = self->before[b] - self->after[b];
-        if (b != self->a && (limit > self->best.gain || self->crowded || !self->bounded)) {
-            self->next.item[self->next.n++] = (plb_item_t){self->crowded ? 0.0 : -limit, b};
+        if (b != self->a) {
+            self->next.item[self->next.n++] = (plb_item_t){self->crowded ? 0.0 : t[b], b};
         }
     }
     plb_heap_build(&self->next);
-    self->work -= (double)on->p * on->d;
+    self->work -= (double)on->p;
 }
 
 /* ---- moves and swaps ------------------------------------------------------------------------ */
@@ -474,22 +441,22 @@ typedef void look_fn(search_t *self, double enough);
 /* Look for a step that takes objects from rank a. */
 static void look_from(search_t *self, int32_t a, look_fn *look)
 {
-    const plb_state_t *on = self->on;
-    const bool early = self->bounded && on->own == NULL && !self->crowded;
+    const bool bounded = self->bounded && !self->crowded;
+    const bool early = bounded && self->on->own == NULL;
+    bool enough = false;
     self->a = a;
     list_objects(self, &self->mine, a);
     find_partners(self);
-    for (int n = 0; self->next.n > 0 && self->work > 0.0; n++) {
-        const plb_item_t next = plb_heap_pop(&self->next);
-        const double limit = -next.key;
-        if ((self->best.to >= 0 && n >= MOST_RANKS) ||
-            (early && self->best.gain * ENOUGH >= limit) ||
-            plb_interrupted(self->mine.n) != PLB_OK) {
-            return;
+    for (int n = 0; self->next.n > 0 && self->work > 0.0 && !enough;) {
+        const double limit = look_at(self, plb_heap_pop(&self->next).id);
+        if (bounded && limit <= self->best.gain) {
+            continue;
         }
-        look_at(self, next.id);
-        list_changes(self, &self->mine, a, next.id);
+        list_changes(self, &self->mine, a, self->b);
         look(self, early ? limit / ENOUGH : INFINITY);
+        enough = (self->best.to >= 0 && ++n >= MOST_RANKS) ||
+                 (early && self->best.gain * ENOUGH >= limit) ||
+                 plb_interrupted(self->mine.n) != PLB_OK;
     }
 }
 
@@ -645,7 +612,7 @@ static int search_init(search_t *self, plb_err_t *err)
     }
     PLB_PASS(plb_state_list(self->on, err));
     PLB_PASS_NEW_EACH(d, self->here, self->there, self->rest, self->floor, self->least);
-    PLB_PASS_NEW_EACH(p, self->before, self->after, self->next.item);
+    PLB_PASS_NEW(self->next.item, p);
     PLB_PASS_NEW_EACH(n, self->mine.item, self->its.item, self->spare);
     PLB_PASS_NEW(self->bin, PLB_SORT_BINS(n));
     if (!self->plain) {
@@ -674,8 +641,7 @@ int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
 out:
     plb_state_value(on);
     PLB_FREE(self.here, self.there, self.rest, self.floor, self.least);
-    PLB_FREE(self.before, self.after, self.next.item);
-    PLB_FREE(self.mine.item, self.its.item, self.spare, self.best_rank);
+    PLB_FREE(self.next.item, self.mine.item, self.its.item, self.spare, self.best_rank);
     PLB_FREE(self.bin, self.mine.change, self.its.change, self.bond, self.third);
     return ret;
 }
