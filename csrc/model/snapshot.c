@@ -320,56 +320,18 @@ int plb_snapshot_sum(plb_snapshot_t *self, double **sum, plb_err_t *err)
     return PLB_OK;
 }
 
-static void to_seconds(const plb_snapshot_t *s, double *time)
-{
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        time[r] = plb_background(s, r) + time[r] / plb_speed(s, r);
-    }
-}
-
-/* Successive objects are often on the same rank.  add_runs keeps the sum of such a run of objects
- * in a register, and gives the same bits as the plain loop.  If runs have fewer than FEW_A_RUN
- * objects on average, the plain loop is faster: it has no branch that can be mispredicted. */
-enum { FEW_A_RUN = 4 };
-
-static int64_t runs_of(const int32_t *rank, int64_t n)
-{
-    int64_t runs = 0;
-    for (int64_t i = 1; i < n; i++) {
-        runs += rank[i] != rank[i - 1];
-    }
-    return runs;
-}
-
-static void add_runs(const plb_snapshot_t *s, const int32_t *rank, double *time)
-{
-    int32_t r0 = 0;
-    double sum = 0.0;
-    for (int64_t i = 0; i < s->n_objects; i++) {
-        if (rank[i] != r0) {
-            time[r0] = sum;
-            r0 = rank[i];
-            sum = time[r0];
-        }
-        sum += s->load[i * s->n_components];
-    }
-    time[r0] = sum;
-}
-
 void plb_snapshot_rank_times(const plb_snapshot_t *s, const int32_t *rank, double *time)
 {
     if (rank == NULL) {
         rank = s->rank;
     }
     memset(time, 0, (size_t)s->n_ranks * sizeof *time);
-    if (FEW_A_RUN * runs_of(rank, s->n_objects) > s->n_objects) {
-        for (int64_t i = 0; i < s->n_objects; i++) {
-            time[rank[i]] += s->load[i * s->n_components];
-        }
-    } else {
-        add_runs(s, rank, time);
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        time[rank[i]] += s->load[i * s->n_components];
     }
-    to_seconds(s, time);
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        time[r] = plb_background(s, r) + time[r] / plb_speed(s, r);
+    }
 }
 
 int plb_snapshot_metrics(const plb_snapshot_t *s, const int32_t *rank, plb_metrics_t *out,
@@ -419,25 +381,12 @@ int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_chang
                          plb_err_t *err)
 {
     PLB_PASS(plb_snapshot_check_placement(s, rank, err));
-    memset(out->before, 0, (size_t)s->n_ranks * sizeof *out->before);
-    memset(out->after, 0, (size_t)s->n_ranks * sizeof *out->after);
+    plb_snapshot_rank_times(s, s->rank, out->before);
+    plb_snapshot_rank_times(s, rank, out->after);
     out->migrations = out->bytes = 0;
-    int32_t r0 = 0;
-    double sum = 0.0;
     for (int64_t i = 0; i < s->n_objects; i++) {
-        const double load = s->load[i * s->n_components];
-        if (s->rank[i] != r0) { /* as in add_runs */
-            out->before[r0] = sum;
-            r0 = s->rank[i];
-            sum = out->before[r0];
-        }
-        sum += load;
-        out->after[rank[i]] += load;
-        out->migrations += rank[i] != r0;
-        out->bytes += s->nbytes != NULL && rank[i] != r0 ? s->nbytes[i] : 0;
+        out->migrations += rank[i] != s->rank[i];
+        out->bytes += s->nbytes != NULL && rank[i] != s->rank[i] ? s->nbytes[i] : 0;
     }
-    out->before[r0] = sum;
-    to_seconds(s, out->before);
-    to_seconds(s, out->after);
     return PLB_OK;
 }

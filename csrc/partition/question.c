@@ -182,62 +182,13 @@ static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
 
 /* ---- without a library ---------------------------------------------------------------------- */
 
-static void count_vertices(const plb_question_t *in, const double *total, double *out)
+/* Consecutive vertices; the weights follow in plb_partition_repair. */
+static void by_order(const plb_question_t *in, int32_t *part)
 {
     for (int32_t v = 0; v < in->n_vertices; v++) {
-        const int32_t *weight = in->weight + (int64_t)v * in->n_weights;
-        out[v] = 0.0;
-        for (int32_t k = 0; k < in->n_weights; k++) {
-            out[v] += total[k] > 0.0 ? weight[k] / total[k] : 0.0;
-        }
+        const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
+        part[v] = fixed ? in->fixed[v] : (int32_t)((int64_t)v * in->n_parts / in->n_vertices);
     }
-}
-
-/* Compute one size for each vertex: the sum of its weights, each (if there are several) divided by
- * its sum over all vertices; without weights, 1. */
-static int weigh_vertices(const plb_question_t *in, double *out, plb_err_t *err)
-{
-    double *total = NULL;
-    if (in->weight == NULL) {
-        for (int32_t v = 0; v < in->n_vertices; v++) {
-            out[v] = 1.0;
-        }
-        return PLB_OK;
-    }
-    PLB_PASS_NEW0(total, in->n_weights);
-    for (int64_t k = 0; k < (int64_t)in->n_vertices * in->n_weights; k++) {
-        total[k % in->n_weights] += in->weight[k];
-    }
-    total[0] = in->n_weights == 1 ? 1.0 : total[0]; /* a single weight stays an integer */
-    count_vertices(in, total, out);
-    plb_free(total);
-    return PLB_OK;
-}
-
-/* Fill the parts one after the other, each up to its share. */
-static int by_order(const plb_question_t *in, int32_t *part, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    double *end = NULL, *size = NULL, shares = 0.0, total = 0.0, done = 0.0;
-    PLB_NEW(end, in->n_parts);
-    PLB_NEW(size, in->n_vertices);
-    PLB_TRY(weigh_vertices(in, size, err));
-    for (int32_t r = 0; r < in->n_parts; r++) {
-        end[r] = shares += in->share == NULL ? 1.0 : in->share[r];
-    }
-    for (int32_t v = 0; v < in->n_vertices; v++) {
-        total += size[v];
-    }
-    for (int32_t v = 0, r = 0; v < in->n_vertices; v++) {
-        while (r < in->n_parts - 1 && (done + 0.5 * size[v]) * shares > end[r] * total) {
-            r++;
-        }
-        part[v] = in->fixed != NULL && in->fixed[v] >= 0 ? in->fixed[v] : r;
-        done += size[v];
-    }
-out:
-    PLB_FREE(end, size);
-    return ret;
 }
 
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
@@ -257,9 +208,11 @@ int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, i
         plain.weight = NULL;
         plain.n_weights = 1;
     }
-    const bool asks = is_connected_at_all(in) && in->n_vertices >= in->n_parts;
-    PLB_PASS(asks ? with->run(&plain, part, err) : by_order(&plain, part, err));
-    PLB_PASS(check_answer(with, in, part, err));
+    by_order(in, part);
+    if (is_connected_at_all(in) && in->n_vertices >= in->n_parts) {
+        PLB_PASS(with->run(&plain, part, err));
+        PLB_PASS(check_answer(with, in, part, err));
+    }
     /* regions of points stay as the library has cut them */
     const bool cuts = in->n_dims > 0 && in->start == NULL && in->net_start == NULL;
     return cuts ? PLB_OK : plb_partition_repair(&plain, part, err);

@@ -1,5 +1,5 @@
 /* A step takes object i from rank a, the slowest one of component k, to rank b, and may take
- * object j of rank b to rank a; or ranks a and b divide some objects in the best way.
+ * object j of rank b to rank a.
  *
  * Gain.  The value of a placement alone is a poor guide: where many ranks are nearly as slow as a,
  * all steps lower it by the same small amount.  So steps are chosen by what they gain for the
@@ -10,10 +10,9 @@
  *
  * Bound.  Where only loads count, a step distributes the loads of a and b in another way.  So the
  * slower of the two takes at least as long as both would take if they ended together; this limits
- * the gain.  The ranks b are looked at in the order of this limit, until none of the others can
- * gain more than ENOUGH times as much as the best step found; if a step was found, at most
- * MOST_RANKS ranks are looked at.  Where messages or homes count, this order is only a guide, and
- * the ranks with which rank a communicates are looked at first.
+ * the gain.  The ranks b are looked at in the order of their times in component k, until one could
+ * gain no more than ENOUGH times as much as the best step found; if a step was found, at most
+ * MOST_RANKS ranks are looked at.
  *
  * Window.  From the gain of the best step found follows how long component k may take at most, and
  * from this a window for load(i, k) - load(j, k).  The objects of a and b are sorted by load(.,
@@ -24,7 +23,6 @@
 
 #include <math.h>
 
-#include "base/cpu.h"
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
@@ -42,11 +40,9 @@ static const double KICK_WORK = 4e6;
 static const double SLACK = 1e-12;
 
 /* A step is made if no other step can gain more than ENOUGH times as much, or if MOST_RANKS ranks
- * have been looked at.  TALKING: number of ranks that are looked at because they communicate with
- * rank a.  UNITS: number of objects (or groups of objects that share a block) which two ranks
- * divide in all 2^UNITS ways.  STEPS: largest number of steps. */
+ * have been looked at.  STEPS: largest number of steps. */
 static const double ENOUGH = 2.0;
-enum { MOST_RANKS = 16, TALKING = 12, UNITS = 10, IN_UNITS = 128, STEPS = 1 << 17 };
+enum { MOST_RANKS = 16, STEPS = 1 << 17 };
 
 /* With more objects than FEW, random changes do not help.  A change moves up to CHANGES objects.
  * Where only loads count, changes times objects are at most KICKED: the steps are thorough. */
@@ -56,7 +52,6 @@ typedef struct step {
     int64_t relief;    /* bytes by which the two ranks exceed their memory limits less */
     double gain, kept; /* kept: cost of messages that come to stay inside the ranks */
     int32_t i, j, to;  /* j: -1 for a move; to: -1 if no step was found */
-    int32_t code;      /* of a division: bit u says that unit u changes its rank; else 0 */
 } step_t;
 
 /* What changes on ranks a and b, besides loads, if an object goes from one to the other. */
@@ -89,19 +84,15 @@ typedef struct search {
     double *least;          /* [d] lower bound of the slowest rank's seconds after a step */
     double of_two;          /* the value of ranks a and b */
     int64_t over;           /* bytes by which ranks a and b exceed their limits */
-    double *before, *after; /* [p] value of a and each rank b; its lower bound after a step */
-    plb_heap_t next;        /* ranks b; the key is the limit of the gain, negative */
-    uint8_t *talks;   /* [p] whether the rank is in the heap because it communicates with a */
-    line_t mine, its; /* objects of a and b */
+    plb_heap_t next;        /* ranks b; the key is their time in component k */
+    line_t mine, its;       /* objects of a and b */
     plb_item_t *spare;
     uint32_t *bin;      /* scratch memory of the sort */
     double *bond;       /* [n] bonds of each object with the object that is examined; else 0 */
     double *third;      /* [p] with distances: seconds by which third ranks take longer; else 0 */
     int32_t *best_rank; /* [n] the best placement so far, while random changes are tried */
     plb_rng_t rng;
-    int32_t unit[UNITS + 1],
-        object[IN_UNITS]; /* unit u: object[unit[u]] ... object[unit[u+1]-1] */
-    double work;          /* numbers that may still be examined */
+    double work; /* numbers that may still be examined */
 } search_t;
 
 /* ---- what a step changes -------------------------------------------------------------------- */
@@ -262,7 +253,7 @@ static bool consider(search_t *self, int64_t m, int64_t n)
          value_after(self, i, j, &change, self->rest, INFINITY) > self->value)) {
         return false;
     }
-    self->best = (step_t){relief, gain, change.kept, i, j, self->b, 0};
+    self->best = (step_t){relief, gain, change.kept, i, j, self->b};
     return true;
 }
 
@@ -331,70 +322,19 @@ static double look_at(search_t *self, int32_t b)
     return self->of_two - after;
 }
 
-/* Add component k to the values of a and each other rank, before and after a step. */
-PLB_MULTIVERSION
-static void add_values(search_t *self, int32_t k, double floor)
-{
-    const plb_state_t *on = self->on;
-    const double *restrict t = on->t + (int64_t)k * on->p;
-    const double *restrict pace = on->pace + (int64_t)k * on->p;
-    double *restrict before = self->before, *restrict after = self->after;
-    const double here = t[self->a], pace_a = pace[self->a], per = on->per[k];
-    const double most = here > floor ? here : floor;
-    const bool kinds = on->of.kinds;
-    for (int32_t b = 0; b < on->p; b++) {
-        const double least = both(here, t[b], pace_a, pace[b]);
-        const double x = t[b] > most ? t[b] : most, y = least > floor ? least : floor;
-        before[b] = !kinds ? before[b] + x : before[b] > x * per ? before[b] : x * per;
-        after[b] = !kinds ? after[b] + y : after[b] > y * per ? after[b] : y * per;
-    }
-}
-
-/* Mark ranks with which rank a communicates. */
-static void find_talking(search_t *self)
-{
-    const plb_state_t *on = self->on;
-    int32_t n = 0;
-    memset(self->talks, 0, (size_t)on->p);
-    for (int32_t i = on->own == NULL ? -1 : on->head[self->a]; i >= 0; i = on->next[i]) {
-        for (int64_t k = on->start[i]; k < on->start[i + 1] && n < TALKING; k++) {
-            const int32_t r = on->rank[on->other[k]];
-            const bool knew = r == self->a || self->talks[r] != 0;
-            n += !knew;
-            self->talks[r] |= !knew;
-        }
-    }
-}
-
-/* Make the heap of the ranks with which a step can be better than the best one. */
+/* Make the heap of the other ranks: those that end component k first. */
 static void find_partners(search_t *self)
 {
     const plb_state_t *on = self->on;
-    memset(self->before, 0, (size_t)on->p * sizeof *self->before);
-    memset(self->after, 0, (size_t)on->p * sizeof *self->after);
-    for (int32_t k = 0; k < on->d; k++) {
-        add_values(self, k, self->by_value ? slowest_other(self, k, -1) : on->goal[k]);
-    }
-    for (int32_t k = 0; self->by_value && k < on->d; k++) { /* b was its own slowest other rank */
-        const plb_slowest_t *slowest = &on->slowest[k];
-        const int32_t b = slowest->rank[slowest->rank[0] == self->a];
-        if (b >= 0) {
-            self->after[b] = self->before[b] - look_at(self, b);
-        }
-    }
-    find_talking(self);
+    const double *t = on->t + (int64_t)self->k * on->p;
     self->next.n = 0;
     for (int32_t b = 0; b < on->p; b++) {
-        const double limit = self->before[b] - self->after[b];
-        if (b != self->a && (limit > self->best.gain || self->crowded || !self->bounded)) {
-            self->next.item[self->next.n++] = (plb_item_t){self->talks[b]  ? -INFINITY
-                                                           : self->crowded ? 0.0
-                                                                           : -limit,
-                                                           b};
+        if (b != self->a) {
+            self->next.item[self->next.n++] = (plb_item_t){self->crowded ? 0.0 : t[b], b};
         }
     }
     plb_heap_build(&self->next);
-    self->work -= (double)on->p * on->d;
+    self->work -= (double)on->p;
 }
 
 /* ---- moves and swaps ------------------------------------------------------------------------ */
@@ -494,102 +434,6 @@ static void look_for_exchange(search_t *self, double enough)
     }
 }
 
-/* ---- divisions ------------------------------------------------------------------------------ */
-
-/* Add a unit of rank r: object `i`, with all objects of its block if `whole`. */
-static bool add_unit(search_t *self, int32_t *n, int32_t i, int32_t r, bool whole)
-{
-    const plb_state_t *on = self->on;
-    const int32_t block = plb_state_block(on, i);
-    int32_t m = self->unit[*n];
-    for (int32_t u = 0; whole && block >= 0 && u < *n; u++) {
-        const int32_t other = self->object[self->unit[u]];
-        if (plb_state_block(on, other) == block && on->rank[other] == r) {
-            return true; /* the block's unit is listed */
-        }
-    }
-    for (int32_t j = whole && block >= 0 ? on->head[r] : i; j >= 0; j = on->next[j]) {
-        if (j == i || plb_state_block(on, j) == block) {
-            if (m == IN_UNITS) {
-                return false;
-            }
-            self->object[m++] = j;
-        }
-        if (!whole || block < 0) {
-            break;
-        }
-    }
-    self->unit[++*n] = m;
-    return true;
-}
-
-/* List up to UNITS units of ranks a and b; of many objects, a random choice. */
-static int32_t list_units(search_t *self)
-{
-    const line_t *side[] = {&self->mine, &self->its};
-    const int32_t rank[] = {self->a, self->b};
-    const bool all = self->mine.n + self->its.n <= UNITS;
-    int32_t n = 0;
-    self->unit[0] = 0;
-    for (int s = 0; s < 2; s++) {
-        const int64_t m = side[s]->n;
-        const int32_t most = all ? UNITS : s == 0 && m > UNITS / 2 ? UNITS / 2 : UNITS;
-        int64_t at = all || m == 0 ? 0 : (int64_t)plb_rng_below(&self->rng, (uint64_t)m);
-        for (int64_t tried = 0; tried < m && n < most; tried++, at = at + 1 < m ? at + 1 : 0) {
-            if (!add_unit(self, &n, side[s]->item[at].id, rank[s], !all)) {
-                break;
-            }
-        }
-    }
-    return n;
-}
-
-static void flip_unit(search_t *self, int32_t u)
-{
-    plb_state_t *on = self->on;
-    for (int32_t m = self->unit[u]; m < self->unit[u + 1]; m++) {
-        const int32_t i = self->object[m];
-        plb_state_move(on, i, on->rank[i] == self->a ? self->b : self->a);
-        self->work -= 4.0 + (on->own == NULL ? 0.0 : (double)(on->start[i + 1] - on->start[i]));
-    }
-}
-
-/* Try all ways to divide some objects between ranks a and b, in the order of a Gray code. */
-static void look_for_division(search_t *self, double enough)
-{
-    plb_state_t *on = self->on;
-    (void)enough;
-    list_objects(self, &self->its, self->b);
-    const int32_t n = list_units(self);
-    for (int32_t step = 1, code = 0; step <= 1 << n; step++) {
-        double value = 0.0;
-        const int32_t u = step == 1 << n ? n - 1 : __builtin_ctz((unsigned)step);
-        if (n == 0) {
-            break;
-        }
-        flip_unit(self, u);
-        code ^= 1 << u;
-        for (int32_t k = 0; k < on->d; k++) {
-            const double *t = on->t + (int64_t)k * on->p;
-            double longest = fmax(t[self->a], t[self->b]);
-            for (int32_t r = 0; on->near != NULL && k == 0 && r < on->p; r++) {
-                longest = fmax(longest, t[r]); /* third ranks change, too */
-            }
-            value = plb_state_add(on, value, fmax(self->floor[k], longest), k);
-        }
-        const int64_t relief =
-            on->left == NULL ? 0
-                             : self->over - excess(on->left[self->a]) - excess(on->left[self->b]);
-        if (code != 0 && is_better(&self->best, relief, self->of_two - value, -INFINITY)) {
-            self->best = (step_t){relief, self->of_two - value, 0.0, -1, -1, self->b, code};
-        }
-    }
-    for (int32_t k = 0; k < on->d; k++) { /* without the rounding of all these moves */
-        on->t[(int64_t)k * on->p + self->a] = self->here[k];
-        on->t[(int64_t)k * on->p + self->b] = self->there[k];
-    }
-}
-
 /* ---- a step --------------------------------------------------------------------------------- */
 
 typedef void look_fn(search_t *self, double enough);
@@ -597,44 +441,33 @@ typedef void look_fn(search_t *self, double enough);
 /* Look for a step that takes objects from rank a. */
 static void look_from(search_t *self, int32_t a, look_fn *look)
 {
-    const plb_state_t *on = self->on;
-    const bool early = self->bounded && on->own == NULL && !self->crowded;
+    const bool bounded = self->bounded && !self->crowded;
+    const bool early = bounded && self->on->own == NULL;
+    bool enough = false;
     self->a = a;
     list_objects(self, &self->mine, a);
     find_partners(self);
-    for (int n = 0; self->next.n > 0 && self->work > 0.0; n++) {
-        const plb_item_t next = plb_heap_pop(&self->next);
-        const double limit = -next.key;
-        const bool done =
-            self->best.to >= 0 &&
-            (n >= MOST_RANKS + (on->own == NULL ? 0 : TALKING) || look == look_for_division);
-        if (done || (early && self->best.gain * ENOUGH >= limit) ||
-            plb_interrupted(self->mine.n) != PLB_OK) {
-            return;
+    for (int n = 0; self->next.n > 0 && self->work > 0.0 && !enough;) {
+        const double limit = look_at(self, plb_heap_pop(&self->next).id);
+        if (bounded && limit <= self->best.gain) {
+            continue;
         }
-        look_at(self, next.id);
-        list_changes(self, &self->mine, a, next.id);
+        list_changes(self, &self->mine, a, self->b);
         look(self, early ? limit / ENOUGH : INFINITY);
+        enough = (self->best.to >= 0 && ++n >= MOST_RANKS) ||
+                 (early && self->best.gain * ENOUGH >= limit) ||
+                 plb_interrupted(self->mine.n) != PLB_OK;
     }
 }
 
-static void make(search_t *self, const step_t *step)
+static void make(plb_state_t *on, const step_t *step)
 {
-    plb_state_t *on = self->on;
-    self->b = step->to;
-    for (int32_t u = 0; step->code >> u != 0; u++) {
-        if (step->code >> u & 1) {
-            flip_unit(self, u);
-        }
+    const int32_t a = on->rank[step->i];
+    plb_state_take(on, step->i);
+    if (step->j >= 0) {
+        plb_state_move(on, step->j, a);
     }
-    if (step->code == 0) {
-        const int32_t a = on->rank[step->i];
-        plb_state_take(on, step->i);
-        if (step->j >= 0) {
-            plb_state_move(on, step->j, a);
-        }
-        plb_state_put(on, step->i, step->to);
-    }
+    plb_state_put(on, step->i, step->to);
 }
 
 /* Whether the value is lower if component k takes less time. */
@@ -663,13 +496,14 @@ static int one_round(search_t *self, int32_t round, bool *made)
         bool by_value;
         look_fn *look;
     } ways[] = {
-        {PLB_MOVES, false, look_for_move},   {PLB_SWAPS, false, look_for_exchange},
-        {PLB_MOVES, true, look_for_move},    {PLB_SWAPS, true, look_for_exchange},
-        {PLB_SETS, true, look_for_division},
+        {PLB_MOVES, false, look_for_move},
+        {PLB_SWAPS, false, look_for_exchange},
+        {PLB_MOVES, true, look_for_move},
+        {PLB_SWAPS, true, look_for_exchange},
     };
     plb_state_t *on = self->on;
     self->crowded = !on->fits;
-    self->best = (step_t){0, self->crowded ? INFINITY : self->value * SLACK, 0.0, -1, -1, -1, 0};
+    self->best = (step_t){0, self->crowded ? INFINITY : self->value * SLACK, 0.0, -1, -1, -1};
     for (size_t way = 0; way < sizeof ways / sizeof *ways && self->best.to < 0; way++) {
         self->by_value = ways[way].by_value;
         if (!(ways[way].family & self->aim->families)) {
@@ -687,7 +521,7 @@ static int one_round(search_t *self, int32_t round, bool *made)
     PLB_PASS(plb_interrupted((int64_t)on->p * on->d));
     *made = self->best.to >= 0;
     if (*made) {
-        make(self, &self->best);
+        make(on, &self->best);
     }
     return PLB_OK;
 }
@@ -778,7 +612,7 @@ static int search_init(search_t *self, plb_err_t *err)
     }
     PLB_PASS(plb_state_list(self->on, err));
     PLB_PASS_NEW_EACH(d, self->here, self->there, self->rest, self->floor, self->least);
-    PLB_PASS_NEW_EACH(p, self->before, self->after, self->next.item, self->talks);
+    PLB_PASS_NEW(self->next.item, p);
     PLB_PASS_NEW_EACH(n, self->mine.item, self->its.item, self->spare);
     PLB_PASS_NEW(self->bin, PLB_SORT_BINS(n));
     if (!self->plain) {
@@ -807,8 +641,7 @@ int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
 out:
     plb_state_value(on);
     PLB_FREE(self.here, self.there, self.rest, self.floor, self.least);
-    PLB_FREE(self.before, self.after, self.next.item, self.talks);
-    PLB_FREE(self.mine.item, self.its.item, self.spare, self.best_rank);
+    PLB_FREE(self.next.item, self.mine.item, self.its.item, self.spare, self.best_rank);
     PLB_FREE(self.bin, self.mine.change, self.its.change, self.bond, self.third);
     return ret;
 }

@@ -24,7 +24,6 @@ typedef struct plb_problem {
     int32_t *object; /* [n] indices of these objects, ascending; NULL: all objects may migrate */
     double *fixed;   /* [p] load of the fixed objects */
     int64_t *room;   /* [p] bytes of memory that the fixed objects leave free; NULL: no limits */
-    int64_t least;   /* bytes of the smallest object that may migrate; set only with limits */
 } plb_problem_t;
 
 /** Check that the strategy can use the snapshot.  PLB_ERR_VALUE: objects have several loads, or
@@ -34,6 +33,9 @@ int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
 /** Check that the objects have positions (`coords`); PLB_ERR_VALUE if not. */
 int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_t *in,
                              plb_err_t *err);
+
+/** Return the seconds of an iteration if all ranks ended together. */
+double plb_average(const plb_snapshot_t *in);
 
 /** Call plb_problem_check, and separate the objects that may migrate from the fixed ones.  Check
  * that memory can suffice for the fixed objects of each rank, for the largest movable object, and
@@ -60,13 +62,9 @@ static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_
 /** Whether all ranks have the same speed and background, and all objects may go to any rank. */
 bool plb_problem_all_alike(const plb_problem_t *self);
 
-/** Prepare to sort the loads of the objects that may migrate, the heaviest first.  The ids in *out
- * are indices among these objects.  Free *out by plb_loads_free. */
-int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
-
-/** Compute the time of the slowest rank, without messages, with the objects on rank[]. */
-int plb_problem_slowest(const plb_problem_t *self, const int32_t *rank, double *seconds,
-                        plb_err_t *err);
+/** Compute share[n_ranks]: how much of the load `movable` each rank gets if all ranks end
+ * together; 0 for a rank whose background and fixed objects take longer. */
+int plb_problem_shares(const plb_problem_t *self, double movable, double *share, plb_err_t *err);
 
 /* ---- the state of a search ------------------------------------------------------------------ */
 
@@ -221,8 +219,8 @@ static inline bool plb_state_has_room(const plb_state_t *self, int64_t i, int32_
 /* The local search of all strategies whose objective is more than the load: it improves a
  * placement by steps between two ranks, until its value is low enough. */
 
-/* The families of steps: an object moves; two objects are exchanged; two ranks divide some of
- * their objects in the best way. */
+/* The families of steps: an object moves; two objects are exchanged; sets of objects are exchanged
+ * (where only loads count: transfer.c). */
 enum { PLB_MOVES = 1, PLB_SWAPS = 2, PLB_SETS = 4, PLB_ALL_STEPS = 7 };
 
 typedef struct plb_aim {
@@ -259,70 +257,37 @@ int plb_transfer(plb_state_t *state, double limit, unsigned families, double *wo
 void plb_start_present(plb_state_t *state);
 
 /** Place the objects by their work: an object stays where its rank then has at most `overload`
- * times the goal in each component; each other object, the heaviest first, goes to the rank whose
- * largest t[k][r] / goal[k] is then smallest.  PLB_ERR_INFEASIBLE: an object fits nowhere. */
+ * times the goal in each component (0: none stays); each other object, the heaviest first, goes to
+ * the rank whose largest t[k][r] / goal[k] is then smallest.  PLB_ERR_INFEASIBLE: an object fits
+ * nowhere. */
 int plb_start_fit(plb_state_t *state, double overload, plb_err_t *err);
 
 /** Place all objects from scratch, with memory as the only aim: the objects of a block together,
- * on the rank that then has the most memory left.  stay: objects stay where they fit. */
-int plb_start_packed(plb_state_t *state, bool stay, plb_err_t *err);
+ * on the rank that then has the most memory left; if possible, objects stay where they fit.  If no
+ * placement is found, take the present one: then state->fits is false, and *err says why. */
+int plb_start_packed(plb_state_t *state, plb_err_t *err);
 
-/* ---- memory limits -------------------------------------------------------------------------- */
+/** Bring the placement rank[n_objects] within the memory limits, if there are any.  Ranks above
+ * them give the objects with the least load for their memory to the ranks with the most memory
+ * left.  If the objects do not fit there, take the present placement, or one by memory alone. */
+int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
 
-/* Placements that keep the memory limits, whatever the loads. */
+/* ---- strategies that others use ------------------------------------------------------------- */
 
-/** Place by memory alone; there must be memory limits.  Writes to rank[n_objects] the rank of each
- * object that may migrate.  Each object goes to the first rank where it fits, largest objects
- * first, with backtracking for a bounded number of steps.  If this fails, take the present
- * placement.  PLB_ERR_INFEASIBLE: the present placement exceeds a limit, too. */
-int plb_pack(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
-
-/** Repair a placement that exceeds memory limits.  Ranks above their limits give the
- * objects with the least load for their memory to the ranks with the most free memory.  If the
- * objects do not fit there, take the present placement; if it exceeds a limit, too, call plb_pack.
- */
-int plb_pack_repair(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
-
-/** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */
-int plb_pack_present(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
-
-/* ---- refine.c: bounds ----------------------------------------------------------------------- */
-
-/* Lower bounds of the slowest rank's time, in seconds, for any placement. */
-
-/** If a bound by counting pieces shows that no placement meets *limit, raise *limit to just above
- * the bound, where a search can usually meet it.  *raised: whether this was done.  With more than
- * 40 objects per rank, neither *limit nor *raised is changed: so many objects hardly limit the
- * balance. */
+/** If a lower bound by counting pieces shows that no placement meets *limit (seconds of the
+ * slowest rank), raise *limit to just above the bound, where a search can usually meet it.
+ * *raised: whether this was done.  With more than 40 objects per rank, neither *limit nor *raised
+ * is changed: so many objects hardly limit the balance. */
 int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err);
-
-/* ---- refine.c: a search by load ------------------------------------------------------------- */
-
-/* Refinement of a placement: few objects of overloaded ranks go to less loaded ranks. */
 
 /* Menon 2.3.1: "typically set as 1.003 times the average load". */
 #define PLB_REFINE_OVERLOAD 1.003
 
-/* Objects are scarce if there are fewer per rank: they cannot be divided evenly without many
- * migrations.  If there are fewer than VERY_SCARCE, swaps only leave gaps that no object fits. */
-enum { PLB_REFINE_SCARCE = 40, PLB_REFINE_VERY_SCARCE = 5 };
-
-typedef struct plb_refinement {
-    double overload;   /* a rank above this multiple of the average is overloaded */
-    unsigned families; /* of steps (plb_improve) */
-    int kicks;         /* largest number of random changes, if objects are few */
-    uint64_t seed;
-    double limit, before, after; /* results in seconds: the slowest rank should take at most
-                                    `limit`; it took `before` and now takes `after` */
-} plb_refinement_t;
-
-/** Refine from[n_objects] by load; write the result to rank[n_objects].  from[] keeps the memory
- * limits; it is the result if the slowest rank's time would not fall by a ten-thousandth. */
-int plb_refine(const plb_problem_t *problem, plb_refinement_t *self, const int32_t *from,
+/** RefineLB: refine rank[n_objects] by load, until no rank is above `overload` times the average.
+ * rank[] keeps the memory limits; it stays if the slowest rank's time would not fall by a
+ * ten-thousandth.  families: of steps (plb_improve). */
+int plb_refine(const plb_problem_t *problem, double overload, unsigned families, uint64_t seed,
                int32_t *rank, plb_err_t *err);
-
-/** Refine rank[n_objects] in place, with all families of steps. */
-int plb_refine_more(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err);
 
 /** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: if an
  * excess is left, go on by moves and exchanges (plb_improve).
@@ -401,29 +366,11 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, p
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
                     plb_err_t *err);
 
-/** Run a strategy that lets its library partition from scratch: the nets if the library takes
- * nets, else the graph.  The strategy's first parameter is the imbalance. */
-int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
-                  int32_t *out, plb_err_t *err);
-
 #define PLB_PARAM_IMBALANCE                                                                       \
     {                                                                                             \
         "imbalance", "", "largest allowed ratio of a rank's time to the average", 1.03, 1.001,    \
             10.0                                                                                  \
     }
-#define PLB_PARAM_ITERATIONS                                                                      \
-    {                                                                                             \
-        "iterations", "iterations",                                                               \
-            "number of iterations between LB steps: communication counts this many times, a "     \
-            "migration once; 0: "                                                                 \
-            "migrations are free",                                                                \
-            0.0, 0.0, 1e9                                                                         \
-    }
-#define PLB_PARAM_CYCLES                                                                          \
-    {                                                                                             \
-        "cycles", "", "number of V-cycles that refine the partition", 3.0, 0.0, 1000.0            \
-    }
-
 /* ---- gossip --------------------------------------------------------------------------------- */
 
 /* The agents of GossipLB, for strategies that use them. */

@@ -21,31 +21,6 @@ void plb_parts_free(plb_parts_t *self)
 
 /* ---- vertices and shares -------------------------------------------------------------------- */
 
-/* Compute each rank's share of the load that may migrate, such that all ranks end at the same
- * time.  A rank whose background and fixed objects alone take longer gets a share of 0. */
-static int fill_shares(plb_parts_t *self, double movable, plb_err_t *err)
-{
-    const plb_snapshot_t *in = self->problem.in;
-    double *base = NULL, *speed = NULL, total = 0.0;
-    int ret = PLB_OK;
-    PLB_NEW_EACH(in->n_ranks, base, speed);
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        base[r] = plb_problem_fixed_seconds(&self->problem, r);
-        speed[r] = plb_speed(in, r);
-    }
-    const double level = plb_level(base, speed, in->n_ranks, movable);
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        self->share[r] = fmax((level - base[r]) * speed[r], 0.0);
-        total += self->share[r];
-    }
-    for (int32_t r = 0; !(total > 0.0) && r < in->n_ranks; r++) {
-        self->share[r] = 1.0; /* the loads are zero or tiny */
-    }
-out:
-    PLB_FREE(base, speed);
-    return ret;
-}
-
 static int fill_weights(plb_parts_t *self, double *movable, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -143,7 +118,7 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
     PLB_TRY(number_nodes(self, err));
     double movable = 0.0;
     PLB_TRY(fill_weights(self, &movable, err));
-    PLB_TRY(fill_shares(self, movable, err));
+    PLB_TRY(plb_problem_shares(&self->problem, movable, self->share, err));
     self->question.share = plb_all_equal(self->share, in->n_ranks) ? NULL : self->share;
 out:
     if (ret != PLB_OK) {
@@ -277,140 +252,34 @@ out:
 
 /* ---- the question --------------------------------------------------------------------------- */
 
-/* The part of a question that concerns one node: arrays that it owns. */
-typedef struct piece {
-    plb_question_t question;
-    int32_t *weight, *fixed, *start, *to, *edge_weight, *net_start, *pin, *net_weight;
-    double *share;
-} piece_t;
-
-static void piece_free(piece_t *self)
-{
-    PLB_FREE(self->weight, self->fixed, self->start, self->to, self->edge_weight, self->net_start,
-             self->pin, self->net_weight, self->share);
-}
-
-/* Keep the edges or nets between the vertices that have a number. */
-static void keep_connections(piece_t *self, const plb_question_t *from, const int32_t *number)
-{
-    plb_question_t *q = &self->question;
-    int32_t m = 0;
-    for (int32_t v = 0; from->start != NULL && v < from->n_vertices; v++) {
-        for (int32_t j = from->start[v]; number[v] >= 0 && j < from->start[v + 1]; j++) {
-            if (number[from->to[j]] >= 0) {
-                self->edge_weight[m] = from->edge_weight[j];
-                self->to[m++] = number[from->to[j]];
-            }
-        }
-        if (number[v] >= 0) {
-            self->start[number[v] + 1] = m;
-        }
-    }
-    for (int32_t e = 0; e < from->n_nets; e++) {
-        int32_t end = self->net_start[q->n_nets];
-        for (int32_t j = from->net_start[e]; j < from->net_start[e + 1]; j++) {
-            if (number[from->pin[j]] >= 0) {
-                self->pin[end++] = number[from->pin[j]];
-            }
-        }
-        if (end - self->net_start[q->n_nets] > 1) {
-            self->net_weight[q->n_nets++] = from->net_weight[e];
-            self->net_start[q->n_nets] = end;
-        }
-    }
-}
-
-/* Make the question for node k; number[v]: set to the number of vertex v there, or -1. */
-static int piece_init(piece_t *self, const plb_parts_t *parts, const int32_t *node, int32_t k,
-                      int32_t *number, plb_err_t *err)
-{
-    const plb_question_t *from = &parts->question;
-    const int64_t first = parts->ranks.start[k];
-    plb_question_t *q = &self->question;
-    *self = (piece_t){.question = *from};
-    q->n_parts = (int32_t)(parts->ranks.start[k + 1] - first);
-    q->n_vertices = q->n_nets = 0;
-    for (int32_t v = 0; v < from->n_vertices; v++) {
-        number[v] = node[v] == k ? q->n_vertices++ : -1;
-    }
-    PLB_PASS_NEW_EACH(q->n_vertices, self->weight, self->fixed);
-    PLB_PASS_NEW(self->share, q->n_parts);
-    for (int32_t r = 0; r < q->n_parts; r++) {
-        self->share[r] = parts->share[parts->ranks.item[first + r]];
-    }
-    for (int32_t v = 0; v < from->n_vertices; v++) {
-        if (number[v] < 0) {
-            continue;
-        }
-        self->weight[number[v]] = from->weight[v];
-        self->fixed[number[v]] = -1;
-        for (int32_t r = 0; from->fixed != NULL && r < q->n_parts; r++) {
-            if (from->fixed[v] == parts->ranks.item[first + r]) {
-                self->fixed[number[v]] = r;
-            }
-        }
-    }
-    if (from->start != NULL) {
-        PLB_PASS_NEW0(self->start, q->n_vertices + 1);
-        PLB_PASS_NEW_EACH(from->start[from->n_vertices], self->to, self->edge_weight);
-    }
-    if (from->net_start != NULL) {
-        PLB_PASS_NEW0(self->net_start, from->n_nets + 1);
-        PLB_PASS_NEW(self->pin, from->net_start[from->n_nets]);
-        PLB_PASS_NEW(self->net_weight, from->n_nets);
-    }
-    keep_connections(self, from, number);
-    q->weight = self->weight;
-    q->fixed = from->fixed == NULL ? NULL : self->fixed;
-    q->share = plb_all_equal(self->share, q->n_parts) ? NULL : self->share;
-    q->start = self->start;
-    q->to = self->to;
-    q->edge_weight = self->edge_weight;
-    q->net_start = self->net_start;
-    q->pin = self->pin;
-    q->net_weight = self->net_weight;
-    return PLB_OK;
-}
-
-/* Divide the vertices among the nodes, then those of each node among its ranks.  Each of the two
- * divisions gets half of the imbalance that is allowed. */
+/* Partitioners bisect again and again, so that parts with near numbers are near in the graph. With
+ * distances, the parts of each node follow each other. */
 static int ask_by_node(const plb_parts_t *self, const plb_partitioner_t *with, int32_t *part,
                        plb_err_t *err)
 {
-    const plb_question_t *q = &self->question;
-    const int32_t n = q->n_vertices, m = self->n_nodes;
-    plb_question_t top = *q;
-    piece_t piece = {0};
-    int32_t *node = NULL, *number = NULL, *fixed = NULL, *answer = NULL;
+    plb_question_t q = self->question;
+    const int32_t *rank = self->ranks.item, p = q.n_parts; /* rank of each part */
+    int32_t *number = NULL, *fixed = NULL;
     double *share = NULL;
     int ret = PLB_OK;
-    PLB_NEW_EACH(n, node, number, fixed, answer);
-    PLB_NEW0(share, m);
-    for (int32_t r = 0; r < self->problem.in->n_ranks; r++) {
-        share[self->node[r]] += self->share[r];
+    PLB_NEW(number, p);
+    PLB_NEW(share, p);
+    PLB_NEW(fixed, q.n_vertices);
+    for (int32_t k = 0; k < p; k++) {
+        number[rank[k]] = k;
+        share[k] = self->share[rank[k]];
     }
-    for (int32_t v = 0; q->fixed != NULL && v < n; v++) {
-        fixed[v] = q->fixed[v] < 0 ? -1 : self->node[q->fixed[v]];
+    for (int32_t v = 0; q.fixed != NULL && v < q.n_vertices; v++) {
+        fixed[v] = q.fixed[v] < 0 ? -1 : number[q.fixed[v]];
     }
-    top.imbalance = sqrt(q->imbalance);
-    top.n_parts = m;
-    top.share = plb_all_equal(share, m) ? NULL : share;
-    top.fixed = q->fixed == NULL ? NULL : fixed;
-    PLB_TRY(plb_partition_run(with, &top, node, err));
-    for (int32_t k = 0; k < m; k++) {
-        piece_free(&piece);
-        PLB_TRY(piece_init(&piece, self, node, k, number, err));
-        piece.question.imbalance = top.imbalance;
-        PLB_TRY(plb_partition_run(with, &piece.question, answer, err));
-        for (int32_t v = 0; v < n; v++) {
-            if (number[v] >= 0) {
-                part[v] = self->ranks.item[self->ranks.start[k] + answer[number[v]]];
-            }
-        }
+    q.share = q.share == NULL ? NULL : share;
+    q.fixed = q.fixed == NULL ? NULL : fixed;
+    PLB_TRY(plb_partition_run(with, &q, part, err));
+    for (int32_t v = 0; v < q.n_vertices; v++) {
+        part[v] = rank[part[v]];
     }
 out:
-    piece_free(&piece);
-    PLB_FREE(node, number, fixed, answer, share);
+    PLB_FREE(number, share, fixed);
     return ret;
 }
 
@@ -432,31 +301,8 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
     for (int64_t i = 0; i < in->n_objects; i++) {
         out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
     }
-    PLB_PASS(plb_pack_repair(&self->problem, out, err));
+    PLB_PASS(plb_start_repaired(in, out, err));
     PLB_PASS(plb_refine_comm(&self->problem, imbalance, false, NULL, out, err));
-    return plb_refine_more(&self->problem, imbalance, out, err);
-}
-
-int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
-                  int32_t *out, plb_err_t *err)
-{
-    plb_parts_t parts;
-    int32_t *part = NULL;
-    const double imbalance = opts->params[0];
-    const plb_partitioner_t *with = plb_partitioner_find(strategy->library);
-    const unsigned takes = with == NULL ? 0 : with->takes;
-    const bool takes_fixed = takes & PLB_TAKES_FIXED, takes_nets = takes & PLB_TAKES_HYPERGRAPH;
-    int ret = plb_parts_init(&parts, in, takes_fixed, imbalance, opts->seed, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
-    PLB_NEW(part, parts.question.n_vertices);
-    PLB_TRY(takes_nets ? plb_parts_nets(&parts, err) : plb_parts_graph(&parts, err));
-    PLB_TRY(plb_parts_ask(&parts, strategy->library, part, err));
-    PLB_TRY(plb_parts_relabel(&parts, part, err));
-    ret = plb_parts_place(&parts, part, imbalance, out, err);
-out:
-    plb_free(part);
-    plb_parts_free(&parts);
-    return ret;
+    const uint64_t seed = (uint64_t)self->question.seed;
+    return plb_refine(&self->problem, imbalance, PLB_ALL_STEPS, seed, out, err);
 }

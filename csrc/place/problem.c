@@ -1,5 +1,6 @@
 #include "place/internal.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -31,8 +32,8 @@ int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_er
     return PLB_OK;
 }
 
-/* Check that memory can suffice for the objects that may migrate, and set `least`. */
-static int check_movable(plb_problem_t *self, plb_err_t *err)
+/* Check that memory can suffice for the objects that may migrate. */
+static int check_movable(const plb_problem_t *self, plb_err_t *err)
 {
     const int64_t *memory = self->in->memory;
     int32_t roomiest = 0;
@@ -42,12 +43,10 @@ static int check_movable(plb_problem_t *self, plb_err_t *err)
         have += self->room[r];
         roomiest = self->room[r] > self->room[roomiest] ? r : roomiest;
     }
-    self->least = INT64_MAX;
     for (int64_t k = 0; k < self->n; k++) {
         const int64_t i = plb_problem_object(self, k);
         need += memory[i];
         largest = largest < 0 || memory[i] > memory[largest] ? i : largest;
-        self->least = memory[i] < self->least ? memory[i] : self->least;
     }
     PLB_FAIL_IF(largest >= 0 && memory[largest] > self->room[roomiest], err, PLB_ERR_INFEASIBLE,
                 "object %lld needs %lld bytes: %lld more than any rank has left for "
@@ -113,6 +112,19 @@ void plb_problem_free(plb_problem_t *self)
     *self = (plb_problem_t){0};
 }
 
+double plb_average(const plb_snapshot_t *in)
+{
+    double work = 0.0, speed = 0.0;
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        work += in->load[i];
+    }
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        work += plb_background(in, r) * plb_speed(in, r);
+        speed += plb_speed(in, r);
+    }
+    return work / speed;
+}
+
 bool plb_problem_all_alike(const plb_problem_t *problem)
 {
     const plb_snapshot_t *in = problem->in;
@@ -125,33 +137,25 @@ bool plb_problem_all_alike(const plb_problem_t *problem)
     return problem->room == NULL && problem->n == in->n_objects;
 }
 
-int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err)
+int plb_problem_shares(const plb_problem_t *self, double movable, double *share, plb_err_t *err)
 {
+    const int32_t p = self->in->n_ranks;
+    double *base = NULL, *speed = NULL, total = 0.0;
     int ret = PLB_OK;
-    double *load = NULL;
-    if (self->object == NULL) {
-        return plb_loads_init(out, self->in->load, self->n, PLB_DESCENDING, err);
+    PLB_NEW_EACH(p, base, speed);
+    for (int32_t r = 0; r < p; r++) {
+        base[r] = plb_problem_fixed_seconds(self, r);
+        speed[r] = plb_speed(self->in, r);
     }
-    PLB_NEW(load, self->n);
-    for (int64_t k = 0; k < self->n; k++) {
-        load[k] = self->in->load[self->object[k]];
+    const double level = plb_level(base, speed, p, movable);
+    for (int32_t r = 0; r < p; r++) {
+        share[r] = fmax((level - base[r]) * speed[r], 0.0);
+        total += share[r];
     }
-    ret = plb_loads_init(out, load, self->n, PLB_DESCENDING, err);
+    for (int32_t r = 0; !(total > 0.0) && r < p; r++) {
+        share[r] = 1.0; /* the loads are zero or tiny */
+    }
 out:
-    plb_free(load);
+    PLB_FREE(base, speed);
     return ret;
-}
-
-int plb_problem_slowest(const plb_problem_t *self, const int32_t *rank, double *seconds,
-                        plb_err_t *err)
-{
-    double *time = NULL;
-    PLB_PASS_NEW(time, self->in->n_ranks);
-    plb_snapshot_rank_times(self->in, rank, time);
-    *seconds = 0.0;
-    for (int32_t r = 0; r < self->in->n_ranks; r++) {
-        *seconds = time[r] > *seconds ? time[r] : *seconds;
-    }
-    plb_free(time);
-    return PLB_OK;
 }

@@ -16,6 +16,20 @@ static double size_of(const plb_snapshot_t *in, int64_t i)
            (shares ? (double)in->block_bytes[in->block[i]] : 0.0);
 }
 
+static int fits_nowhere(const plb_state_t *on, int32_t i, plb_err_t *err)
+{
+    int64_t more = INT64_MAX;
+    for (int32_t r = 0; r < on->p; r++) {
+        const int64_t here = plb_state_bytes(on, i, r) - on->left[r];
+        more = here < more ? here : more;
+    }
+    return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
+                    "no placement found that keeps memory_limit: object %lld needs %lld bytes%s, "
+                    "%lld more than any rank has left after the larger objects are placed",
+                    plb_key(on->in, i), (long long)size_of(on->in, i),
+                    plb_state_block(on, i) < 0 ? "" : " with its block", (long long)more);
+}
+
 void plb_start_present(plb_state_t *on)
 {
     plb_state_set(on, on->in->rank);
@@ -29,16 +43,40 @@ PLB_MULTIVERSION
 static void score_ranks(const plb_state_t *on, const double *object, double *restrict score)
 {
     const int32_t p = on->p;
-    memset(score, 0, (size_t)p * sizeof *score);
     for (int32_t k = 0; k < on->d; k++) {
         const double *restrict t = on->t + (int64_t)k * p;
         const double *restrict pace = on->pace + (int64_t)k * p;
         const double x = object[k], per = on->per[k];
+        const bool first = k == 0;
         for (int32_t r = 0; r < p; r++) {
             const double s = (t[r] + x * pace[r]) * per;
-            score[r] = s > score[r] ? s : score[r];
+            score[r] = first || s > score[r] ? s : score[r];
         }
     }
+}
+
+/* Return the smallest of x[n]; LANES numbers at a time, so that compilers vectorize it. */
+PLB_MULTIVERSION
+static double smallest(const double *x, int32_t n)
+{
+    enum { LANES = 16 };
+    double least[LANES], out = INFINITY;
+    int32_t i = 0;
+    for (int k = 0; k < LANES; k++) {
+        least[k] = INFINITY;
+    }
+    for (; i + LANES <= n; i += LANES) {
+        for (int k = 0; k < LANES; k++) {
+            least[k] = x[i + k] < least[k] ? x[i + k] : least[k];
+        }
+    }
+    for (int k = 0; k < LANES; k++) {
+        out = fmin(out, least[k]);
+    }
+    for (; i < n; i++) {
+        out = fmin(out, x[i]);
+    }
+    return out;
 }
 
 /* Return the rank for an object; -1: the object fits nowhere. */
@@ -57,7 +95,13 @@ static int32_t best_rank(const plb_state_t *on, int64_t i, double *score)
             score[r] -= fabs(on->near[k]) * on->per[0];
         }
     }
+    const double least = smallest(score, on->p);
     for (int32_t r = 0; r < on->p; r++) {
+        if (score[r] == least && plb_state_has_room(on, i, r)) {
+            return r;
+        }
+    }
+    for (int32_t r = 0; on->left != NULL && r < on->p; r++) {
         if ((best < 0 || score[r] < score[best]) && plb_state_has_room(on, i, r)) {
             best = r;
         }
@@ -87,7 +131,7 @@ static int fit_in_order(plb_state_t *on, double overload, const plb_loads_t *sta
     PLB_PASS(plb_problem_check_left(in, on->left, err));
     for (int64_t j = 0; j < in->n_objects; j++) {
         const int32_t i = stay->item[j].id;
-        if (on->rank[i] < 0 && may_stay(on, i, overload)) {
+        if (overload > 0.0 && on->rank[i] < 0 && may_stay(on, i, overload)) {
             plb_state_put(on, i, in->rank[i]);
         }
     }
@@ -97,10 +141,9 @@ static int fit_in_order(plb_state_t *on, double overload, const plb_loads_t *sta
             continue;
         }
         const int32_t r = best_rank(on, i, score);
-        PLB_FAIL_IF(r < 0, err, PLB_ERR_INFEASIBLE,
-                    "no placement found that keeps memory_limit: object %lld, with any block that "
-                    "it shares, fits on no rank after the larger objects are placed",
-                    plb_key(in, i));
+        if (r < 0) {
+            return fits_nowhere(on, i, err);
+        }
         plb_state_put(on, i, r);
         PLB_PASS(plb_interrupted(on->p));
     }
@@ -150,7 +193,7 @@ typedef struct units {
     bool stay; /* units stay on their rank if they fit there */
 } units_t;
 
-/* Make units of the objects that may migrate. */
+/* Make units of the objects without a rank. */
 static int units_init(units_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -164,7 +207,7 @@ static int units_init(units_t *self, plb_err_t *err)
     PLB_NEW(self->start, n + 1);
     for (int64_t i = 0; i < n; i++) {
         const bool shares = in->block != NULL && in->block[i] >= 0;
-        if (plb_may_migrate(in, i)) {
+        if (self->on->rank[i] < 0) {
             key[m] = (double)(shares ? in->block[i] : in->n_blocks + i);
             object[m++] = (int32_t)i;
         }
@@ -240,11 +283,7 @@ static int put_all(units_t *self, plb_err_t *err)
         }
         for (; j < end; j++) {
             if (!put_together(self, j, j + 1)) {
-                ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                               "no placement found that keeps memory_limit: object %lld, with any "
-                               "block that it shares, fits on no rank after the larger objects "
-                               "are placed",
-                               plb_key(self->on->in, self->object[j]));
+                ret = fits_nowhere(self->on, self->object[j], err);
                 goto out;
             }
         }
@@ -256,16 +295,84 @@ out:
     return ret;
 }
 
-int plb_start_packed(plb_state_t *on, bool stay, plb_err_t *err)
+/* Place the objects without a rank, with memory as the only aim. */
+static int put_rest(plb_state_t *on, bool stay, plb_err_t *err)
 {
     units_t units = {.on = on, .stay = stay};
-    plb_state_begin(on);
     int ret = PLB_OK;
-    PLB_TRY(plb_problem_check_left(on->in, on->left, err));
     PLB_TRY(units_init(&units, err));
     ret = put_all(&units, err);
 out:
     PLB_FREE(units.object, units.start);
     plb_state_value(on);
+    return ret;
+}
+
+int plb_start_packed(plb_state_t *on, plb_err_t *err)
+{
+    int ret = PLB_ERR_INFEASIBLE;
+    for (int stay = 1; ret == PLB_ERR_INFEASIBLE && stay >= 0; stay--) {
+        plb_state_begin(on);
+        PLB_PASS(plb_problem_check_left(on->in, on->left, err));
+        ret = put_rest(on, stay == 1, err);
+    }
+    if (ret == PLB_ERR_INFEASIBLE) {
+        plb_start_present(on);
+        return PLB_OK;
+    }
+    return ret;
+}
+
+/* Take objects from ranks above their limits, those with the least load for their memory first:
+ * they change the times least. */
+static int evict(plb_state_t *on, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = on->in;
+    plb_loads_t order = {0};
+    double *density = NULL;
+    PLB_NEW(density, in->n_objects);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        density[i] = in->load[i] / fmax((double)in->memory[i], 1.0);
+    }
+    PLB_TRY(plb_loads_sorted(&order, density, in->n_objects, PLB_ASCENDING, err));
+    for (int64_t j = 0; j < in->n_objects; j++) {
+        const int32_t i = order.item[j].id;
+        if (on->left[on->rank[i]] < 0 && in->memory[i] > 0 && plb_may_migrate(in, i)) {
+            plb_state_take(on, i);
+        }
+    }
+out:
+    plb_loads_free(&order);
+    plb_free(density);
+    return ret;
+}
+
+int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
+{
+    enum { KICKS = 32 };
+    const plb_objective_t of = {0};
+    const plb_aim_t aim = {INFINITY, PLB_ALL_STEPS, KICKS, 0};
+    plb_state_t on = {0};
+    int ret = PLB_OK;
+    if (in->memory == NULL || in->memory_limit == NULL) {
+        return ret;
+    }
+    PLB_TRY(plb_state_init(&on, in, &of, rank, err));
+    plb_state_set(&on, rank);
+    plb_state_value(&on);
+    if (on.fits) {
+        goto out;
+    }
+    PLB_TRY(evict(&on, err));
+    ret = put_rest(&on, false, err);
+    if (ret == PLB_ERR_INFEASIBLE) {
+        plb_start_present(&on);
+        ret = on.fits ? PLB_OK : plb_start_packed(&on, err);
+        PLB_THEN(plb_improve(&on, &aim, err));
+        ret = ret == PLB_OK && !on.fits ? PLB_ERR_INFEASIBLE : ret;
+    }
+out:
+    plb_state_free(&on);
     return ret;
 }

@@ -116,26 +116,22 @@ TEST(a_stuck_order_of_loads_is_packed_instead)
     assert_true(out[0] == out[1] && out[2] == 1 - out[0]);
 }
 
-/* First fit packs 4 + 4 and 3 + 3 + 3, and has no room for the last 3; backtracking finds
- * 4 + 3 + 3 twice. */
+/* The largest go first: 4 + 4 and 3 + 3 + 3 leave no room for the last 3; 4 + 3 + 3 twice does. */
 TEST(packing_undoes_wrong_choices)
 {
     const double load[] = {1, 1, 1, 1, 1, 1};
     const int64_t memory[] = {4, 4, 3, 3, 3, 3}, limit[] = {10, 10};
     const int32_t rank[] = {0, 0, 0, 0, 0, 0};
-    int32_t out[6];
+    int32_t out[6] = {0};
     plb_err_t err;
     const plb_snapshot_t in = limited(6, load, rank, memory, limit);
-    plb_problem_t problem;
-    assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
-    assert_int_equal(plb_pack(&problem, out, &err), PLB_OK);
+    assert_int_equal(plb_start_repaired(&in, out, &err), PLB_OK);
     int64_t used[2] = {0, 0};
     for (int i = 0; i < 6; i++) {
         used[out[i]] += memory[i];
     }
     assert_int_equal(used[0], 10);
     assert_int_equal(used[1], 10);
-    plb_problem_free(&problem);
 }
 
 /* The object with the least load for its memory leaves a rank above its limit; only that one. */
@@ -144,40 +140,11 @@ TEST(little_load_leaves_a_rank_above_its_limit)
     const double load[] = {4, 1, 3, 8};
     const int64_t memory[] = {10, 10, 10, 10}, limit[] = {20, 20};
     const int32_t rank[] = {0, 0, 0, 1}, expected[] = {0, 1, 0, 1};
-    int32_t out[4];
+    int32_t out[] = {0, 0, 0, 1};
     plb_err_t err;
     const plb_snapshot_t in = limited(4, load, rank, memory, limit);
-    plb_problem_t problem;
-    assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
-    assert_int_equal(plb_pack_present(&problem, out, &err), PLB_OK);
+    assert_int_equal(plb_start_repaired(&in, out, &err), PLB_OK);
     assert_memory_equal(out, expected, sizeof out);
-    plb_problem_free(&problem);
-}
-
-/* There is no memory to spare.  The present placement keeps the limits, so the search is short: it
- * succeeds only because it turns back when a rank has some memory left that no object needs. */
-TEST(packing_turns_back_where_memory_would_be_wasted)
-{
-    enum { N_TIGHT = 18, P_TIGHT = 4 };
-    const double load[N_TIGHT] = {0};
-    const int64_t memory[] = {255, 250, 221, 193, 171, 171, 157, 155, 116,
-                              108, 107, 98,  93,  70,  52,  44,  38,  36};
-    const int64_t limit[] = {888, 114, 615, 718};
-    const int32_t rank[] = {2, 3, 3, 0, 0, 0, 3, 2, 0, 0, 2, 2, 0, 1, 3, 1, 3, 0};
-    int32_t out[N_TIGHT];
-    int64_t used[P_TIGHT] = {0};
-    plb_err_t err;
-    plb_snapshot_t in = limited(N_TIGHT, load, rank, memory, limit);
-    in.n_ranks = P_TIGHT;
-    plb_problem_t problem;
-    assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
-    assert_int_equal(plb_pack(&problem, out, &err), PLB_OK);
-    assert_memory_not_equal(out, rank, sizeof rank);
-    for (int i = 0; i < N_TIGHT; i++) {
-        used[out[i]] += memory[i];
-    }
-    assert_memory_equal(used, limit, sizeof limit);
-    plb_problem_free(&problem);
 }
 
 /* By load, then memory, the slowest rank would take 9 s instead of 6 s. */

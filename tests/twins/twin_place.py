@@ -57,11 +57,14 @@ class Plain:
 def greedy(s):
     """Place like GreedyLB, without memory limits: the heaviest first, where it ends earliest."""
     q = Plain(s)
+    even = len(set(q.speed)) == 1
     fixed = [not m for m in q.movable]
     time = [b + x / v for b, x, v in zip(q.background, q.sums(q.rank, fixed), q.speed, strict=True)]
     out = list(q.rank)
     for i in sorted((i for i in range(q.n) if q.movable[i]), key=lambda i: (-q.load[i], i)):
-        finish, _, out[i] = min((time[r] + q.load[i] / q.speed[r], time[r], r) for r in range(q.p))
+        own = [q.load[i] / v if even else q.load[i] * (1 / v) for v in q.speed]
+        ties = time if even else [0.0] * q.p
+        finish, _, out[i] = min((time[r] + own[r], ties[r], r) for r in range(q.p))
         time[out[i]] = finish
     return out if max(q.times(out)) <= max(q.times(q.rank)) * (1 + 1e-12) else list(q.rank)
 

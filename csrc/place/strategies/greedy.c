@@ -5,179 +5,20 @@
  * migrate.  With p ranks of the same speed this is Graham's LPT rule: the makespan is at most 4/3
  * - 1/(3p) times the optimum.
  *
- * With memory limits, an object only goes where it fits.  If an object fits nowhere, the start is
- * a placement by memory alone; if the result is slower than the present placement, it is that one,
- * refined.
+ * Ranks of unequal speed and memory limits: plb_start_fit; an object only goes where it fits.  If
+ * an object fits nowhere, the start is a placement by memory alone.  Then, and if the result is
+ * slower than the present placement, it is refined.
  *
- * Ties: of objects with equal loads, the lowest index comes first.  If an object would end at the
- * same time on several ranks: the rank with the least time so far, then the lowest rank. */
+ * Ties: of objects with equal loads, the lowest index comes first; of ranks on which an object
+ * would end at the same time, the lowest. */
 #include <math.h>
 #include <string.h>
 
 #include "base/cpu.h"
-#include "base/err.h"
-#include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "place/internal.h"
-
-enum {
-    MAX_CLASSES = 64,
-    STUCK = 1, /* result: no rank has memory for the next object */
-};
-
-/* Ranks in classes by speed; each class has a heap of its ranks' times.  With up to 64 different
- * speeds, all ranks of a class have the same speed: an object ends first on the least loaded one,
- * and the choice among the tops of all heaps is exact.  With more speeds it is approximate. */
-typedef struct fleet {
-    const plb_snapshot_t *in;
-    int n_classes;
-    plb_heap_t heap[MAX_CLASSES];
-    plb_item_t *item;  /* [p] the items of all heaps */
-    plb_item_t *aside; /* [n_aside] ranks with too little memory for the current object */
-    int32_t *class_of; /* [p] class of each rank */
-    int32_t n_aside;
-    int64_t *room; /* [p] bytes of memory left; NULL: no limits */
-} fleet_t;
-
-static void fleet_free(fleet_t *self)
-{
-    PLB_FREE(self->item, self->aside, self->class_of, self->room);
-}
-
-/* Give a class to each rank; order[p] has the ranks by ascending speed. */
-static void number_classes(fleet_t *self, const plb_item_t *order)
-{
-    const int32_t p = self->in->n_ranks;
-    int64_t distinct = 1, at = 0;
-    for (int32_t k = 1; k < p; k++) {
-        distinct += order[k].key != order[k - 1].key;
-    }
-    self->n_classes = (int)(distinct < MAX_CLASSES ? distinct : MAX_CLASSES);
-    for (int32_t k = 0; k < p; k++) {
-        at += k > 0 && order[k].key != order[k - 1].key;
-        self->class_of[order[k].id] = (int32_t)(at * self->n_classes / distinct);
-    }
-}
-
-static int make_classes(fleet_t *self, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    plb_loads_t order = {0};
-    const int32_t p = self->in->n_ranks;
-    if (self->in->speed == NULL) {
-        memset(self->class_of, 0, (size_t)p * sizeof *self->class_of);
-        self->n_classes = 1;
-        return PLB_OK;
-    }
-    ret = plb_loads_sorted(&order, self->in->speed, p, PLB_ASCENDING, err);
-    if (ret == PLB_OK) {
-        number_classes(self, order.item);
-    }
-    plb_loads_free(&order);
-    return ret;
-}
-
-static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *err)
-{
-    const plb_snapshot_t *in = problem->in;
-    const int32_t p = in->n_ranks;
-    *self = (fleet_t){.in = in};
-    PLB_PASS_NEW_EACH(p, self->item, self->aside, self->class_of);
-    if (problem->room != NULL) {
-        PLB_PASS_NEW(self->room, p);
-        memcpy(self->room, problem->room, (size_t)p * sizeof *self->room);
-    }
-    PLB_PASS(make_classes(self, err));
-    int32_t size[MAX_CLASSES] = {0};
-    for (int32_t r = 0; r < p; r++) {
-        size[self->class_of[r]]++;
-    }
-    for (int32_t c = 0, start = 0; c < self->n_classes; start += size[c++]) {
-        self->heap[c].item = self->item + start;
-    }
-    for (int32_t r = 0; r < p; r++) {
-        plb_heap_t *heap = &self->heap[self->class_of[r]];
-        heap->item[heap->n++] = (plb_item_t){plb_problem_fixed_seconds(problem, r), r};
-    }
-    for (int c = 0; c < self->n_classes; c++) {
-        plb_heap_build(&self->heap[c]);
-    }
-    return PLB_OK;
-}
-
-/* Bring a rank with `memory` free bytes to the top of each heap; set aside ranks with less. */
-static void make_way(fleet_t *self, int64_t memory)
-{
-    for (int c = 0; c < self->n_classes; c++) {
-        plb_heap_t *heap = &self->heap[c];
-        while (heap->n > 0 && self->room[heap->item[0].id] < memory) {
-            self->aside[self->n_aside++] = plb_heap_pop(heap);
-        }
-    }
-}
-
-/* Put ranks that were set aside back into their heaps, if the smallest object fits on them. */
-static void come_back(fleet_t *self, int64_t least)
-{
-    while (self->n_aside > 0) {
-        const plb_item_t back = self->aside[--self->n_aside];
-        if (self->room[back.id] >= least) {
-            plb_heap_push(&self->heap[self->class_of[back.id]], back);
-        }
-    }
-}
-
-/* Return the class whose top rank would end the object first, at *finish; -1: no rank is left. */
-static int elect(const fleet_t *self, double load, double *finish)
-{
-    int best = -1;
-    for (int c = 0; c < self->n_classes; c++) {
-        if (self->heap[c].n == 0) {
-            continue;
-        }
-        const plb_item_t top = self->heap[c].item[0];
-        const double time = top.key + load / plb_speed(self->in, top.id);
-        if (best < 0 || time < *finish ||
-            (time == *finish && plb_item_before(top, self->heap[best].item[0]))) {
-            best = c;
-            *finish = time;
-        }
-    }
-    return best;
-}
-
-/* The keys of the objects are negated loads. */
-static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
-                            plb_err_t *err)
-{
-    fleet_t self;
-    const plb_item_t *object = loads->item;
-    int ret = fleet_init(&self, problem, err);
-    plb_loads_sort(loads, loads->n);
-    for (int64_t k = 0; ret == PLB_OK && k < problem->n; k++) {
-        const int32_t i = plb_problem_object(problem, object[k].id);
-        double finish = 0.0;
-        if (self.room != NULL) {
-            make_way(&self, self.in->memory[i]);
-        }
-        const int c = elect(&self, -object[k].key, &finish);
-        if (c < 0) {
-            ret = STUCK;
-            break;
-        }
-        rank[i] = self.heap[c].item[0].id;
-        plb_heap_rekey(&self.heap[c], finish);
-        if (self.room != NULL) {
-            self.room[rank[i]] -= self.in->memory[i];
-            come_back(&self, problem->least);
-        }
-        ret = plb_interrupted(4);
-    }
-    fleet_free(&self);
-    return ret;
-}
 
 /* ---- ranks of one speed, no limits: LPT in rounds ------------------------------------------- */
 
@@ -265,6 +106,24 @@ static void get_ready(plb_loads_t *loads, int64_t upto, double speed)
     }
 }
 
+/* Prepare to sort the loads of the objects that may migrate, the heaviest first. */
+static int by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *load = NULL;
+    if (self->object == NULL) {
+        return plb_loads_init(out, self->in->load, self->n, PLB_DESCENDING, err);
+    }
+    PLB_NEW(load, self->n);
+    for (int64_t k = 0; k < self->n; k++) {
+        load[k] = self->in->load[self->object[k]];
+    }
+    ret = plb_loads_init(out, load, self->n, PLB_DESCENDING, err);
+out:
+    plb_free(load);
+    return ret;
+}
+
 static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
                            plb_err_t *err)
 {
@@ -281,56 +140,46 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
     return ret;
 }
 
-/* Place by memory alone, then refine by load. */
-static int start_by_memory(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
-{
-    PLB_PASS(plb_pack(problem, rank, err));
-    return plb_refine_more(problem, PLB_REFINE_OVERLOAD, rank, err);
-}
+/* ---- other ranks ---------------------------------------------------------------------------- */
 
-/* Memory limits may leave heavy objects no rank but a busy one.  If the result is slower than the
- * present placement, take that one, refined. */
-static int compare_with_present(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
+static int place_in_order(const plb_snapshot_t *in, uint64_t seed, int32_t *rank, plb_err_t *err)
 {
+    const plb_objective_t of = {0};
+    plb_state_t on = {0};
     int ret = PLB_OK;
-    double after, before;
-    int32_t *present = NULL;
-    PLB_NEW(present, problem->in->n_objects);
-    PLB_TRY(plb_pack_present(problem, present, err));
-    PLB_TRY(plb_problem_slowest(problem, rank, &after, err));
-    PLB_TRY(plb_problem_slowest(problem, present, &before, err));
-    if (after > before) {
-        PLB_TRY(plb_refine_more(problem, PLB_REFINE_OVERLOAD, present, err));
-        memcpy(rank, present, (size_t)problem->in->n_objects * sizeof *rank);
+    PLB_TRY(plb_state_init(&on, in, &of, rank, err));
+    plb_start_present(&on);
+    const double before = on.fits ? plb_state_value(&on) : INFINITY;
+    const plb_aim_t aim = {PLB_REFINE_OVERLOAD * on.goal[0], PLB_ALL_STEPS, 0, seed};
+    ret = plb_start_fit(&on, 0.0, err);
+    if (ret == PLB_ERR_INFEASIBLE) {
+        PLB_TRY(plb_start_packed(&on, err));
+        PLB_TRY(plb_improve(&on, &aim, err));
+        ret = on.fits ? PLB_OK : PLB_ERR_INFEASIBLE;
+    } else if (ret == PLB_OK && plb_state_value(&on) > before) {
+        ret = plb_improve(&on, &aim, err);
     }
 out:
-    plb_free(present);
+    plb_state_free(&on);
     return ret;
 }
 
 static int greedy_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                       int32_t *out, plb_err_t *err)
 {
-    (void)opts;
+    (void)self;
     plb_problem_t problem;
     plb_loads_t loads = {0};
-    (void)self;
+    int ret = PLB_OK;
     PLB_PASS(plb_problem_init(&problem, in, err));
-    if (problem.object != NULL) {
-        memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    if (problem.room != NULL || !plb_all_equal(in->speed, in->n_ranks)) {
+        ret = place_in_order(in, opts->seed, out, err);
+        goto out;
     }
-    int ret = plb_problem_by_load(&problem, &loads, err);
-    if (ret == PLB_OK && problem.room == NULL && plb_all_equal(in->speed, in->n_ranks)) {
-        ret = place_in_rounds(&problem, &loads, out, err);
-    } else if (ret == PLB_OK) {
-        ret = place_one_by_one(&problem, &loads, out, err);
-    }
-    if (ret == STUCK) {
-        ret = start_by_memory(&problem, out, err);
-    }
-    if (ret == PLB_OK && problem.room != NULL) {
-        ret = compare_with_present(&problem, out, err);
-    }
+    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    PLB_TRY(by_load(&problem, &loads, err));
+    ret = place_in_rounds(&problem, &loads, out, err);
+out:
     plb_loads_free(&loads);
     plb_problem_free(&problem);
     return ret;

@@ -25,7 +25,6 @@ typedef struct chain {
     const int32_t *object; /* [n] the objects in the order of the row */
     int64_t n;
     double *sum;       /* [n + 1] sum of the loads before each object */
-    int64_t *bytes;    /* [n + 1] sum of the memory before each object; NULL: no limits */
     plb_loads_t order; /* item[k].id is the k-th rank along the row */
     int64_t *present;  /* [p + 1] index of the k-th rank's first object, if every rank kept its
                           present number of objects */
@@ -36,7 +35,7 @@ typedef struct chain {
 static void chain_free(chain_t *self)
 {
     plb_loads_free(&self->order);
-    PLB_FREE(self->sum, self->bytes, self->present, self->least);
+    PLB_FREE(self->sum, self->present, self->least);
 }
 
 static int32_t rank_at(const chain_t *self, int32_t k)
@@ -52,11 +51,9 @@ static double capacity(const plb_problem_t *problem, int32_t r, double time)
     return out > 0.0 ? out * (1.0 + SLACK) : 0.0;
 }
 
-static bool fits(const chain_t *self, int64_t begin, int64_t end, int32_t r, double most)
+static bool fits(const chain_t *self, int64_t begin, int64_t end, double most)
 {
-    return self->sum[end] - self->sum[begin] <= most + SLACK * self->sum[self->n] &&
-           (self->bytes == NULL ||
-            self->bytes[end] - self->bytes[begin] <= self->problem->room[r]);
+    return self->sum[end] - self->sum[begin] <= most + SLACK * self->sum[self->n];
 }
 
 /* Return the largest `end` such that the objects begin ... end - 1 fit on rank r. */
@@ -66,7 +63,7 @@ static int64_t end_from(const chain_t *self, int64_t begin, int32_t r, double ti
     int64_t low = begin, high = self->n;
     while (low < high) {
         const int64_t middle = low + (high - low + 1) / 2;
-        if (fits(self, begin, middle, r, most)) {
+        if (fits(self, begin, middle, most)) {
             low = middle;
         } else {
             high = middle - 1;
@@ -82,7 +79,7 @@ static int64_t begin_to(const chain_t *self, int64_t end, int32_t r, double time
     int64_t low = 0, high = end;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (fits(self, middle, end, r, most)) {
+        if (fits(self, middle, end, most)) {
             high = middle;
         } else {
             low = middle + 1;
@@ -100,17 +97,13 @@ static bool feasible(const chain_t *self, double time)
     return at == self->n;
 }
 
-/* Return the time of the slowest rank with the best cuts, to within CLOSE; INFINITY: no cuts keep
- * the memory limits. */
+/* Return the time of the slowest rank with the best cuts, to within CLOSE. */
 static double best_time(const chain_t *self, double average)
 {
     double low = 0.0, high = average > 0.0 ? average : 1.0;
     for (int k = 0; k < DOUBLINGS && !feasible(self, high); k++) {
         low = high;
         high *= 2.0;
-    }
-    if (!feasible(self, high)) {
-        return INFINITY;
     }
     for (int k = 0; k < HALVINGS && high - low > CLOSE * high; k++) {
         const double middle = 0.5 * (low + high);
@@ -121,16 +114,6 @@ static double best_time(const chain_t *self, double average)
         }
     }
     return high;
-}
-
-static double average_time(const plb_problem_t *problem, double load)
-{
-    double work = load, speed = 0.0;
-    for (int32_t r = 0; r < problem->in->n_ranks; r++) {
-        work += problem->fixed[r] + plb_background(problem->in, r) * plb_speed(problem->in, r);
-        speed += plb_speed(problem->in, r);
-    }
-    return work / speed;
 }
 
 /* Sort the ranks by the mean position of their objects in the row.  A rank without objects gets
@@ -168,14 +151,8 @@ static int chain_init(chain_t *self, plb_err_t *err)
     PLB_PASS_NEW0(self->sum, self->n + 1);
     PLB_PASS_NEW0(self->present, in->n_ranks + 1);
     PLB_PASS_NEW0(self->least, in->n_ranks + 1);
-    if (self->problem->room != NULL) {
-        PLB_PASS_NEW0(self->bytes, self->n + 1);
-    }
     for (int64_t k = 0; k < self->n; k++) {
         self->sum[k + 1] = self->sum[k] + in->load[self->object[k]];
-        if (self->bytes != NULL) {
-            self->bytes[k + 1] = self->bytes[k] + in->memory[self->object[k]];
-        }
     }
     return order_ranks(self, err);
 }
@@ -205,24 +182,15 @@ static void cut(chain_t *self, double time, int32_t *out)
 /* Place the objects that may migrate, object[problem->n], in the order of the row, and write
  * their ranks to out[n_objects].  No rank takes longer than the longer of two times: `overload` x
  * the average (the time if all ranks ended together); the slowest rank's time with the best cuts.
- * keep_memory: the cuts keep the memory limits; PLB_ERR_INFEASIBLE if none do. */
+ */
 static int chain_cut(const plb_problem_t *problem, const int32_t *object, double overload,
-                     bool keep_memory, int32_t *out, plb_err_t *err)
+                     int32_t *out, plb_err_t *err)
 {
     chain_t chain = {.problem = problem, .object = object, .n = problem->n};
-    int ret = chain_init(&chain, err);
+    const int ret = chain_init(&chain, err);
     if (ret == PLB_OK) {
-        const double average = average_time(problem, chain.sum[chain.n]);
-        if (!keep_memory) {
-            PLB_FREE(chain.bytes);
-            chain.bytes = NULL;
-        }
-        const double best = best_time(&chain, average);
-        if (!isinf(best)) {
-            cut(&chain, fmax(best, overload * average), out);
-        } else {
-            ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE, "no cuts keep memory_limit");
-        }
+        const double average = plb_average(problem->in);
+        cut(&chain, fmax(best_time(&chain, average), overload * average), out);
     }
     chain_free(&chain);
     return ret;
@@ -330,36 +298,6 @@ out:
     return ret;
 }
 
-/* Make cuts by load keep the memory limits.  There are two ways: the ranks above their limits give
- * away their objects with the least load; or the curve is cut again, such that each part keeps its
- * limit.  The second is bad where few of the objects have nearly all the load: ranks that have
- * only objects without load then are full.  Take the way that ends earlier. */
-static int keep_memory(const plb_problem_t *problem, const int32_t *object, double overload,
-                       int32_t *out, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const int64_t n = problem->in->n_objects;
-    int32_t *other = NULL;
-    double with_cuts = 0.0, with_repair = 0.0;
-    PLB_NEW(other, n);
-    memcpy(other, out, (size_t)n * sizeof *other);
-    PLB_TRY(plb_pack_repair(problem, out, err));
-    ret = chain_cut(problem, object, overload, true, other, err);
-    if (ret == PLB_ERR_INFEASIBLE) {
-        ret = PLB_OK;
-        goto out;
-    }
-    PLB_TRY(ret);
-    PLB_TRY(plb_problem_slowest(problem, other, &with_cuts, err));
-    PLB_TRY(plb_problem_slowest(problem, out, &with_repair, err));
-    if (with_cuts <= with_repair) {
-        memcpy(out, other, (size_t)n * sizeof *out);
-    }
-out:
-    plb_free(other);
-    return ret;
-}
-
 static int hsfc_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                     int32_t *out, plb_err_t *err)
 {
@@ -371,8 +309,8 @@ static int hsfc_run(const plb_strategy_t *self, const plb_snapshot_t *in, const 
     PLB_NEW(object, problem.n);
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(along_curve(&problem, object, err));
-    PLB_TRY(chain_cut(&problem, object, opts->params[0], false, out, err));
-    ret = problem.room == NULL ? PLB_OK : keep_memory(&problem, object, opts->params[0], out, err);
+    PLB_TRY(chain_cut(&problem, object, opts->params[0], out, err));
+    ret = plb_start_repaired(in, out, err);
 out:
     plb_free(object);
     plb_problem_free(&problem);

@@ -2,7 +2,7 @@
  *
  * Dasgupta eq. 3 and 4: rank i gets x_i of the N objects; w_i x_i is the same for all ranks.
  *
- *   here: weight[i], seconds per object    there: w_i, "the processor's object time"
+ *   here: 1 / speed[i], seconds per object    there: w_i, "the processor's object time"
  *
  * In the paper all ranks start with the same number of objects, so a processor's total object time
  * can be its weight.  After the first LB step, only the time per object is correct.  The weight of
@@ -21,86 +21,49 @@
 #include "base/sort.h"
 #include "place/internal.h"
 
-/* No weight is below `unit` / FASTEST. */
-static const double FASTEST = 1e12;
+static const double FASTEST = 1e30; /* objects per second */
 
 typedef struct quota {
     const plb_problem_t *problem;
     int32_t p;
-    double *weight;   /* [p] seconds per object, as a multiple of `unit` */
-    double unit;      /* the longest of all weights and backgrounds, in seconds */
-    double *share;    /* [p] number of movable objects that each rank should have, not rounded */
-    int64_t *fixed;   /* [p] number of fixed objects (that may not migrate) */
-    int64_t *movable; /* [p] number of movable objects before the LB step */
-    int64_t *part;    /* [p] number of movable objects after the LB step */
+    double *speed; /* [p] objects per second: 1 / weight */
+    double *fixed; /* [p] number of fixed objects (that may not migrate) */
+    double *share; /* [p] number of movable objects that each rank should have, not rounded */
+    int64_t *have; /* [p] number of movable objects before the LB step */
+    int64_t *part; /* [p] number of movable objects after the LB step */
 } quota_t;
 
 static void quota_free(quota_t *self)
 {
-    PLB_FREE(self->weight, self->share, self->fixed, self->movable, self->part);
+    PLB_FREE(self->speed, self->fixed, self->share, self->have, self->part);
 }
 
+/* Count the objects, and compute shares such that all ranks end at the same time. */
 static int quota_init(quota_t *self, const plb_problem_t *problem, plb_err_t *err)
 {
     const plb_snapshot_t *in = problem->in;
-    *self = (quota_t){.problem = problem, .p = in->n_ranks};
-    PLB_PASS_NEW0(self->weight, self->p);
-    PLB_PASS_NEW(self->share, self->p);
-    PLB_PASS_NEW0_EACH(self->p, self->fixed, self->movable);
-    PLB_PASS_NEW(self->part, self->p);
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        self->weight[in->rank[i]] += in->load[i];
-        self->fixed[in->rank[i]]++;
-    }
-    for (int64_t k = 0; k < problem->n; k++) {
-        const int32_t r = in->rank[plb_problem_object(problem, k)];
-        self->fixed[r]--;
-        self->movable[r]++;
-    }
-    return PLB_OK;
-}
-
-/* Convert each rank's sum of loads to seconds per object. */
-static void set_weights(quota_t *self)
-{
-    const plb_snapshot_t *in = self->problem->in;
     double sum = 0.0;
-    for (int32_t r = 0; r < self->p; r++) {
-        sum += self->weight[r];
+    *self = (quota_t){.problem = problem, .p = in->n_ranks};
+    PLB_PASS_NEW0_EACH(self->p, self->speed, self->fixed, self->have);
+    PLB_PASS_NEW_EACH(self->p, self->share, self->part);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        const int32_t r = in->rank[i];
+        self->speed[r] += in->load[i];
+        sum += in->load[i];
+        self->have[r] += plb_may_migrate(in, i);
+        self->fixed[r] += !plb_may_migrate(in, i);
     }
     const double mean = sum > 0.0 ? sum / (double)in->n_objects : 1.0;
-    self->unit = 0.0;
     for (int32_t r = 0; r < self->p; r++) {
-        const int64_t n = self->fixed[r] + self->movable[r];
-        const double load = self->weight[r] > 0.0 ? self->weight[r] / (double)n : mean;
-        self->weight[r] = load / plb_speed(in, r);
-        self->unit = fmax(self->unit, self->weight[r]);
-        self->unit = fmax(self->unit, plb_background(in, r));
+        const double n = self->fixed[r] + (double)self->have[r];
+        const double load = self->speed[r] > 0.0 ? self->speed[r] / n : mean;
+        self->speed[r] = fmin(plb_speed(in, r) / load, FASTEST);
     }
-    for (int32_t r = 0; r < self->p; r++) {
-        self->weight[r] = fmax(self->weight[r] / self->unit, 1.0 / FASTEST);
-    }
-}
-
-/* Compute shares such that all ranks end at the same time, except ranks whose background and fixed
- * objects alone take longer. */
-static int share_out(quota_t *self, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    double *base = NULL, *pace = NULL;
-    PLB_NEW_EACH(self->p, base, pace);
-    for (int32_t r = 0; r < self->p; r++) {
-        base[r] = plb_background(self->problem->in, r) / self->unit +
-                  (double)self->fixed[r] * self->weight[r];
-        pace[r] = 1.0 / self->weight[r];
-    }
-    const double level = plb_level(base, pace, self->p, (double)self->problem->n);
-    for (int32_t r = 0; r < self->p; r++) {
-        self->share[r] = fmax((level - base[r]) * pace[r], 0.0);
-    }
-out:
-    PLB_FREE(base, pace);
-    return ret;
+    plb_snapshot_t equal = *in;
+    equal.speed = self->speed;
+    equal.n_speeds = 1;
+    const plb_problem_t of = {.in = &equal, .fixed = self->fixed};
+    return plb_problem_shares(&of, (double)problem->n, self->share, err);
 }
 
 /* Round to whole numbers of objects.  Ranks are sorted because of the rule for ties. */
@@ -112,7 +75,7 @@ static int round_off(quota_t *self, plb_err_t *err)
     int64_t *part = NULL;
     PLB_NEW_EACH(self->p, share, part);
     for (int32_t r = 0; r < self->p; r++) {
-        share[r] = (double)self->movable[r];
+        share[r] = (double)self->have[r];
     }
     PLB_TRY(plb_loads_sorted(&order, share, self->p, PLB_DESCENDING, err));
     for (int32_t k = 0; k < self->p; k++) {
@@ -130,7 +93,7 @@ out:
 
 static void hand_over(const quota_t *self, int32_t *out)
 {
-    int64_t *have = self->movable;
+    int64_t *have = self->have;
     int32_t to = 0;
     for (int64_t k = self->problem->n - 1; k >= 0; k--) {
         const int32_t i = plb_problem_object(self->problem, k), from = self->problem->in->rank[i];
@@ -158,11 +121,9 @@ static int power_run(const plb_strategy_t *self, const plb_snapshot_t *in, const
     int ret = PLB_OK;
     PLB_TRY(quota_init(&quota, &problem, err));
     if (problem.n > 0) {
-        set_weights(&quota);
-        PLB_TRY(share_out(&quota, err));
         PLB_TRY(round_off(&quota, err));
         hand_over(&quota, out);
-        ret = plb_pack_repair(&problem, out, err);
+        ret = plb_start_repaired(in, out, err);
     }
 out:
     quota_free(&quota);

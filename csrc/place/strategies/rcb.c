@@ -12,6 +12,7 @@ typedef struct rcb {
     const plb_problem_t *problem;
     double *centre; /* [p * DIMS] centre of each rank's objects that may migrate */
     int64_t *count; /* [p] number of these objects */
+    double *share;  /* [p] load that each rank should get */
     double *key;    /* [max(n, p)] scratch memory */
     int32_t *spare; /* [max(n, p)] scratch memory */
     int32_t *out;
@@ -57,25 +58,16 @@ static int longest_side(const rcb_t *self, const int32_t *object, int64_t n, dou
     return best;
 }
 
-/* Return the part of `load` for the first `left` of p ranks, such that all p end together. */
+/* Return the part of `load` for the first `left` of p ranks. */
 static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_t left,
                        double load)
 {
-    const plb_snapshot_t *in = self->problem->in;
-    double speed = 0.0, stays = 0.0, out = 0.0;
+    double here = 0.0, all = 0.0;
     for (int32_t k = 0; k < p; k++) {
-        speed += plb_speed(in, rank[k]);
-        stays +=
-            self->problem->fixed[rank[k]] + plb_background(in, rank[k]) * plb_speed(in, rank[k]);
+        here += k < left ? self->share[rank[k]] : 0.0;
+        all += self->share[rank[k]];
     }
-    const double time = (load + stays) / speed;
-    for (int32_t k = 0; k < left; k++) {
-        const int32_t r = rank[k];
-        const double more =
-            (time - plb_background(in, r)) * plb_speed(in, r) - self->problem->fixed[r];
-        out += more > 0.0 ? more : 0.0;
-    }
-    return out < load ? out : load;
+    return all > 0.0 ? load * here / all : load * left / p;
 }
 
 /* Return the number of objects, from object[0] on, whose total load is closest to `load`. */
@@ -141,22 +133,26 @@ static int divide(const plb_problem_t *problem, int32_t *out, plb_err_t *err)
     const int64_t n = problem->n, most = n > p ? n : p;
     rcb_t rcb = {.problem = problem, .out = out};
     int32_t *object = NULL, *rank = NULL;
+    double load = 0.0;
     PLB_NEW(object, n);
     PLB_NEW(rank, p);
     PLB_NEW0(rcb.centre, DIMS * (int64_t)p);
     PLB_NEW0(rcb.count, p);
     PLB_NEW(rcb.key, most);
     PLB_NEW(rcb.spare, most);
+    PLB_NEW(rcb.share, p);
     for (int64_t k = 0; k < n; k++) {
         object[k] = plb_problem_object(problem, k);
+        load += problem->in->load[object[k]];
     }
+    PLB_TRY(plb_problem_shares(problem, load, rcb.share, err));
     for (int32_t r = 0; r < p; r++) {
         rank[r] = r;
     }
     find_centres(&rcb);
     ret = bisect(&rcb, object, n, rank, p, err);
 out:
-    PLB_FREE(object, rank, rcb.centre, rcb.count, rcb.key, rcb.spare);
+    PLB_FREE(object, rank, rcb.centre, rcb.count, rcb.share, rcb.key, rcb.spare);
     return ret;
 }
 
@@ -170,7 +166,7 @@ static int rcb_run(const plb_strategy_t *self, const plb_snapshot_t *in, const p
     PLB_PASS(plb_problem_init(&problem, in, err));
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(divide(&problem, out, err));
-    ret = plb_pack_repair(&problem, out, err);
+    ret = plb_start_repaired(in, out, err);
 out:
     plb_problem_free(&problem);
     return ret;

@@ -1,72 +1,210 @@
 /* RefineLB, RefineSwapLB and BestFitLB: overloaded ranks give a few objects to less loaded ranks,
- * until no rank takes longer than a limit.
+ * until no rank takes longer than a limit; and lower bounds for what such a search can reach.
  *
  * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
  * ranks are examined, and no receiver becomes overloaded.  Here the limit is at least the lower
- * bound for all placements, and the steps are those of place/transfer.c.  If they end far above
- * the limit, the search starts again from GreedyLB's placement. */
+ * bound for all placements, and the steps are those of place/transfer.c. */
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/quantile.h"
 #include "place/internal.h"
 
-/* BestFitLB leaves at least this imbalance (max/mean - 1); LITTLE_OF_FEW if objects are scarce,
- * which cannot be divided more evenly without many migrations. */
-static const double LITTLE = 4e-4, LITTLE_OF_FEW = 3e-3;
+/* ---- bound by counting pieces of objects ---------------------------------------------------- */
 
-enum { KICKS = 32 }; /* largest number of random changes */
+typedef struct pieces {
+    double *count;    /* [n] number of pieces of each object */
+    double *scratch;  /* [n] scratch memory */
+    plb_loads_t size; /* load of one piece of each object; the lightest first, as far as sorted */
+    int64_t total;
+} pieces_t;
 
-/* GreedyLB's placement is worth its migrations only if the maximum falls by this factor. */
-static const double WORTH = 1.05;
+enum {
+    SAMPLE = 4096,  /* the median is taken of this many objects at most */
+    PART = 4096,    /* number of objects that are sorted in one step */
+    COUNTABLE = 40, /* up to so many objects per rank, the bound is computed */
+};
 
-/* Search from GreedyLB's placement; its ranks are renumbered, so that fewer objects migrate. */
-static int try_greedy(const plb_problem_t *problem, plb_refinement_t *best, const plb_opts_t *opts,
-                      int32_t *rank, plb_err_t *err)
+/* A limit of this factor times the bound can usually be met. */
+static const double ABOVE = 1.0045;
+
+/* An object is cut into this many pieces at most. */
+static const double MOST_PIECES = 1 << 20;
+
+/* Return the median load of a sample of the objects, all of which may migrate. */
+static double median(const pieces_t *self, const plb_problem_t *problem)
 {
-    int ret = PLB_OK;
-    const plb_snapshot_t *in = problem->in;
-    int32_t *start = NULL, *other = NULL, *name = NULL;
-    plb_refinement_t how = *best;
-    PLB_NEW_EACH(in->n_objects, start, other);
-    PLB_NEW(name, in->n_ranks);
-    PLB_TRY(plb_strategy_greedy.run(&plb_strategy_greedy, in, opts, start, err));
-    if (plb_problem_all_alike(problem)) {
-        PLB_TRY(plb_relabel(in->n_objects, in->rank, start, NULL, in->n_ranks, NULL, name, err));
-        for (int64_t i = 0; i < in->n_objects; i++) {
-            start[i] = name[start[i]];
+    const int64_t n = problem->n, m = n < SAMPLE ? n : SAMPLE;
+    for (int64_t k = 0; k < m; k++) {
+        self->scratch[k] = problem->in->load[k * n / m];
+    }
+    return plb_nth(self->scratch, m, m / 2);
+}
+
+/* Cut the objects into pieces; if the median load is 0, each object is one piece. */
+static int cut(pieces_t *self, const plb_problem_t *problem, plb_err_t *err)
+{
+    PLB_PASS_NEW_EACH(problem->n, self->scratch, self->count);
+    const double unit = median(self, problem), per_load = unit > 0.0 ? 1.0 / unit : 0.0;
+    for (int64_t k = 0; k < problem->n; k++) {
+        const double load = problem->in->load[k], times = floor(load * per_load + 0.5);
+        const double most = times < MOST_PIECES ? times : MOST_PIECES;
+        self->count[k] = most > 1.0 ? most : 1.0;
+        self->scratch[k] = load / self->count[k];
+        self->total += (int64_t)self->count[k];
+    }
+    return plb_loads_init(&self->size, self->scratch, problem->n, PLB_ASCENDING, err);
+}
+
+/* For each m in 1 ... `more`, compute the mean load of m ranks that share the `each` * m + `more`
+ * lightest pieces.  Return the smallest of these means. */
+static double smallest_mean(pieces_t *self, int64_t each, int64_t more)
+{
+    double sum = 0.0, least = INFINITY;
+    int64_t taken = 0, at = 0;
+    for (int64_t m = 1; m <= more; m++) {
+        const int64_t lightest = each * m + more;
+        for (;; at++) {
+            if (at == self->size.ready) {
+                plb_loads_sort(&self->size, at + PART < self->size.n ? at + PART : self->size.n);
+            }
+            const int64_t count = (int64_t)self->count[self->size.item[at].id];
+            if (taken + count > lightest) {
+                break;
+            }
+            sum += (double)count * self->size.item[at].key;
+            taken += count;
         }
+        const double rest = (double)(lightest - taken) * self->size.item[at].key;
+        least = fmin(least, (sum + rest) / (double)m);
     }
-    PLB_TRY(plb_refine(problem, &how, start, other, err));
-    if (how.after * WORTH < best->after) {
-        best->after = how.after;
-        memcpy(rank, other, (size_t)in->n_objects * sizeof *rank);
+    return least;
+}
+
+/* Compute a bound by counting pieces; 0 if there is none, or if plb_problem_all_alike is false.
+ * Each object is cut into equal pieces, about as heavy as the median object.  If the pieces of an
+ * object may lie on different ranks, the smallest possible maximum can only fall, so a bound for
+ * the pieces also holds for the objects.  If p ranks have c p + e pieces, then for some m <= e, m
+ * of the ranks have c m + e pieces or more in any placement, and one of these ranks has at least
+ * their mean load.  The result is the smallest such mean over all m, for the lightest pieces. */
+static int bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err)
+{
+    const int64_t p = problem->in->n_ranks;
+    pieces_t pieces = {0};
+    *out = 0.0;
+    if (!plb_problem_all_alike(problem) || problem->n <= p) {
+        return PLB_OK;
     }
-out:
-    PLB_FREE(start, other, name);
+    const int ret = cut(&pieces, problem, err);
+    if (ret == PLB_OK && pieces.total % p > 0) {
+        *out =
+            plb_background(problem->in, 0) +
+            smallest_mean(&pieces, pieces.total / p, pieces.total % p) / plb_speed(problem->in, 0);
+    }
+    plb_loads_free(&pieces.size);
+    PLB_FREE(pieces.count, pieces.scratch);
     return ret;
 }
 
-static int refine_run_any(const plb_snapshot_t *in, double overload, unsigned families,
-                          const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err)
 {
-    plb_problem_t problem;
-    int32_t *start = NULL;
-    const int32_t *from = in->rank;
-    int ret = PLB_OK;
-    PLB_TRY(plb_problem_init(&problem, in, err));
-    if (problem.room != NULL) {
-        PLB_NEW(start, in->n_objects);
-        PLB_TRY(plb_pack_present(&problem, start, err));
-        from = start;
+    double bound;
+    if (problem->n <= (int64_t)COUNTABLE * problem->in->n_ranks) {
+        PLB_PASS(bound_pieces(problem, &bound, err));
+        *raised = bound > *limit;
+        *limit = *raised ? ABOVE * bound : *limit;
     }
-    plb_refinement_t how = {overload, families, KICKS, opts->seed, 0.0, 0.0, 0.0};
-    PLB_TRY(plb_refine(&problem, &how, from, out, err));
-    if (how.after > WORTH * how.limit) {
-        ret = try_greedy(&problem, &how, opts, out, err);
+    return PLB_OK;
+}
+
+/* ---- a search by load alone ----------------------------------------------------------------- */
+
+/* The limit of a search is higher by this fraction, because sums are rounded. */
+static const double ROUNDING = 1e-9;
+
+/* A lower maximum is worth migrations if it is lower by at least this fraction. */
+static const double LEAST_GAIN = 1e-4;
+
+/* If the limit is missed, the lowest one that can be met is searched to within this fraction. */
+static const double NEAR = 0.004;
+
+enum { HALVINGS = 20 }; /* a millionth of what was to be searched */
+
+enum { KICKS = 32 }; /* largest number of random changes */
+
+/* Objects are scarce if there are fewer per rank: they cannot be divided evenly without many
+ * migrations.  If there are fewer than VERY_SCARCE, swaps only leave gaps that no object fits. */
+enum { SCARCE = 40, VERY_SCARCE = 5 };
+
+/* BestFitLB leaves at least this imbalance (max/mean - 1); LITTLE_OF_FEW if objects are scarce. */
+static const double LITTLE = 4e-4, LITTLE_OF_FEW = 3e-3;
+
+/* If the limit was missed, search for the lowest one that can be met, from where the search is. */
+static int bisect(plb_state_t *on, double limit, plb_aim_t aim, plb_err_t *err)
+{
+    double low = limit, most = plb_state_value(on);
+    aim.kicks = 0;
+    /* a limit that is tiny beside the load of one object would be halved without end */
+    for (int i = 0; i < HALVINGS && most - low > NEAR * limit; i++) {
+        aim.value = 0.5 * (low + most);
+        PLB_PASS(plb_improve(on, &aim, err));
+        low = plb_state_value(on) > aim.value ? aim.value : low;
+        most = plb_state_value(on);
+    }
+    return PLB_OK;
+}
+
+int plb_refine(const plb_problem_t *problem, double overload, unsigned families, uint64_t seed,
+               int32_t *rank, plb_err_t *err)
+{
+    const plb_snapshot_t *in = problem->in;
+    const plb_objective_t of = {0};
+    plb_state_t on = {0};
+    int32_t *from = NULL;
+    bool raised = false;
+    int ret = PLB_OK;
+    PLB_NEW(from, in->n_objects);
+    memcpy(from, rank, (size_t)in->n_objects * sizeof *from);
+    PLB_TRY(plb_state_init(&on, in, &of, rank, err));
+    plb_state_set(&on, from);
+    const double before = plb_state_value(&on);
+    double limit = fmax(overload * plb_state_mean(&on), on.goal[0]);
+    if (problem->n < (int64_t)VERY_SCARCE * in->n_ranks) {
+        families &= ~(unsigned)PLB_SWAPS;
+    }
+    plb_aim_t aim = {limit * (1.0 + ROUNDING), families & ~(unsigned)PLB_SETS, 0, seed};
+    PLB_TRY(plb_improve(&on, &aim, err));
+    if (plb_state_value(&on) > aim.value) {
+        PLB_TRY(plb_bound_raise(problem, &limit, &raised, err));
+        aim = (plb_aim_t){limit * (1.0 + ROUNDING), families, KICKS, seed};
+        if (raised) {
+            plb_state_set(&on, from);
+        }
+        PLB_TRY(plb_improve(&on, &aim, err));
+        PLB_TRY(bisect(&on, limit, aim, err));
+    }
+    if (plb_state_value(&on) >= before * (1.0 - LEAST_GAIN)) {
+        memcpy(rank, from, (size_t)in->n_objects * sizeof *rank);
     }
 out:
-    plb_free(start);
+    plb_state_free(&on);
+    plb_free(from);
+    return ret;
+}
+
+/* ---- the strategies ------------------------------------------------------------------------- */
+
+static int run(const plb_snapshot_t *in, double overload, unsigned families,
+               const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    plb_problem_t problem;
+    int ret = PLB_OK;
+    PLB_TRY(plb_problem_init(&problem, in, err));
+    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    PLB_TRY(plb_start_repaired(in, out, err));
+    ret = plb_refine(&problem, overload, families, opts->seed, out, err);
+out:
     plb_problem_free(&problem);
     return ret;
 }
@@ -75,23 +213,23 @@ static int refine_run(const plb_strategy_t *self, const plb_snapshot_t *in, cons
                       int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return refine_run_any(in, opts->params[0], PLB_MOVES | PLB_SETS, opts, out, err);
+    return run(in, opts->params[0], PLB_MOVES | PLB_SETS, opts, out, err);
 }
 
 static int swap_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                     int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return refine_run_any(in, opts->params[0], PLB_ALL_STEPS, opts, out, err);
+    return run(in, opts->params[0], PLB_ALL_STEPS, opts, out, err);
 }
 
 static int bestfit_run(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     (void)self;
-    const bool few = in->n_objects < (int64_t)PLB_REFINE_SCARCE * in->n_ranks;
+    const bool few = in->n_objects < (int64_t)SCARCE * in->n_ranks;
     const double above = fmax(few ? LITTLE_OF_FEW : LITTLE, opts->params[0]);
-    return refine_run_any(in, 1.0 + above, PLB_ALL_STEPS, opts, out, err);
+    return run(in, 1.0 + above, PLB_ALL_STEPS, opts, out, err);
 }
 
 static const plb_param_t params[] = {

@@ -413,7 +413,8 @@ static int run_either(const plb_snapshot_t *in, const double *cost, const plb_op
     int ret = PLB_OK;
     plb_problem_t problem = {0};
     PLB_TRY(plb_problem_init(&problem, in, err));
-    PLB_TRY(plb_pack_present(&problem, out, err));
+    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    PLB_TRY(plb_start_repaired(in, out, err));
     ret = plb_refine_comm(&problem, opts->params[PARAM_OVERLOAD],
                           opts->params[PARAM_EXCHANGES] != 0.0, cost, out, err);
 out:

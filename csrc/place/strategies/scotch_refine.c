@@ -14,20 +14,6 @@
 #include "base/mem.h"
 #include "place/internal.h"
 
-/* Return the seconds of an iteration if all ranks ended together. */
-static double average_of(const plb_snapshot_t *in)
-{
-    double work = 0.0, speed = 0.0;
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        work += in->load[i];
-    }
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        work += plb_background(in, r) * plb_speed(in, r);
-        speed += plb_speed(in, r);
-    }
-    return work / speed;
-}
-
 typedef struct trial {
     int32_t *rank;  /* [n_objects] rank of each object */
     double longest; /* seconds of the most loaded rank */
@@ -47,7 +33,9 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
 static int try_near(const plb_parts_t *parts, double imbalance, int32_t *part, int32_t *rank,
                     plb_err_t *err)
 {
-    PLB_PASS(plb_pack_present(&parts->problem, rank, err));
+    const plb_snapshot_t *in = parts->problem.in;
+    memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
+    PLB_PASS(plb_start_repaired(in, rank, err));
     PLB_PASS(plb_refine_comm(&parts->problem, imbalance, true, NULL, rank, err));
     parts_of(parts, rank, part);
     PLB_PASS(plb_partition_improve(&parts->question, 1, part, err));
@@ -65,6 +53,16 @@ static int try_fresh(const plb_parts_t *parts, double imbalance, int32_t *part, 
     return plb_parts_place(&fresh, part, imbalance, rank, err);
 }
 
+static int measure(const plb_parts_t *parts, trial_t *trial, int32_t *part, plb_err_t *err)
+{
+    plb_metrics_t after;
+    PLB_PASS(plb_snapshot_metrics(parts->problem.in, trial->rank, &after, err));
+    parts_of(parts, trial->rank, part);
+    trial->longest = after.max;
+    trial->cost = plb_parts_cost(parts, part);
+    return PLB_OK;
+}
+
 /* Whether a is worse than b: by balance first (differences up to 1 % do not count), then by cost.
  * Times below `limit` seconds count as `limit`. */
 static bool is_worse(const trial_t *a, const trial_t *b, double limit)
@@ -77,17 +75,17 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
                       int32_t *out, plb_err_t *err)
 {
     plb_parts_t parts = {0};
+    plb_metrics_t before;
     int32_t *part = NULL;
     trial_t near = {out, 0.0, 0}, fresh = {NULL, 0.0, 0};
-    double imbalance = opts->params[0], before;
-    const double average = average_of(in);
-    const size_t size = (size_t)in->n_objects * sizeof *out;
+    double imbalance = opts->params[0];
+    const double average = plb_average(in);
     (void)self;
     int ret = PLB_OK;
     PLB_TRY(plb_parts_init(&parts, in, true, imbalance, opts->seed, err));
-    PLB_TRY(plb_problem_slowest(&parts.problem, in->rank, &before, err));
+    PLB_TRY(plb_snapshot_metrics(in, NULL, &before, err));
     if (average > 0.0) { /* that of the present placement, but not below 1.001 */
-        imbalance = fmax(1.001, fmin(imbalance, before / average));
+        imbalance = fmax(1.001, fmin(imbalance, before.max / average));
         parts.question.imbalance = imbalance;
     }
     PLB_NEW(part, parts.question.n_vertices);
@@ -96,22 +94,10 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     PLB_TRY(plb_parts_keep(&parts, opts->params[1], err));
     PLB_TRY(try_near(&parts, imbalance, part, near.rank, err));
     PLB_TRY(try_fresh(&parts, imbalance, part, fresh.rank, err));
-    PLB_TRY(plb_problem_slowest(&parts.problem, fresh.rank, &fresh.longest, err));
-    PLB_TRY(plb_problem_slowest(&parts.problem, near.rank, &near.longest, err));
-    parts_of(&parts, fresh.rank, part);
-    fresh.cost = plb_parts_cost(&parts, part);
-    parts_of(&parts, near.rank, part);
-    near.cost = plb_parts_cost(&parts, part);
+    PLB_TRY(measure(&parts, &fresh, part, err));
+    PLB_TRY(measure(&parts, &near, part, err));
     if (is_worse(&near, &fresh, imbalance * average)) {
-        memcpy(out, fresh.rank, size);
-        near.longest = fresh.longest;
-    }
-    /* keep the present placement if it is faster and keeps the memory limits */
-    if (near.longest > before) {
-        PLB_TRY(plb_pack_present(&parts.problem, fresh.rank, err));
-        if (memcmp(fresh.rank, in->rank, size) == 0) {
-            memcpy(out, in->rank, size);
-        }
+        memcpy(out, fresh.rank, (size_t)in->n_objects * sizeof *out);
     }
 out:
     PLB_FREE(part, fresh.rank);

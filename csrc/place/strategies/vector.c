@@ -29,20 +29,8 @@ enum { KICKS = 256 };
  * fails, too, take the present placement, which the search then brings within the limits. */
 static int start(plb_state_t *on, double overload, bool kept, plb_err_t *err)
 {
-    int ret = plb_start_fit(on, overload, err);
-    if (ret != PLB_ERR_INFEASIBLE || kept || plb_problem_check_left(on->in, on->left, err)) {
-        return ret;
-    }
-    plb_err_t other;
-    for (int stay = 1; ret == PLB_ERR_INFEASIBLE && stay >= 0; stay--) {
-        ret = plb_start_packed(on, stay == 1, &other);
-    }
-    if (ret == PLB_ERR_INFEASIBLE) {
-        plb_start_present(on);
-        return PLB_OK;
-    }
-    *err = ret == PLB_OK ? *err : other;
-    return ret;
+    const int ret = plb_start_fit(on, overload, err);
+    return ret == PLB_ERR_INFEASIBLE && !kept ? plb_start_packed(on, err) : ret;
 }
 
 /* Search from the placement of HypergraphLB, and keep the result if it is better than `value`. */
@@ -89,7 +77,7 @@ static int vector_run(const plb_snapshot_t *in, const plb_objective_t *of, doubl
     ret = start(&on, overload, kept, err);
     PLB_THEN(plb_improve(&on, &aim, err));
     if (ret == PLB_OK && !on.fits) {
-        ret = PLB_ERR_INFEASIBLE; /* `err` has the message of plb_start_fit */
+        ret = PLB_ERR_INFEASIBLE; /* `err` has the message of `start` */
     }
     if (kept && (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && plb_state_value(&on) >= most))) {
         plb_start_present(&on);
