@@ -262,11 +262,8 @@ def speed(ranks: int, shared: int) -> dict[str, float]:
         ops.append(np.concatenate([one.reshape(-1), np.zeros(1, OP)]))
     run_ = Recording.of(ops)
     aim = target(run_, placement=np.arange(ranks) // shared, overhead=5e-7)
-    simulation = aim.simulation(run_.comms)
-    for r, one in enumerate(run_.ops):
-        simulation.feed(r, one, True, None)
     begin = time.perf_counter()
-    simulation.run()
+    aim.simulate(run_.ops, run_.comms)
     return {
         "ranks": ranks,
         "ranks_on_a_processor": shared,

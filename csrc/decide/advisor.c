@@ -112,13 +112,6 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out)
 /* weight of an interval between LB steps relative to the one after it */
 static const double FADE = 0.8;
 
-/* Ages 1 ... 8 have a bin each; then 4 bins double the age. */
-static int bin_of(double age)
-{
-    const double bin = age <= 8.0 ? age - 1.0 : 8.0 + 4.0 * log2(age / 8.0);
-    return (int)fmin(bin, PLB_ADVISOR_AGES - 1);
-}
-
 static double ratio_of(const plb_iteration_t *it)
 {
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
@@ -140,11 +133,9 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
     if (ret == PLB_OK) {
         self->due = self->placed = false;
         self->ratio = self->usual;
-        self->age = self->n > 0 ? self->n : 1;
-        for (int k = 0; k <= bin_of((double)self->age); k++) {
-            self->by_age[k][0] *= FADE;
-            self->by_age[k][1] *= FADE;
-        }
+        self->balanced = true;
+        self->growth[0] *= FADE;
+        self->growth[1] *= FADE;
         self->n = 0;
         self->max = self->kept = 0.0;
     }
@@ -186,27 +177,6 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* Beyond the oldest placement that was seen, the imbalance is assumed to grow on, by this fraction
- * of its mean growth so far. */
-static const double GROWS = 0.75;
-
-static double at_bin(const plb_advisor_t *self, int k)
-{
-    const double *sum = self->by_age[k];
-    return sum[1] > 0.0 ? fmax(sum[0] / sum[1], 1.0) : 1.0;
-}
-
-/* max/mean of a placement of this age */
-static double at_age(const plb_advisor_t *self, double age)
-{
-    const double oldest = (double)self->oldest;
-    if (age <= oldest || oldest < 2.0) {
-        return at_bin(self, bin_of(fmin(age, oldest)));
-    }
-    const double last = at_bin(self, bin_of(oldest)), first = at_bin(self, 0);
-    return last + GROWS * (last - first) / (oldest - 1.0) * (age - oldest);
-}
-
 static void add(plb_advisor_t *self, const plb_iteration_t *it)
 {
     double *recent = self->recent[self->n++ % PLB_ADVISOR_SPAN];
@@ -216,17 +186,17 @@ static void add(plb_advisor_t *self, const plb_iteration_t *it)
     recent[0] = it->max;
     recent[1] = mean;
     self->max += it->max;
-    if (self->age < 1) {
+    if (!self->balanced) {
         return; /* the first placement is the program's: it tells nothing of those by LB steps */
     }
-    double *sum = self->by_age[bin_of((double)self->n)];
-    sum[0] += it->max;
-    sum[1] += mean;
-    self->oldest = self->n > self->oldest ? self->n : self->oldest;
-    const double age = (double)self->age;
-    const double old = fmin(at_age(self, age), self->ratio);
-    const double grown = at_age(self, age + (double)self->n) - old;
-    self->kept += mean * (self->ratio + fmax(grown, 0.0));
+    if (self->n == 1) {
+        self->young = mean > 0.0 ? it->max / mean : 1.0;
+    }
+    const double older = (double)self->n - 1.0;
+    self->growth[0] += older * (it->max - self->young * mean);
+    self->growth[1] += older * older * mean;
+    const double slope = self->growth[1] > 0.0 ? self->growth[0] / self->growth[1] : 0.0;
+    self->kept += mean * (self->ratio + fmax(slope, 0.0) * (double)self->n);
 }
 
 /* max/mean of the last quarter of the iterations since the LB step, at most PLB_ADVISOR_SPAN */

@@ -11,10 +11,10 @@
  *
  * The saving of an LB step is estimated from max/mean.  The time that an iteration would have
  * taken without the LB step is the present mean load times the max/mean from before the LB step,
- * plus the growth of max/mean if the old placement had become so much older.  This growth is
- * learned from all intervals between LB steps: the age of a placement is the number of iterations
- * since its LB step.  (The max/mean from before the LB step alone is too low if the loads move so
- * fast that LB steps follow each other at once: no placement becomes old enough to show it.)
+ * plus the growth of max/mean since then, if the old placement had become so much older.  The
+ * growth per iteration is a line that is fitted to all intervals between LB steps.  (The max/mean
+ * from before the LB step alone is too low if the loads move so fast that LB steps follow each
+ * other at once: no placement becomes old enough to show it.)
  *
  * If loads include waits for a core, and p ranks share c < p cores, a balanced iteration makes all
  * loads longer.  An iteration of `max` seconds cannot have more work than c * max, so the mean
@@ -26,8 +26,7 @@
 #include "decide/decider.h"
 #include "measure/measure.h"
 
-enum { PLB_ADVISOR_AGES = 64 }; /* bins of ages: up to 130,000 iterations, and older */
-enum { PLB_ADVISOR_SPAN = 4 };  /* max/mean is averaged over at most this many iterations */
+enum { PLB_ADVISOR_SPAN = 4 }; /* max/mean is averaged over at most this many iterations */
 
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
@@ -46,12 +45,11 @@ typedef struct plb_advisor {
     double usual;  /* max/mean of up to PLB_ADVISOR_SPAN iterations before the advised LB step */
     double ratio;  /* `usual` of the last LB step that was carried out */
     int64_t n;     /* number of iterations since the LB step that was carried out */
-    int64_t age;   /* age of the placement before this LB step; 0: there was no LB step */
+    bool balanced; /* whether there was one */
     double max;    /* seconds: sum of `max` over these n iterations */
     double kept;   /* seconds: the same, estimated for the placement before this LB step */
-    /* sums of max and mean (seconds) by age of the placement; older intervals count less */
-    double by_age[PLB_ADVISOR_AGES][2];
-    int64_t oldest; /* the largest age that was seen */
+    double young;  /* max/mean of the first iteration after the LB step */
+    double growth[2]; /* sums whose ratio is the growth of max/mean; older intervals count less */
     double recent[PLB_ADVISOR_SPAN]
                  [2];  /* ring buffer: largest and mean load of the last iterations, seconds */
     int64_t n_ignored; /* advised LB steps that no rank carried out */

@@ -1,6 +1,7 @@
 #include "decide/decider.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,34 +28,6 @@ static void receipt_free(plb_receipt_t *self)
     PLB_FREE(self->alternatives, self->speed);
     self->alternatives = NULL;
     self->speed = NULL;
-}
-
-static void count(plb_dropped_t *self, const plb_receipt_t *r)
-{
-    const bool balanced = r->kind >= PLB_DECISION_BALANCE;
-    self->n++;
-    self->n_lb_steps += balanced;
-    if (balanced) {
-        self->cost += r->cost;
-        self->step_seconds += isnan(r->seconds_warm_up) ? r->cost : r->cost - r->seconds_warm_up;
-    }
-    self->migrations += r->migrations;
-    self->nbytes += r->nbytes;
-}
-
-int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep, plb_dropped_t *dropped)
-{
-    const int64_t from = keep / 4, to = n - keep / 2;
-    if (keep == 0 || n < keep) {
-        return 0;
-    }
-    for (int64_t i = from; i < to; i++) {
-        count(dropped, &receipts[i]);
-        receipt_free(&receipts[i]);
-    }
-    dropped->from = from;
-    memmove(&receipts[from], &receipts[to], (size_t)(n - to) * sizeof *receipts);
-    return to - from;
 }
 
 /* iterations after an LB step until the ledger knows the warm-up */
@@ -120,7 +93,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
 {
     const plb_decider_options_t *opt = &self->opt;
     PLB_PASS_NEW0(self->candidates, opt->n);
-    PLB_PASS_NEW_EACH(opt->n, self->traits, self->left);
+    PLB_PASS_NEW(self->left, opt->n);
     for (int32_t i = 0; i < opt->n; i++) {
         const plb_candidate_strategy_t *from = &opt->candidates[i];
         double *params = NULL;
@@ -129,13 +102,26 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
             memcpy(params, from->params, (size_t)from->strategy.n_params * sizeof *params);
         }
         self->candidates[i] = (plb_candidate_strategy_t){from->strategy, params};
-        /* the selection leaves out distributed strategies: the size decides about them */
-        const bool selectable = from->strategy.agent == NULL || !opt->selects;
-        self->traits[i] =
-            (plb_candidate_t){from->strategy.family, selectable ? from->strategy.looks_at : 0};
         self->left[i] = NAN;
     }
     return PLB_OK;
+}
+
+/* The selection leaves out distributed strategies: the size decides about them. */
+static int begin_selection(plb_decider_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_decider_options_t *opt = &self->opt;
+    plb_candidate_t *traits = NULL;
+    PLB_NEW(traits, opt->n);
+    for (int32_t i = 0; i < opt->n; i++) {
+        const plb_strategy_t *s = &self->candidates[i].strategy;
+        traits[i] = (plb_candidate_t){s->family, s->agent == NULL ? s->looks_at : 0};
+    }
+    ret = plb_selector_init(&self->selector, traits, opt->n, opt->network, opt->selection, err);
+out:
+    plb_free(traits);
+    return ret;
 }
 
 /* Give the cost of messages to the strategies, as their parameters alpha and beta. */
@@ -154,26 +140,10 @@ static void tell_network(plb_decider_t *self)
     }
 }
 
-/* Set the network in the selection; on failure the old selection remains. */
-static int set_network(plb_decider_t *self, plb_network_t network, const double *params,
-                       plb_err_t *err)
+static int check_network(const plb_network_t *network, plb_err_t *err)
 {
-    plb_selector_t selector;
-    int ret =
-        plb_check(PLB_AMOUNT, PLB_FIGURES({"alpha", network.alpha}, {"beta", network.beta}), err);
-    if (ret == PLB_OK && self->opt.selects) {
-        ret = plb_selector_init(&selector, self->traits, self->opt.n, network.alpha, network.beta,
-                                params, err);
-    }
-    if (ret != PLB_OK) {
-        return ret;
-    }
-    if (self->opt.selects) {
-        plb_selector_free(&self->selector);
-        self->selector = selector;
-    }
-    self->opt.network = network;
-    return PLB_OK;
+    return plb_check(PLB_AMOUNT,
+                     PLB_FIGURES(PLB_FIGURE(network, alpha), PLB_FIGURE(network, beta)), err);
 }
 
 int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_trigger_t *trigger,
@@ -198,12 +168,14 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                 "keep is %lld: expected 0, or 8 receipts or more", (long long)opt->keep);
     self->limit = -1;
     plb_promise_init(&self->promise);
-    ret = copy_candidates(self, err);
-    PLB_THEN(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
-    PLB_THEN(set_network(self, opt->network, opt->selection, err));
-    if (ret == PLB_OK && opt->selects) { /* else the parameters are what the user set */
+    PLB_TRY(check_network(&opt->network, err));
+    PLB_TRY(copy_candidates(self, err));
+    PLB_TRY(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
+    if (opt->selects) { /* else the parameters are what the user set */
         tell_network(self);
+        PLB_TRY(begin_selection(self, err));
     }
+out:
     self->opt.candidates = NULL; /* these arrays are the caller's; they have been copied */
     self->opt.ledger = self->opt.selection = NULL;
     if (ret != PLB_OK) {
@@ -221,8 +193,7 @@ void plb_decider_free(plb_decider_t *self)
         receipt_free(&self->receipts[i]);
     }
     receipt_free(&self->next);
-    PLB_FREE(self->receipts, self->candidates, self->traits, self->left, self->target,
-             self->target_key);
+    PLB_FREE(self->receipts, self->candidates, self->left, self->target, self->target_key);
     plb_ledger_free(&self->ledger);
     plb_selector_free(&self->selector);
     for (int k = 0; k <= PLB_MOST_PHASES && self->learner[k].p > 0; k++) {
@@ -230,7 +201,6 @@ void plb_decider_free(plb_decider_t *self)
     }
     self->receipts = NULL;
     self->candidates = NULL;
-    self->traits = NULL;
     self->left = NULL;
     self->target = NULL;
     self->target_key = NULL;
@@ -242,7 +212,8 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
     PLB_FAIL_IF(self->started || self->phase >= PLB_DECIDER_PLACES || self->n_lb_steps > 0, err,
                 PLB_ERR_STATE,
                 "the network was set too late: expected before the first iteration and LB step");
-    PLB_PASS(set_network(self, network, self->selector.params, err));
+    PLB_PASS(check_network(&network, err));
+    self->opt.network = self->selector.network = network;
     tell_network(self);
     return PLB_OK;
 }
@@ -292,7 +263,7 @@ static plb_receipt_t blank(void)
 /* A strategy is expected to leave the max/mean that it predicted last.  If it has never run, the
  * trigger's estimate (verdict.residual) is used, or 1 if there is none.  Its gain is not more than
  * the imbalance that the trigger expects to persist (verdict.level), except in a trial, which does
- * not rely on that; at once, it is the gain of the next iteration. */
+ * not rely on that. */
 static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                   plb_alternative_t *out)
 {
@@ -300,9 +271,7 @@ static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t
         double left = isnan(self->left[i]) ? v->residual : self->left[i];
         left = isnan(left) ? 1.0 : left;
         double gain = fmax(self->seen.max - left * self->seen.mean, 0.0);
-        if (v->reason == PLB_REASON_AT_ONCE) {
-            gain = v->level;
-        } else if (v->reason != PLB_REASON_FIRST) {
+        if (v->reason != PLB_REASON_FIRST) {
             gain = fmin(gain, v->level); /* ignores NAN */
         }
         out[i] = (plb_alternative_t){gain, plb_ledger_theta(&self->ledger, i)};
@@ -325,17 +294,34 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
     return PLB_OK;
 }
 
+/* Make room for a receipt.  If there are opt.keep, drop all but the first quarter and the last
+ * half of that number, and count those. */
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
-    /* The receipt of the last LB step is still needed.  So receipts are dropped only if this one
-     * is among the newest keep / 2 receipts, which are always kept. */
-    const bool old = self->last < self->n_receipts - self->opt.keep / 2;
-    const int64_t by =
-        old ? 0
-            : plb_receipts_thin(self->receipts, self->n_receipts, self->opt.keep, &self->dropped);
-    self->n_receipts -= by;
-    self->last -= by;
-    self->cycle -= by;
+    const int64_t keep = self->opt.keep, n = self->n_receipts;
+    const int64_t from = keep / 4, to = n - keep / 2;
+    /* the receipt of the last LB step is still needed: wait until it is among the newest */
+    if (keep > 0 && n >= keep && self->last >= to) {
+        plb_dropped_t *dropped = &self->dropped;
+        dropped->from = from;
+        dropped->n += to - from;
+        for (plb_receipt_t *r = &self->receipts[from]; r < &self->receipts[to]; r++) {
+            if (r->kind >= PLB_DECISION_BALANCE) {
+                const double warm_up = isnan(r->seconds_warm_up) ? 0.0 : r->seconds_warm_up;
+                dropped->n_lb_steps++;
+                dropped->cost += r->cost;
+                dropped->step_seconds += r->cost - warm_up;
+            }
+            dropped->migrations += r->migrations;
+            dropped->nbytes += r->nbytes;
+            receipt_free(r);
+        }
+        memmove(&self->receipts[from], &self->receipts[to],
+                (size_t)(n - to) * sizeof *self->receipts);
+        self->n_receipts -= to - from;
+        self->last -= to - from;
+        self->cycle -= to - from;
+    }
     PLB_PASS_GROW(self->receipts, self->capacity, self->n_receipts + 1);
     return PLB_OK;
 }
@@ -417,7 +403,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
                 "iteration is %lld: expected more than %lld, the last one observed",
                 (long long)it->iteration, (long long)t->seen);
     PLB_PASS(check_iteration(it, err));
-    PLB_PASS(plb_ledger_observe(&self->ledger, it->time, it->max, it->mean, err));
+    plb_ledger_observe(&self->ledger, it->time, it->max, it->mean);
     const double before = self->seen.max - self->seen.mean;
     self->grown = self->n_since > 0.0 ? it->max - it->mean - before : 0.0;
     watch_jumps(self, it);
@@ -516,7 +502,8 @@ int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err)
         return PLB_OK;
     }
     self->phase = PLB_DECIDER_OBSERVES;
-    return plb_ledger_judge(&self->ledger, self->seen.iteration, gain, err);
+    plb_ledger_judge(&self->ledger, self->seen.iteration, gain);
+    return PLB_OK;
 }
 
 /* ---- an LB step ----------------------------------------------------------------------------- */
@@ -542,7 +529,7 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
     self->n_objects = n_objects;
     self->most_bytes = 0.0;
     if (self->opt.selects && !self->goes_on) {
-        PLB_PASS(plb_decider_select(self, err));
+        plb_decider_select(self);
     }
     self->next.strategy = self->chosen;
     self->found = NAN;
@@ -571,33 +558,27 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
 }
 
 /* after: the max/mean that the strategy predicts */
-static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t migrations,
-                    plb_err_t *err)
+static void remember(plb_decider_t *self, int32_t strategy, double after)
 {
-    const plb_receipt_t *r = &self->next;
-    const plb_outcome_t o = {fmax(r->placing.before_with_messages, 1.0), fmax(after, 1.0), r->cost,
-                             migrations};
-    return self->opt.selects && !self->goes_on && !plb_decider_in_rounds(self, strategy)
-               ? plb_selector_balanced(&self->selector, strategy, &o, err)
-               : PLB_OK;
+    if (self->opt.selects && !self->goes_on && !plb_decider_in_rounds(self, strategy)) {
+        plb_selector_balanced(&self->selector, strategy, fmax(after, 1.0), self->next.cost);
+    }
 }
 
-static void name_stand_in(plb_decider_t *self)
+void plb_decider_say(plb_decider_t *self, const char *fmt, ...)
 {
-    plb_receipt_t *r = &self->next;
-    const size_t at = strlen(r->why);
-    r->strategy = self->instead;
-    snprintf(r->why + at, sizeof r->why - at,
-             ", but %s balances about as well as %s and moves fewer objects",
-             self->candidates[self->instead].strategy.name,
-             self->candidates[self->chosen].strategy.name);
+    char *why = self->next.why;
+    const size_t at = strlen(why);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why + at, sizeof self->next.why - at, fmt, args);
+    va_end(args);
 }
 
 /* Say in the receipt if the objects were not placed for the best balance of the present loads. */
 static void say_ahead(plb_decider_t *self)
 {
-    plb_receipt_t *r = &self->next;
-    const plb_placing_t *p = &r->placing;
+    const plb_placing_t *p = &self->next.placing;
     const double losses[] = {p->loss_1, p->loss_2, p->loss_4, p->loss_8};
     double least = fmin(p->loss_0, p->loss_tolerant);
     char how[128] = "";
@@ -620,10 +601,9 @@ static void say_ahead(plb_decider_t *self)
     } else {
         return;
     }
-    const size_t at = strlen(r->why);
-    snprintf(r->why + at, sizeof r->why - at,
-             "; %s, which loses %s per iteration until the next LB step, instead of %s", how,
-             plb_in_words(least).text, plb_in_words(p->loss_0).text);
+    plb_decider_say(self,
+                    "; %s, which loses %s per iteration until the next LB step, instead of %s",
+                    how, plb_in_words(least).text, plb_in_words(p->loss_0).text);
 }
 
 /* An LB step for better speeds takes place, although the trigger has said "not yet" at this
@@ -669,14 +649,16 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     r->seconds = done->cost;
     r->moved = done->moved;
     if (other) {
-        name_stand_in(self);
+        r->strategy = self->instead;
+        plb_decider_say(self, ", but %s balances about as well as %s and moves fewer objects",
+                        self->candidates[self->instead].strategy.name,
+                        self->candidates[chosen].strategy.name);
     }
     say_ahead(self);
     if (p->by_sum > 0.0) {
-        const size_t at = strlen(r->why);
-        snprintf(r->why + at, sizeof r->why - at,
-                 "; VectorLB then placed the phases: by their sum, max/mean would be %.3f",
-                 p->by_sum);
+        plb_decider_say(self,
+                        "; VectorLB then placed the phases: by their sum, max/mean would be %.3f",
+                        p->by_sum);
     }
     self->trigger->misled = self->sudden;
     const double before = self->goes_on ? self->ledger.cost : 0.0;
@@ -685,13 +667,12 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     const plb_costs_t costs = {
         p->seconds_statistics, p->seconds_strategy, done->seconds_migration, done->cost,
         done->given,           .felt = felt,        .goes_on = self->goes_on};
-    PLB_PASS(plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err));
+    plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs);
     r->cost = self->ledger.cost - before - felt;
     if (other) {
-        PLB_PASS(remember(self, chosen, p->passed_over, r->migrations, err));
+        remember(self, chosen, p->passed_over);
     }
-    const double after = isnan(p->present) ? p->predicted_with_messages : p->present;
-    PLB_PASS(remember(self, r->strategy, after, r->migrations, err));
+    remember(self, r->strategy, isnan(p->present) ? p->predicted_with_messages : p->present);
     PLB_PASS(
         plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost, p->predicted, err));
     self->left[r->strategy] = p->predicted;

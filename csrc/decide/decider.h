@@ -127,22 +127,21 @@ typedef struct plb_ledger {
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err);
 void plb_ledger_free(plb_ledger_t *self);
 
-/** Observe an iteration: its time, largest and mean load, in 0 ... 1e30 seconds. */
-int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err);
+/** Observe an iteration: seconds of its time, largest and mean load. */
+void plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean);
 
 /** Whether the last LB step must be judged now.  asked: the trigger wants an LB step. */
 bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked);
 
-/** Record that the last LB step has saved `gain` seconds (negative: lost) up to and including
- * `iteration`.  PLB_ERR_STATE: no LB step to judge; PLB_ERR_VALUE: the gain is not finite. */
-int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err);
+/** Record that the last LB step, which is not judged yet, has saved `gain` seconds (negative:
+ * lost) up to and including `iteration`. */
+void plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain);
 
 /** Whether an LB step that is due may take place. */
 bool plb_ledger_allows(const plb_ledger_t *self, int64_t iteration);
 
-/** Record an LB step.  PLB_ERR_RANGE: no such strategy; PLB_ERR_VALUE: a cost is out of range. */
-int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
-                        const plb_costs_t *costs, plb_err_t *err);
+void plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
+                         const plb_costs_t *costs);
 
 /** Expected seconds of an LB step with this strategy; NAN: it never ran. */
 double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy);
@@ -344,10 +343,15 @@ typedef struct plb_dropped {
 #undef X
 } plb_dropped_t;
 
-/** Drop old receipts if n >= keep (8 or more; 0: never): keep the first keep / 4 and the last keep
- * / 2, and add the others to `dropped`.  Return the number of dropped receipts. */
-int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
-                          plb_dropped_t *dropped);
+/* The statistics of an iteration, over all ranks (measure/measure.h). */
+typedef struct plb_iteration {
+    int64_t iteration;     /* its number; larger than the one before */
+    double time;           /* seconds: time of the slowest rank */
+    double max, mean, min; /* seconds: largest, mean and smallest load of a rank */
+    double total;          /* seconds: sum of the loads of all ranks */
+    double utilization;    /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/measure.h) */
+    int64_t messages, bytes; /* number and bytes of messages between objects on different ranks */
+} plb_iteration_t;
 
 /* Strategy selection (Menon 3.7, figure 3.8, eq. 3.6).
  *
@@ -471,77 +475,45 @@ typedef struct plb_candidate {
     unsigned looks_at; /* PLB_LOOKS_* bits: what its placement depends on */
 } plb_candidate_t;
 
-typedef struct plb_workload {
-    double max, mean;   /* seconds: maximum and mean of the ranks' loads */
-    double total;       /* seconds: load of all ranks */
-    double utilization; /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/measure.h) */
-    int64_t messages, bytes; /* of messages between objects on different ranks */
-} plb_workload_t;
-
-/* The outcome of an LB step.  before, after: time of the slowest rank divided by the mean load, 1
- * or more, including the time of messages if their cost is known.  The decider takes the `after`
- * that the placement predicts. */
-typedef struct plb_outcome {
-    double before, after;
-    double cost; /* seconds */
-    int64_t migrations;
-} plb_outcome_t;
-
 typedef struct plb_record {
-    int64_t n;          /* number of LB steps */
-    plb_outcome_t last; /* of the last LB step; but the cost is averaged with its old value,
-                           because a single LB step may have been disturbed */
+    int64_t n;    /* number of LB steps */
+    double after; /* time of the slowest rank divided by the mean load that the last one predicts,
+                     including messages if their cost is known */
+    double cost;  /* seconds; averaged with its old value, because a single LB step may have been
+                     disturbed */
 } plb_record_t;
 
 typedef struct plb_choice {
-    bool needed;     /* figure 3.8 asks for a strategy; false: all is balanced, or none helps */
     plb_need_t need; /* where the path through figure 3.8 ends */
     plb_kind_t kind; /* the kind that the statistics ask for */
     plb_kind_t used; /* `kind`, or the other kind if there is no candidate of `kind` */
     plb_family_t family;
-    plb_lead_t lead;        /* why this family was chosen */
-    int32_t candidate;      /* index of the chosen candidate */
-    double max_over_mean;   /* max/mean; 1 if there is no load */
-    double utilization;     /* lowest utilization of a rank */
-    double communication_s; /* seconds of communication, eq. 3.6 */
-    double communication;   /* communication_s divided by the total load; 0 if both are 0 */
+    plb_lead_t lead;   /* why this family was chosen */
+    int32_t candidate; /* index of the chosen candidate */
 } plb_choice_t;
 
 typedef struct plb_selector {
     plb_candidate_t *candidates; /* [n] owned */
     plb_record_t *records;       /* [n] owned; of each candidate */
     int32_t n;
-    double alpha, beta; /* seconds per message, seconds per byte */
+    plb_network_t network;
     double params[PLB_N_SELECTION];
     plb_family_t latest[2]; /* for each kind: family of the last LB step */
     int64_t in_row[2];      /* for each kind: LB steps in a row with this family */
     plb_choice_t choice;    /* for the last observed iteration */
 } plb_selector_t;
 
-/** Begin with candidates[n], which are copied.  alpha, beta: seconds per message and per byte.
- * PLB_ERR_VALUE: no candidate looks at load or communication, or a value is out of range. */
+/** Begin with candidates[n], which are copied.  PLB_ERR_VALUE: no candidate looks at load or
+ * communication, or a parameter is out of range. */
 int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
-                      double alpha, double beta, const double *params, plb_err_t *err);
+                      plb_network_t network, const double *params, plb_err_t *err);
 void plb_selector_free(plb_selector_t *self);
 
-/** Observe an iteration; the answer is in self->choice.  PLB_ERR_VALUE (nothing changes): max <
- * mean, or a value is out of range. */
-int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err);
+/** Observe an iteration; the answer is in self->choice. */
+void plb_selector_observe(plb_selector_t *self, const plb_iteration_t *it);
 
-/** Record an LB step with `candidate`, chosen here or not, and choose again.  PLB_ERR_RANGE: no
- * such candidate; PLB_ERR_VALUE: it cannot be selected, or the outcome is invalid. */
-int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
-                          plb_err_t *err);
-
-/* The statistics of an iteration, over all ranks (measure/measure.h). */
-typedef struct plb_iteration {
-    int64_t iteration;     /* its number; larger than the one before */
-    double time;           /* seconds: time of the slowest rank */
-    double max, mean, min; /* seconds: largest, mean and smallest load of a rank */
-    double total;          /* seconds: sum of the loads of all ranks */
-    double utilization;    /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/measure.h) */
-    int64_t messages, bytes; /* number and bytes of messages between objects on different ranks */
-} plb_iteration_t;
+/** Record an LB step with `candidate`, chosen here or not, and choose again. */
+void plb_selector_balanced(plb_selector_t *self, int32_t candidate, double after, double cost);
 
 /* What the decider asks its caller to do. */
 typedef enum plb_ask {
@@ -574,7 +546,7 @@ typedef struct plb_decider_options {
     double move_at_most;
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;
-    int64_t keep; /* how many receipts to keep (plb_receipts_thin); 0: all */
+    int64_t keep; /* how many receipts to keep; 0: all */
 } plb_decider_options_t;
 
 /* What the decider waits for. */
@@ -590,7 +562,6 @@ typedef struct plb_decider {
     plb_decider_options_t opt;
     plb_trigger_t *trigger;               /* borrowed */
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
-    plb_candidate_t *traits;              /* owned: the candidates as the selection sees them */
     double *left;      /* owned: max/mean that each candidate predicted last; NAN: it never ran */
     double foreseen;   /* expected seconds of a first LB step if all objects move; NAN: unknown */
     double moving;     /* part of `foreseen` for the migrations; NAN: not known */
@@ -699,7 +670,11 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
                        plb_err_t *err);
 
 /** For plb_decider_choose: set self->chosen, self->instead and the reason. */
-int plb_decider_select(plb_decider_t *self, plb_err_t *err);
+void plb_decider_select(plb_decider_t *self);
+
+/** Append to the reason in the receipt of the LB step under way. */
+void plb_decider_say(plb_decider_t *self, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /** Whether candidate i is a distributed strategy. */
 bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i);

@@ -76,13 +76,8 @@ static void warmed_up(plb_ledger_t *self)
 
 /* ---- iterations and LB steps ---------------------------------------------------------------- */
 
-int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err)
+void plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean)
 {
-    const int ret =
-        plb_check(PLB_SECONDS, PLB_FIGURES({"time", time}, {"max", max}, {"mean", mean}), err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
     self->mean = mean;
     self->excess = fmax(max - mean, 0.0);
     self->high = self->excess > self->params[PLB_LEDGER_rise] * self->beaten ? self->high + 1 : 0;
@@ -92,23 +87,11 @@ int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean,
             warmed_up(self);
         }
     }
-    return PLB_OK;
 }
 
-int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
-                        const plb_costs_t *costs, plb_err_t *err)
+void plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
+                         const plb_costs_t *costs)
 {
-    PLB_FAIL_IF(strategy < 0 || strategy >= self->n, err, PLB_ERR_RANGE,
-                "strategy is %d: expected 0 ... %d", (int)strategy, (int)self->n - 1);
-    const int ret = plb_check_known(PLB_SECONDS,
-                                    PLB_FIGURES({"cost of the statistics", costs->statistics},
-                                                {"cost of the strategy", costs->strategy},
-                                                {"cost of the migration", costs->migration},
-                                                {"cost of the LB step", costs->whole}),
-                                    err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
     plb_account_t *account = &self->accounts[costs->goes_on ? self->strategy : strategy];
     const double cost = cost_of(self, account, costs);
     self->felt = costs->felt;
@@ -117,7 +100,7 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
     if (costs->goes_on) { /* as if the cost of all slices was known at once */
         self->cost += cost;
         account->cost += account->n == 1 ? cost : 0.5 * cost;
-        return PLB_OK;
+        return;
     }
     self->cost = cost;
     account->cost = halfway(account->cost, self->cost, account->n == 0);
@@ -130,7 +113,6 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
     if (self->trial) {
         self->until = iteration + self->pause;
     }
-    return PLB_OK;
 }
 
 /* ---- on, off, trial ------------------------------------------------------------------------- */
@@ -163,18 +145,15 @@ bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked)
     return self->open && (self->trial ? iteration >= self->until : asked);
 }
 
-int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err)
+void plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain)
 {
-    PLB_FAIL_IF(!self->open, err, PLB_ERR_STATE, "there is no LB step to judge");
-    PLB_FAIL_IF(!isfinite(gain), err, PLB_ERR_VALUE,
-                "gain is %g: expected a finite number of seconds", gain);
     const double fade = self->params[PLB_LEDGER_fade];
     const bool pays = gain >= self->cost;
     const bool trial = self->trial;
     self->open = false;
     if (trial && !pays) {
         switch_off(self, iteration, 2.0 * (double)self->pause);
-        return PLB_OK;
+        return;
     }
     if (trial) {
         switch_on(self);
@@ -188,7 +167,6 @@ int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err
     if ((double)self->judged >= self->params[PLB_LEDGER_tries] && self->gained < self->paid) {
         switch_off(self, iteration, first_pause(self));
     }
-    return PLB_OK;
 }
 
 bool plb_ledger_allows(const plb_ledger_t *self, int64_t iteration)

@@ -243,18 +243,27 @@ out:
     return ret;
 }
 
-/* s, phases: what the strategy gets, see input_t; the metrics are those of s. */
+/* Let a strategy place `in`; the metrics are those of `measured`, the same objects. */
 static int run(const plb_decider_t *self, int32_t which, const double *params,
-               const plb_snapshot_t *s, const plb_snapshot_t *phases, answer_t *a, plb_err_t *err)
+               const plb_snapshot_t *in, const plb_snapshot_t *measured, answer_t *a,
+               plb_err_t *err)
 {
     const plb_candidate_strategy_t *c = &self->candidates[which];
     const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed, true};
-    PLB_PASS_NEW(a->rank, s->n_objects);
+    PLB_PASS_NEW(a->rank, in->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    PLB_PASS(plb_strategy_place(&c->strategy, c->strategy.takes_phases ? phases : s, &own, a->rank,
-                                err));
+    PLB_PASS(plb_strategy_place(&c->strategy, in, &own, a->rank, err));
     a->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-    return measure(self, s, a, err);
+    return measure(self, measured, a, err);
+}
+
+/* Run a strategy on its input (see input_t). */
+static int run_on(const plb_decider_t *self, int32_t which, const input_t *input, answer_t *a,
+                  plb_err_t *err)
+{
+    const bool by_phase = self->candidates[which].strategy.takes_phases;
+    return run(self, which, NULL, by_phase ? &input->phases : &input->snapshot, &input->snapshot,
+               a, err);
 }
 
 static void describe(const answer_t *a, double seconds, double passed_over, plb_placing_t *out)
@@ -329,143 +338,123 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            (db->snapshot.n_components == 1 || !self->candidates[which].strategy.takes_phases);
 }
 
-/* The best of the placements that are tried for a cycle (decider.h).  A strategy with tolerance t
- * may leave max/mean up to about 1 + t, so that it moves fewer objects. */
-typedef struct outlook {
-    const plb_cycle_costs_t *costs;
-    int32_t *rank;      /* the best placement so far */
-    plb_placing_t *out; /* metrics of that placement */
-    double least;       /* average loss per iteration of that placement, in seconds */
-    double tolerance;   /* tolerance with which that placement was made; 0: none */
-    double tolerant; /* smallest average loss with a tolerance, in seconds; NAN: none was tried */
-    double seconds;  /* time that the strategies took in all attempts */
-} outlook_t;
-
-/* Place for the loads expected in `ahead` iterations; the metrics are of the present loads. */
-static int place_ahead(const plb_decider_t *self, int32_t which, const double *params,
-                       const plb_cycle_costs_t *costs, int ahead, answer_t *out, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    plb_snapshot_t then = *costs->now;
-    double *load = NULL;
-    PLB_NEW(load, then.n_objects);
-    plb_cycle_loads(costs, ahead, load);
-    then.load = load;
-    PLB_TRY(run(self, which, params, &then, &then, out, err));
-    ret = measure(self, costs->now, out, err);
-out:
-    plb_free(load);
-    return ret;
-}
-
-static int place_scattered(const plb_decider_t *self, const plb_cycle_costs_t *costs,
-                           answer_t *out, plb_err_t *err)
-{
-    PLB_PASS_NEW(out->rank, costs->now->n_objects);
-    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    PLB_PASS(plb_scatter_objects(costs->now, out->rank, err));
-    out->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-    return measure(self, costs->now, out, err);
-}
-
-/* Compute what a placement loses, and keep the placement if it is the best so far. */
-static int compare(outlook_t *best, int ahead, answer_t *answer, double *loss, plb_err_t *err)
-{
-    const int ret = plb_cycle_loss(best->costs, answer->rank, loss, err);
-    best->seconds += answer->seconds;
-    if (ret == PLB_OK && *loss < best->least) {
-        const size_t n = (size_t)best->costs->now->n_objects;
-        best->least = *loss;
-        memcpy(best->rank, answer->rank, n * sizeof *best->rank);
-        describe(answer, best->seconds, best->out->passed_over, best->out);
-        best->out->ahead = ahead;
-    }
-    return ret;
-}
-
 /* TRY: seconds per object that one attempt with a tolerance is assumed to take. */
 static const double TOLERANCES[] = {0.02, 0.05, 0.1}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 
-/* Whether moving the objects to `rank` takes longer than trying all TOLERANCES. */
-static int moves_cost(const plb_cycle_costs_t *costs, const int32_t *rank, bool *out,
-                      plb_err_t *err)
-{
-    double bytes;
-    PLB_PASS(plb_cycle_bytes(costs->now, rank, &bytes, err));
-    const double tries = N_TOLERANCES * TRY * (double)costs->now->n_objects;
-    *out = costs->per_byte * bytes > tries;
-    return PLB_OK;
-}
+/* The best of the placements that are tried for a cycle (decider.h). */
+typedef struct outlook {
+    const plb_cycle_costs_t *costs;
+    int32_t which;      /* the strategy */
+    double *params;     /* owned: its parameters */
+    double *tolerance;  /* one of `params`, or NULL: max/mean may be left up to about 1 + this */
+    int32_t *rank;      /* the best placement so far */
+    plb_placing_t *out; /* metrics of that placement */
+    double least;       /* average loss per iteration of that placement, in seconds */
+    double seconds;     /* time that all attempts took */
+} outlook_t;
 
-/* Stop at the first tolerance whose placement loses more than that of the best smaller one. */
-static int try_tolerances(const plb_decider_t *self, int32_t which, outlook_t *best,
-                          plb_err_t *err)
+/* Try a placement for the loads expected in `ahead` iterations, by the strategy or, if `scatters`,
+ * with neighbours on different ranks; keep it if it is the best so far. */
+static int attempt(const plb_decider_t *self, outlook_t *best, int ahead, bool scatters,
+                   double *loss, plb_err_t *err)
 {
-    bool pays = true;
-    int ret = PLB_OK, index = 0;
-    const plb_strategy_t *strategy = &self->candidates[which].strategy;
-    const int ahead = (int)best->out->ahead;
-    double *params = NULL;
-    while (index < strategy->n_params && strcmp(strategy->params[index].name, "tolerance") != 0) {
-        index++;
+    int ret = PLB_OK;
+    const plb_snapshot_t *now = best->costs->now;
+    plb_snapshot_t then = *now;
+    double *load = NULL;
+    answer_t a = {0};
+    if (scatters) {
+        PLB_NEW(a.rank, now->n_objects);
+        const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+        PLB_TRY(plb_scatter_objects(now, a.rank, err));
+        a.seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+        PLB_TRY(measure(self, now, &a, err));
+    } else {
+        PLB_NEW(load, now->n_objects);
+        plb_cycle_loads(best->costs, ahead, load);
+        then.load = load;
+        PLB_TRY(run(self, best->which, best->params, &then, now, &a, err));
     }
-    PLB_NEW(params, strategy->n_params + 1);
-    for (int k = 0; ret == PLB_OK && pays && index < strategy->n_params && k < N_TOLERANCES; k++) {
-        double loss, before = best->least;
-        answer_t answer = {0};
-        memcpy(params, self->candidates[which].params,
-               (size_t)strategy->n_params * sizeof *params);
-        params[index] = TOLERANCES[k];
-        ret = place_ahead(self, which, params, best->costs, ahead, &answer, err);
-        PLB_THEN(compare(best, ahead, &answer, &loss, err));
-        plb_free(answer.rank);
-        if (ret == PLB_OK) {
-            best->tolerance = best->least < before ? TOLERANCES[k] : best->tolerance;
-            pays = !(loss > best->tolerant);
-            best->tolerant = fmin(best->tolerant, loss);
-        }
+    PLB_TRY(plb_cycle_loss(best->costs, a.rank, loss, err));
+    best->seconds += a.seconds;
+    if (*loss < best->least) {
+        best->least = *loss;
+        memcpy(best->rank, a.rank, (size_t)now->n_objects * sizeof *best->rank);
+        describe(&a, best->seconds, best->out->passed_over, best->out);
+        best->out->ahead = ahead;
     }
 out:
-    plb_free(params);
+    PLB_FREE(load, a.rank);
     return ret;
+}
+
+static int find_params(const plb_decider_t *self, outlook_t *best, plb_err_t *err)
+{
+    const plb_candidate_strategy_t *c = &self->candidates[best->which];
+    PLB_PASS_NEW(best->params, c->strategy.n_params);
+    for (int i = 0; i < c->strategy.n_params; i++) {
+        best->params[i] = c->params[i];
+        if (strcmp(c->strategy.params[i].name, "tolerance") == 0) {
+            best->tolerance = &best->params[i];
+        }
+    }
+    return PLB_OK;
 }
 
 /* Let the strategy place for the loads expected 1, 2, 4 and 8 iterations ahead (decider.h), and
  * keep the placement with the smallest loss until the next LB step.  Stop at the first placement
  * that loses more than the previous one.  Also try to place neighbours on different ranks: then
  * the ranks stay balanced when the loads of a whole region change, or a heavy region jumps to
- * another place.  fewer: also try to move fewer objects. */
+ * another place.  If moving takes longer than trying it, also try to move fewer objects; stop at
+ * the first tolerance whose placement loses more than that of the best smaller one. */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
-                      bool fewer, int32_t *rank, plb_placing_t *out, plb_err_t *err)
+                      int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
+    int ret = PLB_OK;
     const double present = out->predicted_with_messages;
-    double loss[PLB_CYCLE_AHEADS] = {NAN, NAN, NAN, NAN, NAN}, scattered = NAN;
-    int ret = plb_cycle_loss(costs, rank, &loss[0], err);
-    outlook_t best = {costs, rank, out, loss[0], 0.0, NAN, out->seconds_strategy};
-    for (int k = 1; ret == PLB_OK && costs->belief > 0.0 && k < PLB_CYCLE_AHEADS &&
-                    !(k > 1 && loss[k - 1] > loss[k - 2]);
-         k++) {
-        answer_t answer = {0};
-        ret = place_ahead(self, which, NULL, costs, plb_cycle_aheads[k], &answer, err);
-        PLB_THEN(compare(&best, plb_cycle_aheads[k], &answer, &loss[k], err));
-        plb_free(answer.rank);
+    double bytes, loss[PLB_CYCLE_AHEADS] = {NAN, NAN, NAN, NAN, NAN};
+    double scattered = NAN, tolerance = 0.0, tolerant = NAN;
+    outlook_t best = {.costs = costs,
+                      .which = which,
+                      .rank = rank,
+                      .out = out,
+                      .seconds = out->seconds_strategy};
+    PLB_TRY(find_params(self, &best, err));
+    PLB_TRY(plb_cycle_loss(costs, rank, &loss[0], err));
+    PLB_TRY(plb_cycle_bytes(costs->now, rank, &bytes, err));
+    const double tries = N_TOLERANCES * TRY * (double)costs->now->n_objects;
+    const bool fewer = best.tolerance != NULL && costs->per_byte * bytes > tries;
+    best.least = loss[0];
+    for (int k = 1; costs->belief > 0.0 && k < PLB_CYCLE_AHEADS; k++) {
+        PLB_TRY(attempt(self, &best, plb_cycle_aheads[k], false, &loss[k], err));
+        if (loss[k] > loss[k - 1]) {
+            break;
+        }
     }
-    if (ret == PLB_OK && plb_may_scatter(costs->now)) {
-        answer_t answer = {0};
-        ret = place_scattered(self, costs, &answer, err);
-        PLB_THEN(compare(&best, 0, &answer, &scattered, err));
-        plb_free(answer.rank);
+    if (plb_may_scatter(costs->now)) {
+        PLB_TRY(attempt(self, &best, 0, true, &scattered, err));
     }
-    if (ret == PLB_OK && fewer) {
-        ret = try_tolerances(self, which, &best, err);
+    const int ahead = (int)out->ahead;
+    for (int k = 0; fewer && k < N_TOLERANCES; k++) {
+        double now;
+        const double before = best.least;
+        *best.tolerance = TOLERANCES[k];
+        PLB_TRY(attempt(self, &best, ahead, false, &now, err));
+        tolerance = best.least < before ? TOLERANCES[k] : tolerance;
+        if (now > tolerant) {
+            break;
+        }
+        tolerant = now;
     }
     out->seconds_strategy = best.seconds;
-    out->tolerance = isnan(best.tolerant) ? NAN : best.tolerance;
-    out->loss_tolerant = best.tolerant;
+    out->tolerance = isnan(tolerant) ? NAN : tolerance;
+    out->loss_tolerant = tolerant;
     out->present = present;
     memcpy(&out->loss_0, loss, sizeof loss);
     out->loss_scattered = scattered;
+out:
+    plb_free(best.params);
     return ret;
 }
 
@@ -474,14 +463,13 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
 static int answer_of(const plb_decider_t *self, const input_t *input, int32_t *rank,
                      int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
-    const plb_snapshot_t *s = &input->snapshot, *phases = &input->phases;
     answer_t first = {0}, other = {0};
     const answer_t *best = &first;
     double passed_over = NAN;
     int ret = PLB_OK;
-    PLB_TRY(run(self, self->chosen, NULL, s, phases, &first, err));
+    PLB_TRY(run_on(self, self->chosen, input, &first, err));
     if (self->instead >= 0) {
-        PLB_TRY(run(self, self->instead, NULL, s, phases, &other, err));
+        PLB_TRY(run_on(self, self->instead, input, &other, err));
         const double most = self->selector.params[PLB_SELECTION_tolerance] * first.longest_after;
         if (other.longest_after <= most && other.migrations < first.migrations) {
             best = &other;
@@ -489,7 +477,7 @@ static int answer_of(const plb_decider_t *self, const input_t *input, int32_t *r
             passed_over = first.longest_after;
         }
     }
-    memcpy(rank, best->rank, (size_t)s->n_objects * sizeof *rank);
+    memcpy(rank, best->rank, (size_t)input->snapshot.n_objects * sizeof *rank);
     describe(best, first.seconds + other.seconds, passed_over, out);
 out:
     PLB_FREE(first.rank, other.rank);
@@ -798,10 +786,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
                           : answer_within(self, &input, rank, &which, out, err));
     if (!self->goes_on && may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
-        bool fewer = false;
         PLB_TRY(costs_of(self, &input.snapshot, db->drift, &costs, err));
-        PLB_TRY(moves_cost(&costs, rank, &fewer, err));
-        PLB_TRY(look_ahead(self, which, &costs, fewer, rank, out, err));
+        PLB_TRY(look_ahead(self, which, &costs, rank, out, err));
     }
     if (db->snapshot.n_components > 1 && !in_rounds) {
         PLB_TRY(place_phases(self, &input, rank, out, err));

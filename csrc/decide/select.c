@@ -1,5 +1,7 @@
 #include "decide/decider.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -55,44 +57,43 @@ static bool belongs(const plb_selector_t *self, int32_t i, plb_kind_t kind, plb_
     return selectable(c) && kind_of(c) == kind && c->family == family;
 }
 
-/* The first candidate of this kind and family that has run (!tried: has never run); -1: none. */
-static int32_t first(const plb_selector_t *self, plb_kind_t kind, plb_family_t family, bool tried)
+/* The first candidate of this kind and family; -1: none. */
+static int32_t any_of(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
 {
     for (int32_t i = 0; i < self->n; i++) {
-        if (belongs(self, i, kind, family) && (self->records[i].n > 0) == tried) {
+        if (belongs(self, i, kind, family)) {
             return i;
         }
     }
     return -1;
 }
 
-static bool has(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
-{
-    return first(self, kind, family, true) >= 0 || first(self, kind, family, false) >= 0;
-}
-
 /* The best candidate that has run, by rule 5 of decider.h; -1: there is none. */
 static int32_t best(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
 {
-    int32_t found = first(self, kind, family, true);
-    for (int32_t i = found + 1; found >= 0 && i < self->n; i++) {
-        const plb_outcome_t *a = &self->records[i].last, *b = &self->records[found].last;
-        if (belongs(self, i, kind, family) && self->records[i].n > 0 &&
-            (a->after < b->after || (a->after == b->after && a->cost < b->cost))) {
+    int32_t found = -1;
+    for (int32_t i = 0; i < self->n; i++) {
+        const plb_record_t *a = &self->records[i], *b = &self->records[found < 0 ? i : found];
+        if (belongs(self, i, kind, family) && a->n > 0 &&
+            (found < 0 || a->after < b->after || (a->after == b->after && a->cost < b->cost))) {
             found = i;
         }
     }
     return found;
 }
 
+/* The candidate by rule 5. */
 static int32_t pick(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
 {
     const int32_t tried = best(self, kind, family);
-    if (tried >= 0 && self->records[tried].last.after <= self->params[PLB_SELECTION_imbalance]) {
-        return tried;
+    const bool good =
+        tried >= 0 && self->records[tried].after <= self->params[PLB_SELECTION_imbalance];
+    for (int32_t i = 0; i < self->n && !good; i++) {
+        if (belongs(self, i, kind, family) && self->records[i].n == 0) {
+            return i;
+        }
     }
-    const int32_t untried = first(self, kind, family, false);
-    return untried >= 0 ? untried : tried;
+    return tried;
 }
 
 /* ---- the choice ----------------------------------------------------------------------------- */
@@ -109,7 +110,7 @@ static plb_lead_t lead(const plb_selector_t *self, plb_kind_t kind)
         return PLB_LEAD_NEXT;
     }
     const double *params = self->params;
-    const plb_outcome_t *c = &self->records[from_scratch].last, *r = &self->records[refine].last;
+    const plb_record_t *c = &self->records[from_scratch], *r = &self->records[refine];
     const bool tired = (double)self->in_row[kind] >= params[PLB_SELECTION_again];
     const bool poor = r->after > params[PLB_SELECTION_tolerance] * c->after;
     const bool dear = r->cost > params[PLB_SELECTION_dearer] * c->cost && r->after >= c->after;
@@ -136,60 +137,40 @@ static plb_family_t family_of(plb_lead_t why)
 static void choose(plb_selector_t *self)
 {
     plb_choice_t *out = &self->choice;
-    const plb_kind_t kind = out->kind;
-    const plb_kind_t other = kind == PLB_COMMUNICATION ? PLB_COMPUTATION : PLB_COMMUNICATION;
-    const bool any = has(self, kind, PLB_COMPREHENSIVE) || has(self, kind, PLB_REFINEMENT);
-    out->used = any ? kind : other;
-    if (!has(self, out->used, PLB_COMPREHENSIVE) || !has(self, out->used, PLB_REFINEMENT)) {
-        out->lead = PLB_LEAD_ONLY;
-        out->family = has(self, out->used, PLB_REFINEMENT) ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
-    } else {
+    const plb_kind_t other = out->kind == PLB_COMMUNICATION ? PLB_COMPUTATION : PLB_COMMUNICATION;
+    const bool any = any_of(self, out->kind, PLB_COMPREHENSIVE) >= 0 ||
+                     any_of(self, out->kind, PLB_REFINEMENT) >= 0;
+    out->used = any ? out->kind : other;
+    const bool refines = any_of(self, out->used, PLB_REFINEMENT) >= 0;
+    if (refines && any_of(self, out->used, PLB_COMPREHENSIVE) >= 0) {
         out->lead = lead(self, out->used);
         out->family = family_of(out->lead);
+    } else {
+        out->lead = PLB_LEAD_ONLY;
+        out->family = refines ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
     }
     out->candidate = pick(self, out->used, out->family);
 }
 
-static plb_need_t need_of(const plb_selector_t *self, const plb_workload_t *w, bool intensive)
-{
-    if (w->max > self->params[PLB_SELECTION_imbalance] * w->mean) {
-        return intensive ? PLB_NEED_IMBALANCED_COMMUNICATION : PLB_NEED_IMBALANCED;
-    }
-    if (w->utilization >= self->params[PLB_SELECTION_utilization]) {
-        return PLB_NEED_BALANCED;
-    }
-    return intensive ? PLB_NEED_IDLE_COMMUNICATION : PLB_NEED_IDLE;
-}
-
 /* ---- iterations and LB steps ---------------------------------------------------------------- */
 
-static int check_candidates(const plb_candidate_t *candidates, int32_t n, plb_err_t *err)
-{
-    for (int32_t i = 0; i < n; i++) {
-        if (selectable(&candidates[i])) {
-            return PLB_OK;
-        }
-    }
-    return PLB_FAIL(err, PLB_ERR_VALUE,
-                    "none of %d strategies looks at load or communication: expected one or more",
-                    (int)n);
-}
-
 int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
-                      double alpha, double beta, const double *params, plb_err_t *err)
+                      plb_network_t network, const double *params, plb_err_t *err)
 {
-    *self = (plb_selector_t){.n = n, .alpha = alpha, .beta = beta};
-    int ret;
-    if ((ret = plb_check(PLB_AMOUNT, PLB_FIGURES({"alpha", alpha}, {"beta", beta}), err)) ||
-        (ret = plb_params_check(plb_selection_params, PLB_N_SELECTION, params, err)) ||
-        (ret = check_candidates(candidates, n, err))) {
-        goto out;
+    *self = (plb_selector_t){.n = n, .network = network};
+    int ret = PLB_OK;
+    bool any = false;
+    for (int32_t i = 0; i < n; i++) {
+        any = any || selectable(&candidates[i]);
     }
+    PLB_FAIL_IF(!any, err, PLB_ERR_VALUE,
+                "none of %d strategies looks at load or communication: expected one or more",
+                (int)n);
+    PLB_TRY(plb_params_check(plb_selection_params, PLB_N_SELECTION, params, err));
     memcpy(self->params, params, sizeof self->params);
     PLB_NEW(self->candidates, n);
     memcpy(self->candidates, candidates, (size_t)n * sizeof *candidates);
     PLB_NEW0(self->records, n);
-    self->choice.max_over_mean = self->choice.utilization = 1.0;
     choose(self);
 out:
     if (ret != PLB_OK) {
@@ -205,69 +186,103 @@ void plb_selector_free(plb_selector_t *self)
     self->records = NULL;
 }
 
-static int check_workload(const plb_workload_t *w, plb_err_t *err)
+void plb_selector_observe(plb_selector_t *self, const plb_iteration_t *it)
 {
-    PLB_PASS(plb_check(PLB_SECONDS,
-                       PLB_FIGURES(PLB_FIGURE(w, max), PLB_FIGURE(w, mean), PLB_FIGURE(w, total)),
-                       err));
-    PLB_PASS(
-        plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(w, messages), PLB_FIGURE(w, bytes)), err));
-    if (w->max <
-        w->mean *
-            (1.0 - 1e-9)) { /* a margin, because the mean over many ranks may be rounded up */
-        return PLB_FAIL(err, PLB_ERR_VALUE, "max is %g: expected at least the mean, %g", w->max,
-                        w->mean);
-    }
-    return plb_check(PLB_FRACTION, PLB_FIGURES(PLB_FIGURE(w, utilization)), err);
-}
-
-int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err)
-{
-    PLB_PASS(check_workload(w, err));
-    plb_choice_t *out = &self->choice;
-    const double seconds = self->alpha * (double)w->messages + self->beta * (double)w->bytes;
+    const double *params = self->params;
+    const double seconds =
+        self->network.alpha * (double)it->messages + self->network.beta * (double)it->bytes;
     const bool intensive =
-        seconds > 0.0 && seconds >= self->params[PLB_SELECTION_communication] * w->total;
-    out->max_over_mean = w->mean > 0.0 ? w->max / w->mean : 1.0;
-    out->utilization = w->utilization;
-    out->communication_s = seconds;
-    out->communication = seconds > 0.0 ? seconds / w->total : 0.0;
-    out->kind = intensive ? PLB_COMMUNICATION : PLB_COMPUTATION;
-    out->need = need_of(self, w, intensive);
-    out->needed = out->need >= PLB_NEED_IDLE_COMMUNICATION;
+        seconds > 0.0 && seconds >= params[PLB_SELECTION_communication] * it->total;
+    self->choice.kind = intensive ? PLB_COMMUNICATION : PLB_COMPUTATION;
+    if (it->max > params[PLB_SELECTION_imbalance] * it->mean) {
+        self->choice.need = intensive ? PLB_NEED_IMBALANCED_COMMUNICATION : PLB_NEED_IMBALANCED;
+    } else if (it->utilization >= params[PLB_SELECTION_utilization]) {
+        self->choice.need = PLB_NEED_BALANCED;
+    } else {
+        self->choice.need = intensive ? PLB_NEED_IDLE_COMMUNICATION : PLB_NEED_IDLE;
+    }
     choose(self);
-    return PLB_OK;
 }
 
-static int check_outcome(const plb_outcome_t *o, plb_err_t *err)
+void plb_selector_balanced(plb_selector_t *self, int32_t candidate, double after, double cost)
 {
-    PLB_PASS(plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(o, before), PLB_FIGURE(o, after)), err));
-    PLB_PASS(plb_check(PLB_SECONDS, PLB_FIGURES(PLB_FIGURE(o, cost)), err));
-    return plb_check(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(o, migrations)), err);
-}
-
-static void remember(plb_record_t *self, const plb_outcome_t *o)
-{
-    const double cost = self->n > 0 ? 0.5 * (self->last.cost + o->cost) : o->cost;
-    self->last = *o;
-    self->last.cost = cost;
-    self->n++;
-}
-
-int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
-                          plb_err_t *err)
-{
-    PLB_FAIL_IF(candidate < 0 || candidate >= self->n, err, PLB_ERR_RANGE,
-                "candidate is %d: expected 0 ... %d", (int)candidate, (int)self->n - 1);
     const plb_candidate_t *c = &self->candidates[candidate];
-    PLB_FAIL_IF(!selectable(c), err, PLB_ERR_VALUE,
-                "candidate is %d: expected one that looks at load or communication",
-                (int)candidate);
-    PLB_PASS(check_outcome(outcome, err));
+    plb_record_t *record = &self->records[candidate];
     const plb_kind_t kind = kind_of(c);
     self->in_row[kind] = self->latest[kind] == c->family ? self->in_row[kind] + 1 : 1;
     self->latest[kind] = c->family;
-    remember(&self->records[candidate], outcome);
+    record->after = after;
+    record->cost = record->n > 0 ? 0.5 * (record->cost + cost) : cost;
+    record->n++;
     choose(self);
-    return PLB_OK;
+}
+
+/* ---- the decider's choice ------------------------------------------------------------------- */
+
+/* Beyond these sizes, the work on rank 0 takes too large a part of an LB step, and a distributed
+ * strategy is used. */
+/* objects.  Gathering, sorting and placing them takes rank 0 about 0.2 s, rounds of GossipLB take
+ * 6 ms on 1,000 ranks; at the same time, GossipLB leaves up to 1 % more imbalance, which loses as
+ * much in 100 iterations of 0.2 s (benchmarks/scale.py, BestFitLB and GossipLB). */
+static const int64_t MOST_OBJECTS = 1000000;
+/* bytes of the load database.  Rank 0 holds 256 bytes for each object, and receives 40 for each
+ * message between ranks: 1 GB takes 0.1 s at 10 GB/s (benchmarks/scale.py, memory of rank 0). */
+static const double MOST_BYTES = 1e9;
+enum { OBJECT_BYTES = 256, MESSAGE_BYTES = 40 };
+
+bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i)
+{
+    return self->candidates[i].strategy.agent != NULL;
+}
+
+/* The first distributed candidate of this kind; -1: there is none. */
+static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
+{
+    for (int32_t i = 0; i < self->opt.n; i++) {
+        const plb_strategy_t *s = &self->candidates[i].strategy;
+        if (s->agent != NULL &&
+            ((s->looks_at & PLB_LOOKS_COMM) != 0) == (kind == PLB_COMMUNICATION)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Use a distributed strategy instead of a central one if the load database is too large. */
+static void pass_over_root(plb_decider_t *self, plb_kind_t kind)
+{
+    const int32_t other = in_rounds(self, kind), chosen = self->chosen;
+    const int64_t n = self->n_objects;
+    const double bytes = (double)n * OBJECT_BYTES + (double)self->seen.messages * MESSAGE_BYTES;
+    const double most = self->limit >= 0 ? fmin((double)self->limit, MOST_BYTES) : MOST_BYTES;
+    if (other < 0 || n == 0 || self->opt.n_ranks == 1 || (n <= MOST_OBJECTS && bytes <= most)) {
+        return;
+    }
+    plb_decider_say(self,
+                    "; %s instead of %s: the load database of %lld objects and %.3g MB is too "
+                    "large for rank 0",
+                    self->candidates[other].strategy.name, self->candidates[chosen].strategy.name,
+                    (long long)n, 1e-6 * bytes);
+    self->chosen = other;
+    self->instead = -1;
+}
+
+void plb_decider_select(plb_decider_t *self)
+{
+    plb_selector_t *selector = &self->selector;
+    const plb_choice_t *c = &selector->choice;
+    if (self->started) {
+        plb_selector_observe(selector, &self->seen);
+    }
+    self->chosen = c->candidate;
+    self->instead = c->family == PLB_COMPREHENSIVE && selector->records[c->candidate].n == 0
+                        ? any_of(selector, c->used, PLB_REFINEMENT)
+                        : -1;
+    plb_decider_say(self, "%s; ", plb_need_words(c->need));
+    if (c->used != c->kind) {
+        plb_decider_say(self, "no %s strategy is registered, so a %s one is used; ",
+                        plb_kind_name(c->kind), plb_kind_name(c->used));
+    }
+    plb_decider_say(self, "%s", plb_lead_words(c->lead));
+    pass_over_root(self, c->used);
 }

@@ -1,5 +1,6 @@
 #include "measure/measure.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/csr.h"
@@ -7,34 +8,30 @@
 
 typedef struct work {
     const plb_snapshot_t *in;
-    const int32_t *rank;
     plb_evaluation_t *out;
     double *between; /* where bytes between ranks are added: out->cut or out->connectivity */
-    int64_t *out_start, *in_start; /* [p + 1] where each rank begins: in `to`, and in `from` */
-    int64_t *out_next, *in_next;   /* [p] where the next delivery is written in `to` and `from` */
-    int32_t *to, *from; /* [deliveries between ranks] to: the receivers, sorted by sender; from:
-                           the senders, sorted by receiver */
-    double *bytes;      /* [deliveries between ranks] bytes, in the order of `to` */
-    double *received;   /* [p] bytes that each rank receives */
-    double *pair;       /* [p] bytes from the present sender to each rank */
-    int64_t *mark;      /* [p] scratch memory */
+    /* [n] the deliveries between ranks */
+    int32_t *src, *dst;
+    double *bytes;
+    int64_t n, room[3];
+    bool full; /* no memory for more */
 } work_t;
-
-/* Call `fn` for every delivery, also within a rank, always in the same order. */
-static inline void deliveries(work_t *self, plb_delivery_fn fn)
-{
-    self->between = &self->out->cut;
-    plb_each_edge(self->in, self->rank, fn, self);
-    self->between = &self->out->connectivity;
-    plb_each_multicast(self->in, self->rank, self->mark, fn, self);
-}
 
 static inline int32_t node_of(const plb_snapshot_t *in, int32_t r)
 {
     return in->node == NULL ? r : in->node[r];
 }
 
-static void count(void *arg, int32_t src, int32_t dst, double bytes, double messages)
+static int make_room(work_t *self)
+{
+    plb_err_t *err = NULL;
+    PLB_PASS_GROW(self->src, self->room[0], self->n + 1);
+    PLB_PASS_GROW(self->dst, self->room[1], self->n + 1);
+    PLB_PASS_GROW(self->bytes, self->room[2], self->n + 1);
+    return PLB_OK;
+}
+
+static void add(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
     work_t *self = arg;
     plb_evaluation_t *out = self->out;
@@ -43,9 +40,6 @@ static void count(void *arg, int32_t src, int32_t dst, double bytes, double mess
         out->messages_local += messages;
         return;
     }
-    self->out_start[src + 1]++;
-    self->in_start[dst + 1]++;
-    self->received[dst] += bytes;
     *self->between += bytes;
     if (node_of(self->in, src) == node_of(self->in, dst)) {
         out->bytes_node += bytes;
@@ -54,69 +48,48 @@ static void count(void *arg, int32_t src, int32_t dst, double bytes, double mess
         out->bytes_network += bytes;
         out->messages_network += messages;
     }
-}
-
-static void fill(void *arg, int32_t src, int32_t dst, double bytes, double messages)
-{
-    work_t *self = arg;
-    (void)messages;
-    if (src != dst) {
-        const int64_t i = self->out_next[src]++;
-        self->to[i] = dst;
-        self->bytes[i] = bytes;
-        self->from[self->in_next[dst]++] = src;
+    self->full = self->full || make_room(self) != PLB_OK;
+    if (!self->full) {
+        self->src[self->n] = src;
+        self->dst[self->n] = dst;
+        self->bytes[self->n++] = bytes;
     }
 }
 
-static void add_rank(work_t *self, int32_t r)
+/* sent, received: the deliveries by rank; mark[p], pair[p]: scratch memory. */
+static void add_rank(const work_t *self, int32_t r, const plb_groups_t *sent,
+                     const plb_groups_t *received, int32_t *mark, double *pair)
 {
     plb_evaluation_t *out = self->out;
-    const int64_t begin = self->out_start[r], end = self->out_start[r + 1];
     int64_t neighbours = 0;
-    double sent = 0.0;
-    for (int64_t i = begin; i < end; i++) {
-        const int32_t o = self->to[i];
-        if (self->mark[o] != r) {
-            self->mark[o] = r;
-            self->pair[o] = 0.0;
-            neighbours++;
-        }
-        self->pair[o] += self->bytes[i];
-        sent += self->bytes[i];
+    double all = 0.0;
+    for (int64_t i = sent->start[r]; i < sent->start[r + 1]; i++) {
+        const int32_t o = self->dst[sent->item[i]];
+        neighbours += mark[o] != r;
+        pair[o] = (mark[o] == r ? pair[o] : 0.0) + self->bytes[sent->item[i]];
+        mark[o] = r;
+        all += self->bytes[sent->item[i]];
     }
-    for (int64_t i = begin; i < end; i++) { /* ties: lowest sender, lowest receiver */
-        const int32_t o = self->to[i];
-        const double bytes = self->pair[o];
-        if (out->link_src < 0 || bytes > out->link_max ||
-            (bytes == out->link_max && out->link_src == r && o < out->link_dst)) {
-            out->link_max = bytes;
+    out->sent_max = fmax(out->sent_max, all);
+    for (int64_t i = sent->start[r]; i < sent->start[r + 1]; i++) {
+        const int32_t o = self->dst[sent->item[i]]; /* ties: lowest sender, lowest receiver */
+        if (out->link_src < 0 || pair[o] > out->link_max ||
+            (pair[o] == out->link_max && out->link_src == r && o < out->link_dst)) {
+            out->link_max = pair[o];
             out->link_src = r;
             out->link_dst = o;
         }
     }
-    for (int64_t i = self->in_start[r]; i < self->in_start[r + 1]; i++) {
-        neighbours += self->mark[self->from[i]] != r;
-        self->mark[self->from[i]] = r;
+    all = 0.0;
+    for (int64_t i = received->start[r]; i < received->start[r + 1]; i++) {
+        const int32_t o = self->src[received->item[i]];
+        neighbours += mark[o] != r;
+        mark[o] = r;
+        all += self->bytes[received->item[i]];
     }
-    out->sent_max = sent > out->sent_max ? sent : out->sent_max;
-    out->received_max =
-        self->received[r] > out->received_max ? self->received[r] : out->received_max;
+    out->received_max = fmax(out->received_max, all);
     out->neighbours_mean += (double)neighbours / self->in->n_ranks;
     out->neighbours_max = neighbours > out->neighbours_max ? neighbours : out->neighbours_max;
-}
-
-static void free_work(work_t *self)
-{
-    PLB_FREE(self->out_start, self->in_start, self->out_next, self->in_next, self->to, self->from,
-             self->bytes, self->received, self->pair, self->mark);
-}
-
-static void add_up(int64_t *start, int64_t *next, int32_t p)
-{
-    for (int32_t r = 0; r < p; r++) {
-        start[r + 1] += start[r];
-        next[r] = start[r];
-    }
 }
 
 static int messages(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
@@ -124,23 +97,29 @@ static int messages(const plb_snapshot_t *in, const int32_t *rank, plb_evaluatio
 {
     int ret = PLB_OK;
     const int32_t p = in->n_ranks;
-    work_t self = {.in = in, .rank = rank, .out = out};
-    PLB_NEW0_EACH((int64_t)p + 1, self.out_start, self.in_start);
-    PLB_NEW_EACH(p, self.out_next, self.in_next);
-    PLB_NEW0(self.received, p);
-    PLB_NEW_EACH(p, self.pair, self.mark);
-    deliveries(&self, count);
-    add_up(self.out_start, self.out_next, p);
-    add_up(self.in_start, self.in_next, p);
-    PLB_NEW_EACH(self.out_start[p], self.to, self.bytes);
-    PLB_NEW(self.from, self.in_start[p]);
-    deliveries(&self, fill);
-    memset(self.mark, 0xff, (size_t)p * sizeof *self.mark);
+    work_t self = {.in = in, .out = out, .between = &out->cut};
+    plb_groups_t sent = {0}, received = {0};
+    int32_t *mark = NULL;
+    int64_t *seen = NULL;
+    double *pair = NULL;
+    PLB_NEW_EACH(p, mark, seen, pair);
+    memset(mark, 0xff, (size_t)p * sizeof *mark);
+    plb_each_edge(in, rank, add, &self);
+    self.between = &out->connectivity;
+    plb_each_multicast(in, rank, seen, add, &self);
+    if (self.full) {
+        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: messages between ranks");
+        goto out;
+    }
+    PLB_TRY(plb_groups_init(&sent, self.src, self.n, p, err));
+    PLB_TRY(plb_groups_init(&received, self.dst, self.n, p, err));
     for (int32_t r = 0; r < p; r++) {
-        add_rank(&self, r);
+        add_rank(&self, r, &sent, &received, mark, pair);
     }
 out:
-    free_work(&self);
+    plb_groups_free(&sent);
+    plb_groups_free(&received);
+    PLB_FREE(mark, seen, pair, self.src, self.dst, self.bytes);
     return ret;
 }
 

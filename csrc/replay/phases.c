@@ -532,9 +532,16 @@ static int make_room_for_edges(plb_phases_t *self, int64_t m, plb_err_t *err)
     return PLB_OK;
 }
 
+/* Copy `size` bytes to `room`, and return the copy; NULL if x is NULL. */
+static const void *own(const void *x, void *room, size_t size)
+{
+    return x == NULL ? NULL : memcpy(room, x, size);
+}
+
 int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
 {
     int ret;
+    const size_t p = (size_t)self->opt.n_ranks, size = p * sizeof *self->own_ranks;
     PLB_TRY(plb_trace_check(t, err));
     if (t->n_ranks != self->opt.n_ranks) {
         ret = PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected %d", (int)t->n_ranks,
@@ -558,50 +565,25 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
     if (t->core_group != NULL && self->sharing.group == NULL) {
         PLB_TRY(plb_sharing_init(&self->sharing, t->core_group, t->group_cores, t->n_ranks, err));
     }
+    self->trace_speed = own(t->speed, self->own_ranks, size);
+    self->background = own(t->background, self->own_ranks + p, size);
+    self->memory_limit = own(t->memory_limit, self->own_limit, size);
+    self->node_memory_limit = own(t->node_memory_limit, self->own_limit + p, size);
+    self->node = own(t->node, self->own_node, p * sizeof *self->own_node);
+    self->near = own(t->near, self->own_near, sizeof self->own_near);
 out:
     self->trace = t;
-    self->trace_speed = t->speed;
     self->in_seconds = t->task_seconds != NULL;
-    self->background = t->background;
     self->sums_end = -1;
     self->has_bytes = t->task_bytes != NULL;
     self->has_memory = t->task_memory != NULL;
     self->has_coords = t->task_coords != NULL;
     self->has_work = t->task_work != NULL;
-    self->memory_limit = t->memory_limit;
-    self->node_memory_limit = t->node_memory_limit;
-    self->node = t->node;
-    self->near = t->near;
     return ret;
-}
-
-/* Copy x[p] to `room`, and return the copy; NULL if x is NULL. */
-static const double *own(const double *x, double *room, int32_t p)
-{
-    if (x != NULL) {
-        memmove(room, x, (size_t)p * sizeof *x);
-    }
-    return x == NULL ? NULL : room;
 }
 
 int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
 {
-    self->trace_speed = own(self->trace_speed, self->own_ranks, self->opt.n_ranks);
-    self->background =
-        own(self->background, self->own_ranks + self->opt.n_ranks, self->opt.n_ranks);
-    const int64_t **limits[] = {&self->memory_limit, &self->node_memory_limit};
-    for (int k = 0; k < 2; k++) {
-        int64_t *room = self->own_limit + k * self->opt.n_ranks;
-        if (*limits[k] != NULL) {
-            memmove(room, *limits[k], (size_t)self->opt.n_ranks * sizeof *room);
-            *limits[k] = room;
-        }
-    }
-    if (self->node != NULL) {
-        memmove(self->own_node, self->node, (size_t)self->opt.n_ranks * sizeof *self->own_node);
-        self->node = self->own_node;
-    }
-    self->near = own(self->near, self->own_near, 2);
     const int64_t m = self->n_edges;
     if (self->edge_src != NULL && self->edge_src != self->own_edge) {
         PLB_PASS_RENEW(self->own_edge, 3 * m + 1);

@@ -198,14 +198,14 @@ typedef struct plb_phases {
     int64_t *start; /* [edge_room + 1] where the receivers of each multicast begin */
     int64_t *mark;  /* [n_ranks] scratch memory */
     double *speed;  /* [n_ranks] speeds from the last plb_phases_move; 1 before that */
-    const double *trace_speed, *background; /* [n_ranks] from the trace, or NULL */
-    double *own_ranks;                      /* [2 * n_ranks] copies of trace_speed, background */
-    const int64_t *memory_limit, *node_memory_limit; /* [n_ranks] from the trace, or NULL */
-    int64_t *own_limit;                              /* [2 * n_ranks] copies of both */
-    const int32_t *node; /* [n_ranks] and near[2], from the trace, or NULL; and their copies */
-    const double *near;
+    /* [n_ranks] the trace's speed, background, limits, node, and near[2], in the arrays own_...;
+     * or NULL */
+    const double *trace_speed, *background, *near;
+    const int64_t *memory_limit, *node_memory_limit;
+    const int32_t *node;
+    double *own_ranks, own_near[2];
+    int64_t *own_limit;
     int32_t *own_node;
-    double own_near[2];
     /* [n_ranks, PLB_SUM_PHASES] loads of ranks in the phases sums_begin ... sums_end - 1 */
     double *sum, *room_of_sums; /* room_of_sums: scratch memory */
     int64_t sums_begin, sums_end;

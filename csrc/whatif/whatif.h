@@ -237,14 +237,13 @@ typedef struct plb_target { /* The target machine; borrowed. */
 } plb_target_t;
 
 typedef enum plb_end {
-    PLB_END_RUNNING, /* the caller has not passed all operations of the rank */
     PLB_END_THROUGH, /* the rank has reached its END */
     PLB_END_CUT,     /* no END was recorded: the process was killed, or operations are lost */
     PLB_END_STUCK,   /* the rank waits forever */
 } plb_end_t;
 
 typedef struct plb_process_times {
-    double finish;  /* time at which the rank ended, or which it has reached so far */
+    double finish;  /* time at which the rank ended, or began to wait forever */
     double busy;    /* seconds of work on its processor */
     double waiting; /* seconds of waiting in MPI */
     double paused;
@@ -260,25 +259,7 @@ typedef struct plb_op_time {
     int32_t pad;
 } plb_op_time_t;
 
-typedef struct plb_whatif plb_whatif_t;
-
-/** Begin a simulation at time 0.  Copies `comms` and the target.  Returns NULL after an error. */
-plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const plb_target_t *target,
-                             plb_err_t *err);
-void plb_whatif_destroy(plb_whatif_t *self);
-
-/** Pass all operations of a rank that are known so far: op[n] has those that were passed before,
- * then new ones.  step[n] (or NULL) gets the times of each operation when it is simulated.  Keep
- * both arrays until the next call for that rank.  closed: whether these are all operations. */
-int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_t n, bool closed,
-                    plb_op_time_t *step, plb_err_t *err);
-
-/** Pass all communicators that are known so far. */
-int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *err);
-
-/** Simulate as far as possible.  *missing: the rank whose next operation must be passed before the
- * simulation can continue; -1: none, the simulation is over. */
-int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err);
-
-/** Get the times of each rank, out[n_ranks]. */
-void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out);
+/** Simulate all ranks; out[n_ranks]: their times.  step[n_ranks]: an entry for each operation of
+ * each rank, which gets its times; NULL: none.  Operations may be cut off at any place. */
+int plb_whatif(const plb_streams_t *streams, const plb_target_t *target,
+               plb_op_time_t *const *step, plb_process_times_t *out, plb_err_t *err);

@@ -18,7 +18,7 @@ from pylb.model.snapshot import F64, I32
 from pylb.prediction.recorder.layout import STEP, Collective, OpKind
 from pylb.prediction.recorder.recording import Recording
 
-ENDS = ("running", "through", "cut", "stuck")
+ENDS = ("through", "cut", "stuck")
 
 DEFAULTS: dict[str, Any] = {
     "alpha": 1e-6,
@@ -69,20 +69,16 @@ class Target:
     overhead: float  #: Processor seconds of an MPI call.
     eager: int  #: Largest message, in bytes, that is sent before its receive is posted.
 
-    def simulation(self, comms: Sequence[NDArray[np.int32]]) -> _core.Simulation:
-        """Make a simulation at time 0; the caller feeds it with each rank's operations."""
-        return _core.Simulation(
-            *comm_arrays(comms),
-            place=self.placement,
-            speed=self.speed,
-            node=self.node,
-            alpha=self.alpha,
-            beta=self.beta,
-            share=self.share,
-            period=self.period,
-            overhead=self.overhead,
-            eager=self.eager,
-        )
+    def simulate(
+        self,
+        ops: list[NDArray[Any]],
+        comms: Sequence[NDArray[np.int32]],
+        steps: list[NDArray[Any]] | None = None,
+    ) -> F64:
+        """Simulate each rank's operations; return the figures of `_core.simulate`."""
+        machine = (self.placement, self.speed, self.node, self.alpha, self.beta, self.share)
+        costs = (self.period, self.overhead, self.eager)
+        return _core.simulate(ops, *comm_arrays(comms), *machine, *costs, steps or [])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +98,7 @@ class Prediction:
     waiting: F64  #: (p,) seconds for which each rank waits within MPI.
     paused: F64  #: (p,) seconds for which each rank sleeps or waits for files.
     #: How each rank ends: ``"through"`` (complete), ``"cut"`` (its records end early), ``"stuck"``
-    #: (it waits for a message that never comes), ``"running"`` (more records will arrive).
+    #: (it waits for a message that never comes).
     end: list[str]
     processor_busy: F64  #: (q,) seconds of work of each processor.
     target: Target
@@ -295,22 +291,10 @@ def _network(given: Any, assumed: Mapping[str, Any], m: int) -> tuple[F64, F64]:
 
 
 def _simulate(recording: Recording, aim: Target, want_steps: bool) -> Prediction:
-    simulation = aim.simulation(recording.comms)
+    """Make a prediction, with warnings."""
     steps = [np.zeros(len(ops), STEP) for ops in recording.ops] if want_steps else None
-    for rank, ops in enumerate(recording.ops):
-        simulation.feed(rank, ops, True, None if steps is None else steps[rank])
-    simulation.run()
-    return outcome(recording, aim, simulation, steps)
-
-
-def outcome(
-    recording: Recording,
-    aim: Target,
-    simulation: _core.Simulation,
-    steps: list[NDArray[Any]] | None = None,
-) -> Prediction:
-    """Make a prediction, with warnings, from a simulation that has run."""
-    finish, busy, waiting, paused, done, end, unread = simulation.times().T
+    figures = aim.simulate(recording.ops, recording.comms, steps)
+    finish, busy, waiting, paused, done, end, unread = figures.T
     ends = [ENDS[int(e)] for e in end]
     return Prediction(
         float(finish.max(initial=0.0)),

@@ -1,4 +1,4 @@
-/* Tests of csrc/decide: line fits far from zero, triggers when memory runs out. */
+/* Tests of csrc/decide: what triggers learn, and when memory runs out. */
 #include "plb.h"
 #include "test.h"
 
@@ -21,28 +21,6 @@ static int make(plb_trigger_t *self, const char *name, plb_err_t *err)
         params[i] = kind->params[i].fallback;
     }
     return plb_trigger_init(self, kind, params, err);
-}
-
-TEST(fit_is_exact_on_a_line_far_from_zero)
-{
-    plb_fit_t fit;
-    plb_fit_init(&fit, 20.0);
-    for (int i = 0; i < 1000; i++) {
-        plb_fit_add(&fit, 1e12 + i, 3.0 + 0.25 * i);
-    }
-    near(plb_fit_slope(&fit), 0.25, 1e-12);
-    near(plb_fit_at(&fit, 1e12 + 2000), 503.0, 1e-12);
-}
-
-TEST(one_observation_has_no_slope)
-{
-    plb_fit_t fit;
-    plb_fit_init(&fit, INFINITY);
-    plb_fit_add(&fit, 5.0, 2.0);
-    assert_true(plb_fit_slope(&fit) == 0.0 && plb_fit_at(&fit, 100.0) == 2.0);
-    plb_fit_restart(&fit);
-    assert_int_equal(fit.n, 0);
-    assert_true(fit.keep == 1.0);
 }
 
 /* Let a trigger observe iterations of this mean load, whose max is twice as long. */

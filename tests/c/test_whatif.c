@@ -4,10 +4,6 @@
 
 enum { MS = 1000000 };
 
-static const int64_t world_start[] = {0, 2};
-static const int32_t world[] = {0, 1};
-static const plb_comms_t comms = {1, world_start, world};
-
 static plb_target_t on(const int32_t *place)
 {
     static const double speed[] = {1.0, 0.5}, alpha = 1e-3, beta = 1e-6;
@@ -42,33 +38,14 @@ static const plb_op_t receiver[] = {
 
 static int simulate(const plb_target_t *target, plb_process_times_t *out, plb_err_t *err)
 {
-    static const int64_t start[] = {0, 2, 3};
+    static const int64_t start[] = {0, 2, 3}, n[] = {6, 6};
     static const int32_t member[] = {0, 1, 1};
-    int32_t missing;
-    plb_whatif_t *sim = plb_whatif_new(2, &comms, target, err);
-    if (sim == NULL) {
-        return err->code;
-    }
-    int ret = plb_whatif_feed(sim, 0, sender, 1, false, NULL, err);
-    ret = ret ? ret : plb_whatif_feed(sim, 1, receiver, 4, false, NULL, err);
-    ret = ret ? ret : plb_whatif_run(sim, &missing, err);
-    if (ret == PLB_OK) {
-        assert_int_equal(missing, 0);
-        const plb_comms_t more = {2, start, (int32_t *)member};
-        ret = plb_whatif_comms(sim, &more, err);
-        ret = ret ? ret : plb_whatif_feed(sim, 1, receiver, 6, true, NULL, err);
-        ret = ret ? ret : plb_whatif_feed(sim, 0, sender, 6, true, NULL, err);
-        ret = ret ? ret : plb_whatif_run(sim, &missing, err);
-    }
-    if (ret == PLB_OK) {
-        assert_int_equal(missing, -1);
-        plb_whatif_times(sim, out);
-    }
-    plb_whatif_destroy(sim);
-    return ret;
+    const plb_op_t *const op[] = {sender, receiver};
+    const plb_streams_t streams = {2, op, n, {2, start, member}};
+    return plb_whatif(&streams, target, NULL, out, err);
 }
 
-TEST(test_records_that_become_known_in_parts)
+TEST(test_a_case_by_hand)
 {
     static const int32_t place[] = {1, 0};
     const plb_target_t target = on(place);

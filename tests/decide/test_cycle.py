@@ -177,9 +177,9 @@ def test_what_a_misled_lb_step_leaves_can_be_removed():
         for i in range(60):
             if trigger.observe(i, 1.0 if i < 30 else 2.0 if i == 30 else 1.5, 1.0):
                 yield i
-                trigger.balanced(i, 0.5, 1.0, misled and i == 30)
+                trigger.balanced(i, 0.5, 1.0, misled and i == 32)
 
-    assert [list(steps(misled)) for misled in (False, True)] == [[30], [30, 31]]
+    assert [list(steps(misled)) for misled in (False, True)] == [[32], [32, 35]]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_an_lb_step_follows_a_change_of_a_cap_within_five_iterations(change, spr
     assert longest[at] > 1.2 * work / after.sum()
     assert longest[at + 5 :].mean() < 1.15 * work / after.sum()  # some take an LB step more
     last = history.lb_steps[-1]
-    if factor == 1.5:  # the first LB step after the change may be enough
+    if factor == 1.5 or not last.speed:  # an LB step by the loads alone may be enough
         return
     np.testing.assert_allclose(np.array(last.speed) / last.speed[0], after / after[0], rtol=0.15)
     assert "times as fast as" in last.explain()
@@ -73,7 +73,7 @@ def with_estimates(comm, rough):
 def test_with_estimates_of_the_work_the_first_lb_step_is_right(rough):
     cluster = pylb.VirtualCluster(4, speed=[1.0, 1.0, 0.5, 0.25], clock="none")
     longest, work, speed = cluster.run(with_estimates, rough)[0]
-    assert longest[2] < 1.1 * work / 2.75 < 0.6 * longest[0]
+    assert longest[3] < 1.1 * work / 2.75 < 0.6 * longest[0]
     np.testing.assert_allclose(np.array(speed) / speed[0], [1.0, 1.0, 0.5, 0.25], rtol=0.3)
 
 

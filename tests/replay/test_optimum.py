@@ -369,7 +369,7 @@ def test_no_trigger_beats_the_optimum_of_a_run():
         t: trace.replay("GreedyLB", trigger=t, cost=0.004).regret(best) for t in pylb.triggers()
     }
     assert min(regret.values()) >= 0
-    assert regret["auto"] < 0.04
+    assert regret["auto"] < 0.045
 
 
 def test_a_run_that_is_never_balanced_costs_what_was_recorded():

@@ -223,30 +223,6 @@ def test_a_server_does_its_work_in_the_recorded_order():
     np.testing.assert_allclose(told.finish, [0.016, 0.011, 0.016])  # client 1 asks at 10 ms
 
 
-# --- the order in which records become known ---
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_the_order_in_which_records_come_makes_no_difference(seed):
-    run = program(seed, 4, steps=60) if seed % 2 else server(seed)
-    rng = np.random.default_rng(seed)
-    aim = target(run, placement=[0, 0, 1, 1])
-    whole = aim.simulation(run.comms)
-    for rank, ops in enumerate(run.ops):
-        whole.feed(rank, ops, True, None)
-    assert whole.run() == -1
-    known = np.zeros(4, int)
-    parts = aim.simulation(run.comms)
-    missing = parts.run()
-    while missing >= 0:
-        rank = rng.integers(4) if rng.random() < 0.5 else missing
-        known[rank] = min(known[rank] + rng.integers(1, 8), len(run.ops[rank]))
-        ops = np.ascontiguousarray(run.ops[rank][: known[rank]])
-        parts.feed(rank, ops, bool(known[rank] == len(run.ops[rank])), None)
-        missing = parts.run()
-    np.testing.assert_array_equal(whole.times(), parts.times())  # to the last bit
-
-
 # --- incomplete recordings, bad input ---
 
 
@@ -424,10 +400,8 @@ def test_a_number_that_is_too_large_is_refused(name):
 def test_the_simulation_itself_refuses_one_sided_calls():
     """It may meet them before the recording is complete, while the program runs."""
     run = Recording.of([[{"kind": "ONE_SIDED", "what": 4}, {"kind": "END"}]])
-    simulation = target(run).simulation(run.comms)
-    simulation.feed(0, run.ops[0], True, None)
     with pytest.raises(DomainError, match="operation 0 of rank 0 is MPI_Put: one-sided calls are"):
-        simulation.run()
+        target(run).simulate(run.ops, run.comms)
     run.ops[0]["what"] = 99
     with pytest.raises(FormatError, match=r"one-sided call is 99: expected 0 \.\.\. 13"):
         whatif(run)
@@ -437,4 +411,4 @@ def test_a_program_without_ranks():
     empty = np.zeros(0, np.int32)
     to = target(program(0, 2))
     with pytest.raises(DomainError, match="a program of 0 ranks: expected at least 1"):
-        replace(to, placement=empty).simulation([])
+        replace(to, placement=empty).simulate([], [])

@@ -11,24 +11,23 @@
  * average cost is (100 + 110) / 10 = 21 ms; u = 20 ms is less.  After 11 iterations the average is
  * (100 + 132) / 11 = 21.1 ms, and u = 22 ms is more: auto rebalances.
  *
- * auto estimates the rate as the lowest of:
+ * auto estimates the rate as the lowest of
  *   - (theta + U) / tau: the average of this cycle if it ended now, as in the example; this alone
  *     is the trigger boulmier;
  *   - the average of past cycles (older ones count less), times `past`: after a sudden rise of the
  *     imbalance the average of this cycle alone may stay above u forever;
  *   - (cut * theta + U') / tau, where U' is the U of this cycle if one more LB step had cut the
- *     cycle in two at the best moment: if the imbalance rises suddenly soon after an LB step,
- *     boulmier waits forever, and auto no longer than in the ski rental problem.  (If u grows by
- *     m per iteration, a cut at half of the cycle gives cut * theta + m tau^2 / 4: then there is
- *     no LB step before tau = sqrt(2 theta / m) if cut >= 1.5.)
+ *     cycle in two 1, 2, 4, ... iterations ago: if the imbalance rises suddenly soon after an LB
+ *     step, boulmier waits forever, and auto no longer than in the ski rental problem.  (If u
+ *     grows by m per iteration, a cut at half of the cycle gives cut * theta + m tau^2 / 4: then
+ *     there is no LB step before tau = sqrt(2 theta / m) if cut >= 1.5.)
  *
  * The rate is compared with the imbalance that is expected to persist: the lower of
  *   - the lowest u of the last three iterations, extrapolated along their trend: this removes
  *     spikes;
  *   - the mean u of the last patience * theta / u iterations, also extrapolated: an LB step needs
  *     theta / u iterations to repay theta, and the imbalance must have existed for a part of this
- *     time;
- * times the share of earlier imbalances that has persisted.
+ * time; times the share of earlier imbalances that has persisted.
  *
  * That share comes from LB steps that auto imagines.  u has two parts: e, which an LB step can
  * remove, and what it leaves (update_residual).  An LB step at moment t of a cycle would have
@@ -42,15 +41,15 @@
  *
  * The first LB step is a trial: only it shows which part of an imbalance an LB step removes, and
  * what it costs.  It takes place
- *   - at once, if the imbalance exists from the first iterations on (it comes from the initial
- *     placement), and its removal would save trial * theta;
+ *   - after the first three iterations, if the imbalance exists from the first one on (it comes
+ *     from the initial placement), and its removal would save trial * theta;
  *   - when a steady imbalance has cost as much as the trial may cost: theta, or, if theta is not
  *     known, plb_trigger_price.
  * What is left after a trial is then known to be a residual.
  *
  * While theta is unknown, the other rules assume `guess` balanced iterations, or fewer in a short
- * run (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
- * lowest imbalance so far (without spikes) counts as one that no LB step can remove.
+ * run (plb_trigger_guess), and patience, doubt and trial are multiplied
+ * by `unsure`.
  *
  * A run may begin with what earlier runs of the program have learned (plb_experience_t).  Then it
  * needs no trial, as if an LB step had taken place.
@@ -58,7 +57,10 @@
  * The default of `guess`: if the imbalance grows from zero, a first LB step at U instead of theta
  * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
  * sqrt(theta).  If theta is 0.1, 1, 10 or 100 iterations with equal probability, this U is 13
- * iterations; if it is 1, 10 or 100 iterations, U is 22. */
+ * iterations; if it is 1, 10 or 100 iterations, U is 22.
+ *
+ * A rule is only here if without it the mean regret of a case of benchmarks/triggers.py rises by
+ * 0.2 points or more, or the loss in a single cycle has no bound. */
 #include <math.h>
 #include <string.h>
 
@@ -69,30 +71,21 @@
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, AHEAD, N_PARAMS };
 enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8, BLOCK = 8 };
 static const double FADE = 0.8; /* weight of a cycle relative to the next one */
-/* auto rebalances at once if the next iteration alone would repay this many LB steps. */
-static const double AT_ONCE = 2.0;
-/* If the mean load changes by this factor in one iteration, the program is still starting up. */
-static const double JUMP = 3.0;
 /* For a trial, u counts at most SPIKE times the lowest u of three iterations; block means of a
  * steady imbalance differ by at most VARIES times their mean (noise of 5 % on 4 ranks: 0.3); an
  * imbalance below NOISE (max/mean - 1) may be noise of 1 %, one above CLEAR is not. */
 static const double SPIKE = 2.0, VARIES = 0.4, NOISE = 0.04, CLEAR = 0.08;
-/* sqrt(2) - 1: growth of the imbalance from the first iteration to the second, relative to the
- * first, if loads change at random. */
-static const double DRIFT = 0.41;
+/* The rate of an earlier run counts like this many iterations, or like its own if they are more.
+ */
+static const double LEAST_WEIGHT = 100.0;
 
 typedef struct state {
-    double sum[RING];    /* U from the start of the cycle to its n-th iteration, at n % RING */
-    double level[RING];  /* the lowest u of iterations n - 2 ... n, without spikes, at n % RING */
-    double u[FIRST];     /* the last three u, at n % FIRST */
-    double first[FIRST]; /* the first three u of the cycle */
-    double residual;     /* max/mean that the last LB step left */
-    double left;         /* the lowest `residual` after BLOCK iterations or more; 0: none */
-    double promised;     /* max/mean that the last LB step predicted */
-    double mean;         /* mean load in the last iteration */
-    double before;       /* mean load in the iteration before the last one */
-    double rate;         /* the last result of best_rate */
-    double lowest;       /* the smallest `level` since the last LB step */
+    double sum[RING];   /* U from the start of the cycle to its n-th iteration, at n % RING */
+    double level[RING]; /* the lowest u of iterations n - 2 ... n, without spikes, at n % RING */
+    double u[FIRST];    /* the last three u, at n % FIRST */
+    double residual;    /* max/mean that the last LB step left; 1 before the first one */
+    double mean;        /* mean load in the last iteration */
+    double rate;        /* the last result of best_rate */
     /* Since the last LB step, without spikes, in seconds: the sum of u; the sum of u in the
      * present block of BLOCK iterations, and in its first half; the smallest and the largest mean
      * u of a block. */
@@ -100,13 +93,9 @@ typedef struct state {
     /* seconds, sums over imagined LB steps: hoped: what they would have saved if the imbalance had
      * stayed the same; gained: what they would have saved */
     double hoped[HORIZONS], gained[HORIZONS];
-    double young[2]; /* weighted sums of u in the first and second iteration after LB steps */
-    double ages[2];  /* sums of the weights in `young`; an LB step weighs half of the next one */
     double paid, iterations; /* sums of theta + U and of tau over past cycles (fading) */
     int64_t lb_steps, seen;  /* numbers of LB steps and iterations since the start */
-    int at_once;             /* LB steps in a row, each after a cycle of one iteration */
     bool knows; /* whether it is known what LB steps leave: from an LB step or an earlier run */
-    bool told;  /* from an earlier run */
 } state_t;
 
 /* The remainder of an unsigned number is one instruction. */
@@ -117,8 +106,7 @@ static inline uint64_t place(int64_t n)
 
 static void init(plb_trigger_t *self)
 {
-    state_t *s = self->state;
-    s->residual = 1.0;
+    ((state_t *)self->state)->residual = 1.0;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -132,11 +120,6 @@ static double cost_of(const plb_trigger_t *self)
     return isnan(self->cost) ? plb_trigger_guess(self, self->params[GUESS]) * s->mean : self->cost;
 }
 
-/* If an earlier run tells what LB steps achieve: factors on patience, on trust and on past - 1. */
-static const double TOLD_PATIENCE = 0.25, TOLD_TRUST = 2.0, TOLD_PAST = 0.5;
-/* Its rate counts like this many iterations of the past, or like its own if these were more. */
-static const double LEAST_WEIGHT = 100.0;
-
 /* The parameter, times `unsure` while the cost of an LB step is not known. */
 static double times(const plb_trigger_t *self, int param)
 {
@@ -147,28 +130,6 @@ static double times(const plb_trigger_t *self, int param)
 static double excess(const state_t *s, double u)
 {
     return plb_greater(u - (s->residual - 1.0) * s->mean, 0.0);
-}
-
-/* Before a first LB step of unknown cost, the steady part of the imbalance counts as residual for
- * all rules but `tries`. */
-static void doubt_steady(const plb_trigger_t *self, int64_t n)
-{
-    state_t *s = self->state;
-    if (!s->knows) {
-        const bool doubts = isnan(self->cost) && n >= FIRST && s->mean > 0.0;
-        s->residual = doubts ? 1.0 + s->lowest / s->mean : 1.0;
-    }
-}
-
-static double sum_of(const state_t *s, int64_t n, int64_t k)
-{
-    return s->sum[place(n)] - (k < n ? s->sum[place(n - k)] : 0.0);
-}
-
-/* By how much `level` has risen in the last k < n iterations. */
-static double rise(const state_t *s, int64_t n, int64_t k)
-{
-    return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
 }
 
 static void add_to_block(state_t *s, int64_t n, double u)
@@ -192,15 +153,12 @@ static void update_residual(state_t *s, int64_t n, double low)
 {
     const double base = s->mean * BLOCK;
     if (n <= FIRST) {
-        s->residual = 1.0 + (n < FIRST ? low : plb_median3(s->first)) / s->mean;
+        s->residual = 1.0 + (n < FIRST ? low : plb_median3(s->u)) / s->mean;
     } else if (n == BLOCK) {
         const double half = plb_lesser(s->half, s->block - s->half);
         s->residual = plb_greater(s->residual, 1.0 + 2.0 * half / base);
     } else if (n % BLOCK == 0) {
         s->residual = plb_lesser(s->residual, 1.0 + s->block / base);
-    }
-    if (n % BLOCK == 0) { /* loads may change just after an LB step: the lowest tells most */
-        s->left = s->left > 0.0 ? plb_lesser(s->left, s->residual) : s->residual;
     }
 }
 
@@ -209,23 +167,15 @@ static void record(const plb_trigger_t *self, const plb_observation_t *o)
     state_t *s = self->state;
     const plb_cycle_t *c = &self->cycle;
     const int64_t n = c->n;
-    s->before = s->seen++ == 0 ? o->mean : s->mean;
+    s->seen++;
     s->mean = o->mean;
     s->u[n % FIRST] = c->u;
-    if (n <= FIRST) {
-        s->first[n - 1] = c->u;
-    }
-    if (s->lb_steps > 0 && n <= 2) {
-        s->young[n - 1] = 0.5 * s->young[n - 1] + c->u;
-        s->ages[n - 1] = 0.5 * s->ages[n - 1] + 1.0;
-    }
     double low = c->u;
     for (int64_t k = 1; k < least(n, FIRST); k++) {
         low = plb_lesser(low, s->u[(n - k) % FIRST]);
     }
     s->sum[place(n)] = c->U;
     s->level[place(n)] = low;
-    s->lowest = n == 1 ? low : plb_lesser(s->lowest, low);
     add_to_block(s, n, plb_lesser(c->u, SPIKE * low));
     if (s->lb_steps > 0 && o->mean > 0.0 && !self->misled) {
         update_residual(s, n, low);
@@ -258,9 +208,35 @@ static void replay(state_t *s, int64_t n)
     }
 }
 
-/* The share of an excess e that is expected to persist until its removal has repaid theta. */
-static double share(const state_t *s, double e, double theta, double left, double trust)
+/* By how much `level` has risen in the last k < n iterations. */
+static double rise(const state_t *s, int64_t n, int64_t k)
 {
+    return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
+}
+
+/* The imbalance of the last three iterations without spikes, extrapolated along its trend. */
+static double settled(const state_t *s, int64_t n)
+{
+    /* `level`, the lowest u of FIRST iterations, lags behind a growing u, except at the start of
+     * the cycle */
+    const int64_t span = least(n - 1, TREND), lag = n - span < FIRST ? FIRST - (n - span) : 0;
+    const double slope = span > lag ? rise(s, n, span) / (double)(span - lag) : 0.0;
+    double out = s->u[n % FIRST];
+    for (int64_t k = 1; k < FIRST; k++) {
+        out = plb_lesser(out, s->u[(n - k) % FIRST] + (double)k * slope);
+    }
+    return out;
+}
+
+/* The excess (seconds per iteration) that is expected to persist until its removal has repaid
+ * theta. */
+static double expected(const plb_trigger_t *self, int64_t n, double theta, double left)
+{
+    const state_t *s = self->state;
+    const double now = settled(s, n), e = excess(s, now);
+    if (!(e > 0.0)) {
+        return 0.0;
+    }
     const double horizon = plb_lesser(theta / e, left);
     int i = 0;
     while (i + 1 < HORIZONS && (double)((int64_t)SHORTEST << i) < horizon) {
@@ -269,138 +245,53 @@ static double share(const state_t *s, double e, double theta, double left, doubl
     while (i > 0 && s->hoped[i] <= 0.0) {
         i--;
     }
-    const double before = trust * theta;
-    return before + s->hoped[i] > 0.0
-               ? plb_greater((before + s->gained[i]) / (before + s->hoped[i]), 0.0)
-               : 1.0;
-}
-
-/* The imbalance of the last three iterations without spikes, extrapolated along its trend; of
- * fewer iterations if waiting for three would cost more than an LB step. */
-static double settled(const state_t *s, int64_t n, double theta)
-{
-    /* `level`, the lowest u of FIRST iterations, lags behind a growing u, except at the start of
-     * the cycle */
-    const int64_t span = least(n - 1, TREND), lag = n - span < FIRST ? FIRST - (n - span) : 0;
-    const double slope = span > lag ? rise(s, n, span) / (double)(span - lag) : 0.0;
-    double out = s->u[n % FIRST];
-    for (int64_t k = 1; k < least(n, FIRST) && (double)k * excess(s, out) < theta; k++) {
-        out = plb_lesser(out, s->u[(n - k) % FIRST] + (double)k * slope);
-    }
-    return out;
-}
-
-/* The excess (seconds per iteration) that is expected to persist. */
-static double expected(const plb_trigger_t *self, int64_t n, double left)
-{
-    const state_t *s = self->state;
-    const double theta = cost_of(self), now = settled(s, n, theta), e = excess(s, now);
-    if (!(e > 0.0)) {
-        return 0.0;
-    }
-    const double patience = times(self, PATIENCE) * (s->told ? TOLD_PATIENCE : 1.0);
-    const double trust = self->params[TRUST] * (s->told ? TOLD_TRUST : 1.0);
-    const double span = patience * theta / e;
-    const int64_t k = span < (double)least(n, RING - 1) ? (int64_t)span : least(n, RING - 1);
-    double stays = now;
-    if (k > 0) {
-        const double trend = k < n ? 0.5 * rise(s, n, k) : 0.0;
-        stays = plb_lesser(now, sum_of(s, n, k) / (double)k + trend);
-    }
-    return excess(s, stays) * share(s, e, theta, left, trust);
-}
-
-/* best_rate tries to cut the cycle this many iterations ago */
-static const int16_t CUTS[] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,
-                               15,  18,  22,  27,  33,  41,  51,  63,  78,  97,
-                               121, 151, 188, 235, 293, 366, 457, 571, 713, 891};
-
-/* A cut may pay only if the iterations since the earliest possible cut have lost as much as the
- * cut costs in addition.  The factor 0.999 allows for rounding. */
-static bool may_cut(const plb_trigger_t *self, int64_t n, double theta)
-{
-    const state_t *s = self->state;
-    const double all = sum_of(s, n, least(n, RING - 1));
-    return all > 0.999 * (self->params[CUT] - 1.0) * theta;
+    const double before = self->params[TRUST] * theta;
+    const bool known = before + s->hoped[i] > 0.0;
+    const double share =
+        known ? plb_greater((before + s->gained[i]) / (before + s->hoped[i]), 0.0) : 1.0;
+    const int64_t most = least(n, RING - 1);
+    const int64_t k = (int64_t)plb_lesser(times(self, PATIENCE) * theta / e, (double)most);
+    const double since = s->sum[place(n)] - (k < n ? s->sum[place(n - k)] : 0.0);
+    const double trend = 0 < k && k < n ? 0.5 * rise(s, n, k) : 0.0;
+    return share * excess(s, k > 0 ? plb_lesser(now, since / (double)k + trend) : now);
 }
 
 /* The rate, by the three estimates at the top of this file. */
-static double best_rate(const plb_trigger_t *self, int64_t n)
+static double best_rate(const plb_trigger_t *self, int64_t n, double theta)
 {
     const state_t *s = self->state;
-    const double theta = cost_of(self), U = self->cycle.U, base = (s->residual - 1.0) * s->mean;
+    const double U = self->cycle.U, base = (s->residual - 1.0) * s->mean;
     double out = theta + U;
-    const int64_t end = may_cut(self, n, theta) ? least(n, RING) : 0;
-    for (size_t i = 0; i < sizeof CUTS / sizeof *CUTS && CUTS[i] < end; i++) {
-        const double k = CUTS[i], since = U - s->sum[place(n - CUTS[i])];
-        const double e = excess(s, s->level[place(n - CUTS[i])]);
-        const double loss = plb_greater(since - k * e, k * base);
-        const double rate = self->params[CUT] * theta + U - since + loss;
-        out = plb_lesser(out, rate);
+    for (int64_t k = 1; k < least(n, RING); k *= 2) {
+        const double since = U - s->sum[place(n - k)], e = excess(s, s->level[place(n - k)]);
+        const double loss = plb_greater(since - (double)k * e, (double)k * base);
+        out = plb_lesser(out, self->params[CUT] * theta + U - since + loss);
     }
     out /= (double)n;
-    const double past = 1.0 + (self->params[PAST] - 1.0) * (s->told ? TOLD_PAST : 1.0);
-    return s->iterations > 0.0 ? plb_lesser(out, past * s->paid / s->iterations) : out;
-}
-
-/* Seconds per iteration that a steady imbalance has cost.  Less counts if the means of blocks
- * differ by more than noise explains, or if the imbalance is so small that it may be noise. */
-static double steady_loss(const state_t *s, int64_t n)
-{
-    const double mean = s->lost / (double)n, range = s->most - s->least;
-    const double u = mean - plb_greater(range - VARIES * mean, 0.0);
-    const double weight = (u / s->mean - NOISE) / (CLEAR - NOISE);
-    return u * plb_lesser(plb_greater(weight, 0.0), 1.0);
+    return s->iterations > 0.0 ? plb_lesser(out, self->params[PAST] * s->paid / s->iterations)
+                               : out;
 }
 
 /* Whether to try a first LB step: only a trial can tell which part of a steady imbalance an LB
  * step removes.  The imbalance must have cost as much as the trial may cost (ski rental problem).
- */
-static bool tries(const plb_trigger_t *self, int64_t n, double left)
+ * Less of it counts if the means of blocks differ by more than noise explains, or if it is so
+ * small that it may be noise. */
+static bool tries(const plb_trigger_t *self, int64_t n, double theta, double left)
 {
     const state_t *s = self->state;
-    const bool unknown = isnan(self->cost);
-    const double theta = cost_of(self);
-    const double level = unknown ? settled(s, n, theta) : s->level[place(n)];
+    const double level = isnan(self->cost) ? settled(s, n) : s->level[place(n)];
     if (s->knows || !(level > 0.0)) {
         return false;
     }
     if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
         return true;
     }
-    const double u = steady_loss(s, n),
-                 price = unknown ? plb_trigger_price(self) * s->mean : theta;
+    const double mean = s->lost / (double)n;
+    const double steady = mean - plb_greater(s->most - s->least - VARIES * mean, 0.0);
+    const double weight = (steady / s->mean - NOISE) / (CLEAR - NOISE);
+    const double u = steady * plb_lesser(plb_greater(weight, 0.0), 1.0);
+    const double price = isnan(self->cost) ? plb_trigger_price(self) * s->mean : theta;
     return (double)n * u >= price && u * left >= self->params[DOUBT] * price;
-}
-
-/* Estimate the seconds that an LB step now would save in the next iteration: the expected
- * imbalance u of that iteration without an LB step, minus the expected u with one.
- *   - With an LB step: the mean u of past iterations that came first after an LB step.
- *   - Without one: in the second iteration of a cycle, its u; in the first one, the mean u of past
- *     second iterations.
- * After k cycles of one iteration in a row, the difference is divided by 2^k, because there was no
- * new second iteration.  If no cycle ever had a second iteration, the estimate is DRIFT times the
- * part of u that the last LB step did not predict; this may lead to one LB step only.  Return
- * -INFINITY if nothing is known, or if the cycle has n > 2 iterations: other criteria decide. */
-static double saved_at_once(const plb_trigger_t *self, int64_t n)
-{
-    const state_t *s = self->state;
-    if (s->lb_steps == 0 || n > 2) {
-        return -INFINITY;
-    }
-    if (n == 1 && !(s->ages[1] > 0.0)) {
-        const double unforeseen = self->cycle.u - (s->promised - 1.0) * s->mean;
-        return s->at_once == 0 ? DRIFT * unforeseen : -INFINITY;
-    }
-    const double next = n == 1 ? s->young[1] / s->ages[1] : self->cycle.u;
-    return ldexp(next - s->young[0] / s->ages[0], -s->at_once);
-}
-
-/* Whether the program is still starting up; then auto does not rebalance (PLB_REASON_FEW). */
-static bool starts_up(const state_t *s)
-{
-    return s->lb_steps == 0 &&
-           (s->seen == 1 || s->mean > JUMP * s->before || s->before > JUMP * s->mean);
 }
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
@@ -408,30 +299,22 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     state_t *s = self->state;
     const int64_t n = self->cycle.n;
     record(self, o);
-    doubt_steady(self, n);
     const double theta = cost_of(self);
     replay(s, n);
     v->excess = self->cycle.U;
-    v->residual = s->knows ? s->residual : 1.0;
-    const double left = self->end == INT64_MAX
-                            ? plb_greater((double)s->seen, self->params[AHEAD])
-                            : plb_greater((double)(self->end - o->iteration - 1), 0.0);
-    const double saved = saved_at_once(self, n);
-    if (left > 0.0 && saved > AT_ONCE * theta) {
-        v->level = v->gain = saved;
-        v->reason = PLB_REASON_AT_ONCE;
-        return;
-    }
-    if (starts_up(s) || (n < FIRST && !((double)n * excess(s, s->level[n]) >= theta))) {
+    v->residual = s->residual;
+    if (n < FIRST) {
         v->reason = PLB_REASON_FEW;
         return;
     }
-    const int64_t k = least(least(n - 1, RING - 1), (int64_t)plb_lesser(left, RING));
-    const double growth = k > 0 ? rise(s, n, k) / (double)k : 0.0;
-    v->level = expected(self, n, left);
-    v->rate = s->rate = best_rate(self, n);
-    v->gain = v->level * left + 0.5 * growth * left * left;
-    if (tries(self, n, left)) {
+    const double left = self->end == INT64_MAX
+                            ? plb_greater((double)s->seen, self->params[AHEAD])
+                            : plb_greater((double)(self->end - o->iteration - 1), 0.0);
+    const int64_t k = least(n - 1, (int64_t)plb_greater(plb_lesser(left, RING - 1), 1.0));
+    v->level = expected(self, n, theta, left);
+    v->rate = s->rate = best_rate(self, n, theta);
+    v->gain = v->level * left + 0.5 * rise(s, n, k) / (double)k * left * left;
+    if (tries(self, n, theta, left)) {
         v->reason = PLB_REASON_FIRST;
     } else if (v->level < excess(s, v->rate)) {
         v->reason = PLB_REASON_CHEAP;
@@ -443,12 +326,10 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 
 static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 {
-    (void)cost;
+    (void)cost, (void)max_over_mean;
     state_t *s = self->state;
-    s->promised = max_over_mean;
     s->lb_steps++;
     s->knows = true;
-    s->at_once = self->cycle.n == 1 ? s->at_once + 1 : 0;
     s->paid = FADE * s->paid + self->cost + self->cycle.U;
     s->iterations = FADE * s->iterations + (double)self->cycle.n;
     for (int i = 0; i < HORIZONS; i++) {
@@ -460,7 +341,7 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 static void begin(plb_trigger_t *self, const plb_experience_t *e)
 {
     state_t *s = self->state;
-    s->knows = s->told = !isnan(*e->residual);
+    s->knows = !isnan(*e->residual);
     s->residual = s->knows ? *e->residual : 1.0;
     s->iterations = isnan(*e->rate) ? 0.0 : plb_greater(*e->iterations, LEAST_WEIGHT);
     s->paid = isnan(*e->rate) ? 0.0 : s->iterations * *e->rate;
@@ -476,7 +357,7 @@ static void learned(const plb_trigger_t *self, plb_experience_t *out)
     if (!s->knows || self->n == 0) {
         return;
     }
-    *out->residual = s->left > 0.0 ? s->left : s->residual;
+    *out->residual = s->residual;
     if (s->lb_steps > 0) { /* else the rate of cycles that end with an LB step is not known */
         const double rate = (self->spent + self->cycle.U) / (double)self->n;
         *out->rate = isnan(*out->rate) ? rate : 0.5 * (*out->rate + rate);

@@ -1,8 +1,14 @@
 /* metabalancer: the fitted period of Menon 3.5.1-3.5.3 and the dynamic trigger of 3.5.5.
  *
- * The period tau is plb_period_tau (decide/trigger.h), from m, the growth of the imbalance per
- * iteration, and theta, the cost of an LB step.  It is computed again at each iteration.  If the
- * imbalance grows linearly, it has cost m tau^2 / 2 = theta when the period is over.  (With
+ * One line is fitted to the maximum of the ranks' loads, another to the mean; x counts iterations
+ * since the last LB step.  m is the growth per iteration of maximum - residual * mean, where
+ * `residual` is the max/mean that an LB step leaves.  If an LB step costs theta, the best period
+ * is tau = sqrt(2 theta / m)                                                           (3.5) here:
+ * cost, growth     in the thesis: theta, m It is computed again at each iteration; if the
+ * imbalance does not grow, it is infinite. Example: m = 0.2 s per iteration, theta = 10 s.  Then
+ * tau = sqrt(2 * 10 / 0.2) = 10 iterations.
+ *
+ * If the imbalance grows linearly, it has cost m tau^2 / 2 = theta when the period is over.  (With
  * quadratic growth it has cost 2 theta / 3.)  If it has cost less than half of theta, the slope
  * was noise, and the period continues.
  *
@@ -33,8 +39,15 @@ enum { FIRST_RATIOS = 3, LINE = 10, SPREADS = 4 };
 /* the imbalance of a period must have cost at least this fraction of an LB step */
 static const double PAID = 0.5;
 
+/* A least-squares line in O(1) memory and time per observation.  The weighted sums are taken
+ * around the running means (Welford 1962, West 1979), so that no digits cancel. */
+typedef struct line {
+    double weight, mean_x, mean_y, sxx, sxy, syy;
+    int64_t n;
+} line_t;
+
 typedef struct metabalancer {
-    plb_period_t period;
+    line_t max, mean;           /* seconds, by iterations since the last LB step */
     double promised;            /* predicted max/mean of the last LB step */
     double ratio[FIRST_RATIOS]; /* max/mean of the first iterations after the last LB step */
     double sum_max, sum_mean;   /* seconds: sums since the last LB step */
@@ -43,9 +56,39 @@ typedef struct metabalancer {
     bool tried;     /* there was an LB step */
 } metabalancer_t;
 
+/* keep: factor on the weights of the earlier observations */
+static void line_add(line_t *self, double keep, double x, double y)
+{
+    self->weight = keep * self->weight + 1.0;
+    const double dx = x - self->mean_x, dy = y - self->mean_y;
+    self->mean_x += dx / self->weight;
+    self->mean_y += dy / self->weight;
+    self->sxx = keep * self->sxx + dx * (x - self->mean_x);
+    self->sxy = keep * self->sxy + dx * (y - self->mean_y);
+    self->syy = keep * self->syy + dy * (y - self->mean_y);
+    self->n++;
+}
+
+static double line_slope(const line_t *self)
+{
+    return self->sxx > 0.0 ? self->sxy / self->sxx : 0.0;
+}
+
+static double line_at(const line_t *self, double x)
+{
+    return self->mean_y + line_slope(self) * (x - self->mean_x);
+}
+
+/* The standard deviation from the line, with n - 2 degrees of freedom; n > 2. */
+static double line_spread(const line_t *self)
+{
+    const double left = self->syy - line_slope(self) * self->sxy, n = (double)self->n;
+    return left > 0.0 ? sqrt(left / self->weight * (n / (n - 2.0))) : 0.0;
+}
+
 static void restart(metabalancer_t *s, double promised)
 {
-    plb_period_restart(&s->period);
+    s->max = s->mean = (line_t){0};
     s->promised = promised;
     s->sum_max = s->sum_mean = 0.0;
     s->n = s->beyond = 0;
@@ -53,9 +96,7 @@ static void restart(metabalancer_t *s, double promised)
 
 static void init(plb_trigger_t *self)
 {
-    metabalancer_t *s = self->state;
-    plb_period_init(&s->period, self->params[MEMORY]);
-    restart(s, 1.0);
+    restart(self->state, 1.0);
 }
 
 /* The residual from three max/mean: the lower of their median, which one disturbed iteration does
@@ -95,9 +136,9 @@ static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, 
     if (isnan(self->cost)) {
         return plb_trigger_trial(self, v->excess, o->mean) ? PLB_REASON_FIRST : PLB_REASON_EARLY;
     }
-    const double expected = plb_fit_at(&s->period.max, x);
-    if (s->period.max.n >= LINE && o->max > threshold * expected &&
-        o->max > expected + SPREADS * plb_fit_spread(&s->period.max)) {
+    const double expected = line_at(&s->max, x);
+    if (s->max.n >= LINE && o->max > threshold * expected &&
+        o->max > expected + SPREADS * line_spread(&s->max)) {
         return PLB_REASON_SUDDEN;
     }
     return v->excess >= self->cost ? PLB_REASON_PAYS : PLB_REASON_EARLY;
@@ -106,16 +147,16 @@ static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, 
 static void describe(const plb_trigger_t *self, plb_verdict_t *v)
 {
     const metabalancer_t *s = self->state;
-    if (s->period.max.n < 2) {
+    if (s->max.n < 2) {
         return;
     }
-    v->max_slope = plb_fit_slope(&s->period.max);
-    v->max_offset = plb_fit_at(&s->period.max, 0.0);
-    v->mean_slope = plb_fit_slope(&s->period.mean);
-    v->mean_offset = plb_fit_at(&s->period.mean, 0.0);
-    v->growth = plb_period_growth(&s->period, v->residual);
+    v->max_slope = line_slope(&s->max);
+    v->max_offset = line_at(&s->max, 0.0);
+    v->mean_slope = line_slope(&s->mean);
+    v->mean_offset = line_at(&s->mean, 0.0);
+    v->growth = v->max_slope - v->residual * v->mean_slope;
     if (!isnan(self->cost)) {
-        v->tau = plb_period_tau(self->cost, v->growth);
+        v->tau = v->growth > 0.0 ? sqrt(2.0 * self->cost / v->growth) : INFINITY;
         v->next = (double)self->last + fmax(1.0, floor(v->tau + 0.5));
     }
 }
@@ -156,7 +197,9 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     const plb_reason_t sudden = dynamic(self, s, x, o, v);
     s->beyond = sudden == PLB_REASON_EARLY ? 0 : s->beyond + 1;
     if (s->beyond == 0 || (double)s->beyond >= self->params[PATIENCE]) {
-        plb_period_add(&s->period, x, o->max, o->mean);
+        const double keep = 1.0 - 1.0 / self->params[MEMORY];
+        line_add(&s->max, keep, x, o->max);
+        line_add(&s->mean, keep, x, o->mean);
     }
     describe(self, v);
     v->reason =

@@ -175,7 +175,7 @@ bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
 {
     const process_t *process = &self->process[rank];
     const plb_op_t *op = &process->op[process->at];
-    const int64_t size = self->comm_start[op->comm + 1] - self->comm_start[op->comm];
+    const int64_t size = self->comms->start[op->comm + 1] - self->comms->start[op->comm];
     return tree_step((plb_collective_t)op->what, op->tag, (int32_t)size, op->peer, op->bytes,
                      process->exchange, out);
 }
@@ -184,7 +184,7 @@ int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb
 {
     process_t *process = &self->process[rank];
     const plb_op_t *op = &process->op[process->at];
-    const int32_t *member = self->comm_member + self->comm_start[op->comm];
+    const int32_t *member = self->comms->member + self->comms->start[op->comm];
     plb_hop_t step;
     process->exchange = process->exchange < 0 ? 0 : process->exchange;
     while (plb_collective_next(self, rank, &step)) {
@@ -268,8 +268,8 @@ static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
 
 int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
-    const int64_t first = self->comm_start[op->comm];
-    const int32_t size = (int32_t)(self->comm_start[op->comm + 1] - first);
+    const int64_t first = self->comms->start[op->comm];
+    const int32_t size = (int32_t)(self->comms->start[op->comm + 1] - first);
     const int64_t sequence = self->icoll_sequence[first + op->tag]++;
     const int32_t slot = op->request + 1;
     int32_t which = -1;
@@ -296,13 +296,13 @@ int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, p
         /* If the root has entered, complete the members that wait only for the root.  If all
          * members have entered, complete all other members, too.  `tree`: seconds that a tree of
          * messages takes over the slowest link. */
-        const plb_target_t *t = &self->target;
+        const plb_target_t *t = self->target;
         int32_t steps;
         int64_t bytes;
         tree_depth((plb_collective_t)op->what, size, op->bytes, &steps, &bytes);
         const double tree =
             slowest(t->alpha, t->n_nodes) * steps + slowest(t->beta, t->n_nodes) * (double)bytes;
-        const int32_t *member = self->comm_member + self->comm_start[op->comm];
+        const int32_t *member = self->comms->member + self->comms->start[op->comm];
         for (int32_t i = 0; i < size; i++) {
             if (one->slot[i] < 0) {
                 continue;

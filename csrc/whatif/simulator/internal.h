@@ -7,9 +7,7 @@
 #include "base/heap.h"
 #include "whatif/whatif.h"
 
-/* The state of a simulation (whatif.h), for this folder only. */
-
-typedef enum verdict { NEXT, WAIT, PAUSE, END, MISSING } verdict_t;
+typedef enum verdict { NEXT, WAIT, PAUSE, END } verdict_t;
 
 enum { OWN_SLOT = 0 }; /* the slot of blocking calls; request r has slot r + 1 */
 
@@ -67,10 +65,9 @@ typedef struct process {
     int32_t n_there;    /* number of messages that have arrived and are not received */
     int32_t rendezvous; /* list of the rendezvous messages that wait for a call of this rank */
     uint8_t state;
-    /* closed: the caller has passed all operations of the rank; probing: the rank waits until a
-     * message arrives, without a posted receive; has_run: it has got work since it last waited */
-    bool closed, probing, has_run;
-    bool in_call; /* whether the present operation is done again when missing ones are passed */
+    /* probing: the rank waits until a message arrives, without a posted receive; has_run: it has
+     * got work since it last waited */
+    bool probing, has_run;
 } process_t;
 
 typedef struct processor {
@@ -92,13 +89,10 @@ typedef struct icoll { /* A nonblocking collective that some ranks have entered.
     int32_t *slot; /* [size] slot of each member that waits; -1: the member does not wait */
 } icoll_t;
 
-struct plb_whatif {
-    int32_t n_ranks, missing;
-    plb_target_t target;
-    void *target_arrays;
-    plb_comms_t comms;
-    int64_t *comm_start;
-    int32_t *comm_member;
+typedef struct plb_whatif {
+    int32_t n_ranks;
+    const plb_target_t *target;
+    const plb_comms_t *comms;
     process_t *process;
     processor_t *processor;
     plb_item_t *heap_room;
@@ -117,8 +111,7 @@ struct plb_whatif {
     /* [members of all communicators] number of nonblocking collectives that each has entered */
     int64_t *icoll_sequence;
     int32_t *icoll_open; /* [communicators] first nonblocking collective under way; -1: none */
-    int32_t n_started;
-};
+} plb_whatif_t;
 
 /* The context of an operation's messages.  Messages of collectives have the next odd number. */
 static inline uint32_t context_of(const plb_op_t *op)

@@ -8,18 +8,18 @@
 
 static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
 {
-    const plb_target_t *t = &self->target;
+    const plb_target_t *t = self->target;
     return matrix[(int64_t)t->node[t->place[src]] * t->n_nodes + t->node[t->place[dst]]];
 }
 
 static double link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst)
 {
-    return link_of(self, self->target.alpha, src, dst);
+    return link_of(self, self->target->alpha, src, dst);
 }
 
 static double link_beta(const plb_whatif_t *self, int32_t src, int32_t dst)
 {
-    return link_of(self, self->target.beta, src, dst);
+    return link_of(self, self->target->beta, src, dst);
 }
 
 /* ---- slots ---------------------------------------------------------------------------------- */

@@ -119,32 +119,6 @@ static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Copy all arrays into one block, doubles first. */
-static int copy(plb_whatif_t *self, const plb_target_t *t, plb_err_t *err)
-{
-    const size_t p = (size_t)t->n_processors, links = (size_t)t->n_nodes * (size_t)t->n_nodes;
-    const size_t ranks = (size_t)self->n_ranks;
-    double *d = NULL;
-    PLB_PASS_NEW(d, p + 2 * links + (p + ranks + 1) / 2 + 1);
-    int32_t *i = (int32_t *)(d + p + 2 * links);
-    self->target = *t;
-    self->target_arrays = d;
-    self->target.speed = memcpy(d, t->speed, p * sizeof *d);
-    self->target.alpha = memcpy(d + p, t->alpha, links * sizeof *d);
-    self->target.beta = memcpy(d + p + links, t->beta, links * sizeof *d);
-    self->target.place = memcpy(i, t->place, ranks * sizeof *i);
-    self->target.node = memcpy(i + ranks, t->node, p * sizeof *i);
-    self->target.share = NULL; /* from now on, only the copies in the processors are used */
-    return PLB_OK;
-}
-
-/* Check and copy a target. */
-static int target_set(plb_whatif_t *self, const plb_target_t *target, plb_err_t *err)
-{
-    const int ret = check(self->n_ranks, target, err);
-    return ret != PLB_OK ? ret : copy(self, target, err);
-}
-
 /* --- begin and end --- */
 
 /* Set the share of a processor.  Its periods are shifted by a multiple of the golden ratio, so
@@ -163,9 +137,9 @@ static void hold_to_share(processor_t *one, int32_t number, double share, double
     one->phase = period * (fmod(0.6180339887498949 * number, 1.0) - 1.0);
 }
 
-static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *err)
+static int make_processors(plb_whatif_t *self, plb_err_t *err)
 {
-    const plb_target_t *t = &self->target;
+    const plb_target_t *t = self->target;
     PLB_PASS_NEW0(self->processor, t->n_processors);
     PLB_PASS_NEW0(self->heap_room, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
@@ -176,54 +150,53 @@ static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *e
         processor_t *one = &self->processor[p];
         const int32_t residents = one->active.n;
         *one = (processor_t){.speed = t->speed[p]};
-        hold_to_share(one, p, share ? share[p] : 1.0, t->period);
+        hold_to_share(one, p, t->share != NULL ? t->share[p] : 1.0, t->period);
         one->active.item = room;
         room += residents;
     }
     return PLB_OK;
 }
 
-plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const plb_target_t *target,
-                             plb_err_t *err)
+static int check_comms(int32_t n_ranks, const plb_comms_t *comms, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    plb_whatif_t *self = NULL;
-    if (n_ranks < 1) {
-        (void)PLB_FAIL(err, PLB_ERR_VALUE, "a program of %d ranks: expected at least 1", n_ranks);
-        return NULL;
+    /* the keys of channels must fit into 64 bits */
+    PLB_FAIL_IF(comms->n > INT64_MAX / 2 / n_ranks / n_ranks, err, PLB_ERR_VALUE,
+                "%d communicators of %d ranks: expected fewer", comms->n, n_ranks);
+    for (int64_t i = 0; i < comms->start[comms->n]; i++) {
+        PLB_FAIL_IF(comms->member[i] < 0 || comms->member[i] >= n_ranks, err, PLB_ERR_RANGE,
+                    "a member of a communicator is rank %d: expected 0 ... %d", comms->member[i],
+                    n_ranks - 1);
     }
-    PLB_NEW0(self, 1);
-    self->n_ranks = n_ranks;
-    self->missing = -1;
-    self->free_message = self->free_post = self->free_icoll = -1;
-    PLB_TRY(target_set(self, target, err));
-    PLB_TRY(make_processors(self, target->share, err));
-    PLB_NEW0(self->process, self->n_ranks);
+    return PLB_OK;
+}
+
+static int init(plb_whatif_t *self, const plb_streams_t *s, plb_op_time_t *const *step,
+                plb_err_t *err)
+{
+    PLB_PASS(make_processors(self, err));
+    PLB_PASS_NEW0(self->process, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
-        self->process[r] = (process_t){.processor = self->target.place[r],
+        self->process[r] = (process_t){.op = s->op[r],
+                                       .n = s->n[r],
+                                       .step = step != NULL ? step[r] : NULL,
+                                       .processor = self->target->place[r],
                                        .waits_for = -1,
                                        .exchange = -1,
                                        .flying = -1,
                                        .flying_last = -1,
                                        .rendezvous = -1};
     }
-    const int64_t owners = 2 * (int64_t)self->n_ranks + self->target.n_processors;
-    PLB_NEW_EACH(owners, self->agenda.item, self->agenda.at);
+    const int64_t owners = 2 * (int64_t)self->n_ranks + self->target->n_processors;
+    PLB_PASS_NEW_EACH(owners, self->agenda.item, self->agenda.at);
     memset(self->agenda.at, -1, (size_t)owners * sizeof *self->agenda.at);
-    PLB_TRY(plb_whatif_comms(self, comms, err));
-out:
-    if (ret != PLB_OK) {
-        plb_whatif_destroy(self);
-        self = NULL;
-    }
-    return self;
+    PLB_PASS_NEW0(self->icoll_sequence, s->comms.start[s->comms.n]);
+    PLB_PASS_NEW(self->icoll_open, s->comms.n);
+    memset(self->icoll_open, -1, (size_t)s->comms.n * sizeof *self->icoll_open);
+    return PLB_OK;
 }
 
-void plb_whatif_destroy(plb_whatif_t *self)
+static void release(plb_whatif_t *self)
 {
-    if (self == NULL) {
-        return;
-    }
     for (int32_t r = 0; self->process != NULL && r < self->n_ranks; r++) {
         plb_free(self->process[r].slot);
     }
@@ -231,64 +204,9 @@ void plb_whatif_destroy(plb_whatif_t *self)
         plb_free(self->icoll[i].slot);
     }
     plb_keys_free(&self->channels);
-    PLB_FREE(self->target_arrays, self->comm_start, self->comm_member, self->process,
-             self->processor, self->heap_room, self->agenda.item, self->agenda.at, self->message,
-             self->post, self->channel, self->icoll, self->icoll_sequence, self->icoll_open, self);
-}
-
-int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const int64_t members = comms->start[comms->n];
-    const int64_t had = self->comm_start ? self->comm_start[self->comms.n] : 0;
-    const int32_t had_comms = self->comms.n;
-    int64_t *start = NULL, *sequence = NULL;
-    int32_t *member = NULL, *open = NULL;
-    /* the keys of channels must fit into 64 bits */
-    if (comms->n > INT64_MAX / 2 / self->n_ranks / self->n_ranks) {
-        return PLB_FAIL(err, PLB_ERR_VALUE, "%d communicators of %d ranks: expected fewer",
-                        comms->n, self->n_ranks);
-    }
-    for (int64_t i = 0; i < members; i++) {
-        PLB_FAIL_IF(comms->member[i] < 0 || comms->member[i] >= self->n_ranks, err, PLB_ERR_RANGE,
-                    "a member of a communicator is rank %d: expected 0 ... %d", comms->member[i],
-                    self->n_ranks - 1);
-    }
-    PLB_NEW(start, comms->n + 1);
-    PLB_NEW(member, members);
-    PLB_NEW0(sequence, members);
-    PLB_NEW(open, comms->n);
-    memcpy(start, comms->start, (size_t)(comms->n + 1) * sizeof *start);
-    memcpy(member, comms->member, (size_t)members * sizeof *member);
-    memset(open, -1, (size_t)comms->n * sizeof *open);
-    if (had_comms > 0) {
-        memcpy(sequence, self->icoll_sequence, (size_t)had * sizeof *sequence);
-        memcpy(open, self->icoll_open, (size_t)had_comms * sizeof *open);
-    }
-    PLB_FREE(self->comm_start, self->comm_member, self->icoll_sequence, self->icoll_open);
-    self->comm_start = start;
-    self->comm_member = member;
-    self->icoll_sequence = sequence;
-    self->icoll_open = open;
-    self->comms = (plb_comms_t){comms->n, start, member};
-    return PLB_OK;
-out:
-    PLB_FREE(start, member, sequence, open);
-    return ret;
-}
-
-int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_t n, bool closed,
-                    plb_op_time_t *step, plb_err_t *err)
-{
-    process_t *process = &self->process[rank];
-    PLB_FAIL_IF(n < process->n, err, PLB_ERR_VALUE,
-                "rank %d: the log has shrunk to %lld operations, from %lld", rank, (long long)n,
-                (long long)process->n);
-    process->op = op;
-    process->n = n;
-    process->closed = closed;
-    process->step = step;
-    return PLB_OK;
+    PLB_FREE(self->process, self->processor, self->heap_room, self->agenda.item, self->agenda.at,
+             self->message, self->post, self->channel, self->icoll, self->icoll_sequence,
+             self->icoll_open);
 }
 
 static int32_t chain_length(const plb_whatif_t *self, int32_t first)
@@ -300,12 +218,16 @@ static int32_t chain_length(const plb_whatif_t *self, int32_t first)
     return out;
 }
 
-void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out)
+static void read_times(const plb_whatif_t *self, plb_process_times_t *out)
 {
     for (int32_t r = 0; r < self->n_ranks; r++) {
         const process_t *one = &self->process[r];
         out[r] = one->times;
         out[r].unread = one->n_there + chain_length(self, one->flying);
+        if (one->state != ENDED) {
+            out[r].finish = one->since;
+            out[r].end = PLB_END_STUCK;
+        }
     }
 }
 
@@ -315,7 +237,7 @@ static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t sl
 {
     PLB_PASS(plb_slot_open(self, rank, slot, err));
     const bool eager = (op->flags & PLB_OP_BUFFERED) ||
-                       (op->bytes <= self->target.eager && !(op->flags & PLB_OP_SYNCHRONOUS));
+                       (op->bytes <= self->target->eager && !(op->flags & PLB_OP_SYNCHRONOUS));
     const message_t message = {.src = rank,
                                .tag = op->tag,
                                .slot = eager ? -1 : slot,
@@ -327,9 +249,8 @@ static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t sl
     return plb_message_send(self, op->peer, context_of(op), message, err);
 }
 
-/* Find the WAIT that has the recorded source and tag of a receive with wildcards; NULL: not found.
- * *unknown: whether the WAIT can be among operations that were not passed yet. */
-static const plb_op_t *its_wait(const process_t *process, bool *unknown)
+/* Find the WAIT that has the recorded source and tag of a receive with wildcards; NULL: none. */
+static const plb_op_t *its_wait(const process_t *process)
 {
     const int32_t request = process->op[process->at].request;
     for (int64_t i = process->at + 1; i < process->n; i++) {
@@ -337,7 +258,6 @@ static const plb_op_t *its_wait(const process_t *process, bool *unknown)
             return &process->op[i];
         }
     }
-    *unknown = !process->closed;
     return NULL;
 }
 
@@ -351,21 +271,14 @@ static int receive(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t
                : plb_message_receive(self, rank, context_of(op), op->peer, op->tag, slot, err);
 }
 
-static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, verdict_t *verdict,
-                 plb_err_t *err)
+static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
     plb_op_t as = *op;
     if (op->flags & (PLB_OP_ANY_SOURCE | PLB_OP_ANY_TAG)) {
-        bool unknown = false;
-        const plb_op_t *wait = its_wait(&self->process[rank], &unknown);
-        if (unknown) {
-            *verdict = MISSING;
-            return PLB_OK;
-        }
+        const plb_op_t *wait = its_wait(&self->process[rank]);
         as.peer = wait != NULL && wait->peer < self->n_ranks ? wait->peer : -1;
         as.tag = wait != NULL ? wait->tag : 0;
     }
-    *verdict = NEXT;
     return receive(self, rank, &as, as.request + 1, err);
 }
 
@@ -409,7 +322,7 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
         ret = send(self, rank, op, op->request + 1, err);
         break;
     case PLB_OP_IRECV:
-        ret = irecv(self, rank, op, verdict, err);
+        ret = irecv(self, rank, op, err);
         break;
     case PLB_OP_RECV:
     case PLB_OP_PROBE:
@@ -476,7 +389,6 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
         plb_message_progress(self, rank);
     }
     PLB_PASS(perform(self, rank, verdict, err));
-    process->in_call = *verdict == MISSING;
     switch (*verdict) {
     case NEXT:
         complete(self, rank);
@@ -490,9 +402,6 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
     case END:
         complete(self, rank);
         finish(self, rank, PLB_END_THROUGH);
-        break;
-    default:
-        self->missing = rank;
         break;
     }
     return PLB_OK;
@@ -521,21 +430,17 @@ static int begin(plb_whatif_t *self, int32_t rank, plb_err_t *err)
     process_t *process = &self->process[rank];
     for (;;) {
         if (process->at >= process->n) {
-            if (process->closed) {
-                finish(self, rank, PLB_END_CUT);
-            } else {
-                self->missing = rank;
-            }
+            finish(self, rank, PLB_END_CUT);
             return PLB_OK;
         }
         const plb_op_t *op = &process->op[process->at];
-        PLB_PASS(plb_op_check(op, rank, process->at, self->n_ranks, &self->comms, err));
+        PLB_PASS(plb_op_check(op, rank, process->at, self->n_ranks, self->comms, err));
         if (process->step != NULL) {
             process->step[process->at] = (plb_op_time_t){.begin = self->now, .cause_rank = -1};
         }
         const bool costs = op->kind != PLB_OP_END && op->kind != PLB_OP_PAUSE &&
                            op->kind < PLB_OP_ENTER && !(op->flags & PLB_OP_SAME_CALL);
-        const double work = 1e-9 * (double)op->compute + (costs ? self->target.overhead : 0.0);
+        const double work = 1e-9 * (double)op->compute + (costs ? self->target->overhead : 0.0);
         if (work > 0.0) {
             compute(self, rank, work);
             return PLB_OK;
@@ -573,8 +478,8 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
             (process->exchange >= 0 && plb_collective_next(self, rank, &step))) {
             process->probing = false;
             keep_cause(process);
-            if (process->exchange >= 0 && self->target.overhead > 0.0) {
-                compute(self, rank, self->target.overhead);
+            if (process->exchange >= 0 && self->target->overhead > 0.0) {
+                compute(self, rank, self->target->overhead);
                 return PLB_OK;
             }
             return computed(self, rank, err);
@@ -589,48 +494,31 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
     return computed(self, processor_event(self, owner - 2 * self->n_ranks), err);
 }
 
-/* Continue the rank for which operations were missing. */
-static int resume(plb_whatif_t *self, plb_err_t *err)
-{
-    const int32_t rank = self->missing;
-    process_t *process = &self->process[rank];
-    self->missing = -1;
-    return process->in_call ? computed(self, rank, err) : begin(self, rank, err);
-}
-
-static int start(plb_whatif_t *self, plb_err_t *err)
+int plb_whatif(const plb_streams_t *streams, const plb_target_t *target,
+               plb_op_time_t *const *step, plb_process_times_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
-    while (ret == PLB_OK && self->missing < 0 && self->n_started < self->n_ranks) {
-        ret = begin(self, self->n_started++, err);
+    const int32_t p = streams->n_ranks;
+    PLB_FAIL_IF(p < 1, err, PLB_ERR_VALUE, "a program of %d ranks: expected at least 1", p);
+    PLB_PASS(check(p, target, err));
+    PLB_PASS(check_comms(p, &streams->comms, err));
+    plb_whatif_t self = {.n_ranks = p,
+                         .target = target,
+                         .comms = &streams->comms,
+                         .free_message = -1,
+                         .free_post = -1,
+                         .free_icoll = -1};
+    PLB_TRY(init(&self, streams, step, err));
+    for (int32_t r = 0; r < p; r++) {
+        PLB_TRY(begin(&self, r, err));
     }
-    return ret;
-}
-
-int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err)
-{
-    int ret = self->missing >= 0 ? resume(self, err) : PLB_OK;
-    PLB_THEN(start(self, err));
-    while (ret == PLB_OK && self->missing < 0) {
-        if (self->agenda.n == 0) {
-            for (int32_t r = 0; r < self->n_ranks; r++) {
-                process_t *process = &self->process[r];
-                if (process->state != ENDED) {
-                    process->times.finish = process->since;
-                    process->times.end = PLB_END_STUCK;
-                }
-            }
-            break;
-        }
-        self->now = self->agenda.item[0].key;
-        ret = event(self, self->agenda.item[0].id, err);
-        PLB_THEN(plb_interrupted(16));
+    while (self.agenda.n > 0) {
+        self.now = self.agenda.item[0].key;
+        PLB_TRY(event(&self, self.agenda.item[0].id, err));
+        PLB_TRY(plb_interrupted(16));
     }
-    for (int32_t r = 0; r < self->n_ranks; r++) {
-        if (self->process[r].state != ENDED && self->process[r].times.end != PLB_END_STUCK) {
-            self->process[r].times.finish = self->now;
-        }
-    }
-    *missing = self->missing;
+    read_times(&self, out);
+out:
+    release(&self);
     return ret;
 }

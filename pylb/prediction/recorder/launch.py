@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb import _core, optional
+from pylb import optional
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec
 from pylb.errors import DomainError, PylbError
-from pylb.prediction.prediction import Target, comm_arrays, target
+from pylb.prediction.prediction import Target, target
 from pylb.prediction.recorder.monitor import TOKEN, RecordMonitor
 from pylb.prediction.recorder.recording import Recording
 
@@ -26,7 +26,8 @@ class Online:
     """Simulations of a run while it is recorded, one for each target.
 
     targets: arguments of `pylb.whatif` for each target.  Every `period` seconds, ``say(line)`` is
-    called for each target.
+    called for each target; less often if a simulation takes more than a tenth of that time, because
+    each begins at the start of the run.
     """
 
     def __init__(
@@ -43,7 +44,6 @@ class Online:
         self._last = time.monotonic()
         self._failed = False
         self._aims: list[Target] = []
-        self._simulations: list[_core.Simulation] = []
 
     def __call__(self) -> None:
         """Simulate the operations that have arrived, if a period has passed."""
@@ -52,32 +52,30 @@ class Online:
             return
         try:
             if self._begin_if_complete():
-                self._last = now
-                for simulation, given in zip(self._simulations, self._given, strict=True):
-                    self._go_on(simulation, given)
+                for aim, given in zip(self._aims, self._given, strict=True):
+                    self._simulate(aim, given)
+                self._last = time.monotonic()
+                self._period = max(self._period, 10.0 * (self._last - now))
         except PylbError as error:  # the program and its recording continue
             self._failed = True
             self._say(f"no more predictions while the program runs: {error}")
 
     def _begin_if_complete(self) -> bool:
         monitor = self._monitor
-        if not self._simulations and 0 < monitor.size == len(monitor.ranks):
+        if not self._aims and 0 < monitor.size == len(monitor.ranks):
             recording = monitor.recording([])
             self._aims = [target(recording, **given) for given in self._given]
-            self._simulations = [aim.simulation(monitor.members) for aim in self._aims]
-        return bool(self._simulations)
+        return bool(self._aims)
 
-    def _go_on(self, simulation: _core.Simulation, given: Mapping[str, Any]) -> None:
-        simulation.comms(*comm_arrays(self._monitor.members))
-        for number, rank in self._monitor.ranks.items():
-            simulation.feed(number, rank.ops(), rank.end is not None, None)
-        simulation.run()
-        times = simulation.times()
+    def _simulate(self, aim: Target, given: Mapping[str, Any]) -> None:
+        ranks = self._monitor.ranks
+        ops = [ranks[number].ops() for number in range(len(ranks))]
+        times = aim.simulate(ops, self._monitor.members)
         here = 0.0
-        for number, rank in self._monitor.ranks.items():
+        for number, one in enumerate(ops):
             done = int(times[number, 4])
             if done:
-                last = rank.ops()[done - 1]
+                last = one[done - 1]
                 here = max(here, 1e-9 * int(last["begin"]) + float(last["inside"]))
         there = float(times[:, 0].max())
         if here > 0:

@@ -110,64 +110,25 @@ static void draw(asked_t *a, feed_t *feed)
     }
 }
 
-static int simulate(const asked_t *a, int64_t piece, plb_process_times_t *out, plb_err_t *err)
-{
-    int32_t missing = -1;
-    int64_t given[MOST_RANKS] = {0};
-    plb_whatif_t *sim = plb_whatif_new(a->n, &a->comms, &a->target, err);
-    if (sim == NULL) {
-        return err->code;
-    }
-    int ret = PLB_OK;
-    for (int32_t r = 0; ret == PLB_OK && r < a->n; r++) {
-        given[r] = piece < a->n_ops[r] ? piece : a->n_ops[r];
-        ret = plb_whatif_feed(sim, r, a->op[r], given[r], given[r] == a->n_ops[r], NULL, err);
-    }
-    for (int n = 0; ret == PLB_OK; n++) {
-        MUST(n <= MOST_RANKS * (MOST_OPS + 2));
-        ret = plb_whatif_run(sim, &missing, err);
-        if (ret != PLB_OK || missing < 0) {
-            break;
-        }
-        const int64_t all = a->n_ops[missing];
-        MUST(given[missing] < all);
-        given[missing] = given[missing] + piece < all ? given[missing] + piece : all;
-        ret = plb_whatif_feed(sim, missing, a->op[missing], given[missing], given[missing] == all,
-                              NULL, err);
-    }
-    if (ret == PLB_OK) {
-        plb_whatif_times(sim, out);
-    }
-    plb_whatif_destroy(sim);
-    return ret;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     feed_t feed = feed_of(data, size);
     plb_err_t err = {0, ""};
     asked_t *a = plb_calloc(1, sizeof *a);
-    plb_process_times_t whole[MOST_RANKS] = {0}, pieces[MOST_RANKS] = {0};
+    plb_process_times_t out[MOST_RANKS] = {0};
     draw(a, &feed);
-    const int64_t fail_at = feed_byte(&feed) < 32 ? feed_byte(&feed) : -1;
-    plb_mem_fail_at(fail_at);
-    const int ret = simulate(a, INT64_MAX / 2, whole, &err);
-    plb_mem_fail_at(-1);
-    MUST(ret == PLB_OK || ret == PLB_ERR_FORMAT || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
-         (ret == PLB_ERR_NOMEM && fail_at >= 0));
-    MUST(ret == PLB_OK || err.text[0] != '\0');
-    if (ret == PLB_OK) {
-        MUST(simulate(a, 1 + feed_byte(&feed) % 8, pieces, &err) == PLB_OK);
-        for (int32_t r = 0; r < a->n; r++) {
-            MUST(whole[r].end != PLB_END_RUNNING);
-            MUST(whole[r].finish == pieces[r].finish && whole[r].end == pieces[r].end);
-        }
-    }
     const plb_op_t *op[MOST_RANKS];
     for (int32_t r = 0; r < a->n; r++) {
         op[r] = a->op[r];
     }
     const plb_streams_t streams = {a->n, op, a->n_ops, a->comms};
+    const int64_t fail_at = feed_byte(&feed) < 32 ? feed_byte(&feed) : -1;
+    plb_mem_fail_at(fail_at);
+    const int ret = plb_whatif(&streams, &a->target, NULL, out, &err);
+    plb_mem_fail_at(-1);
+    MUST(ret == PLB_OK || ret == PLB_ERR_FORMAT || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
+         (ret == PLB_ERR_NOMEM && fail_at >= 0));
+    MUST(ret == PLB_OK || err.text[0] != '\0');
     critical_call(&feed, &streams, fail_at);
     plb_free(a);
     return 0;
