@@ -939,20 +939,14 @@ PLB_PY_DEF(steps, next, "seconds",
     return taken(self, c, plb_steps_next);
 }
 
-PLB_PY_DEF(steps, leave, "sample seconds",
-           "Contribute a final sample (None: contribute nothing), and wait until no\n"
-           "record is under way, for at most `seconds` (negative: no limit).  Returns True if\n"
-           "none is under way; False if the time is over: call leave() again, with None.")
+PLB_PY_DEF(steps, leave, "seconds",
+           "Wait until no record is under way, for at most `seconds` (negative: no limit).\n"
+           "Returns True if none is under way; False if the time is over: call leave() again.")
 {
-    PyObject *sample;
     double seconds;
-    plb_stats_t mine;
     bool done = false;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&sample), PLB_ONE(&seconds)));
-    plb_stats_t *last = sample == Py_None ? NULL : &mine;
-    PLB_PASS(last != NULL && plb_py_sample(sample, self->core.net->rank, last) != 0);
-    mine.n_ended = 1;
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_steps_leave(&self->core, last, nanoseconds(seconds),
+    PLB_PASS(PLB_READ(c, PLB_ONE(&seconds)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_steps_leave(&self->core, NULL, nanoseconds(seconds),
                                                 plb_py_tick, &c->state, &done, &c->err)));
     return plb_py_answer(c, PyBool_FromLong(done));
 }

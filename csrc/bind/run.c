@@ -674,21 +674,12 @@ PLB_PY_DEF(atsync, why, "",
                                           wish->why.tau, (int)wish->why.reason));
 }
 
-static PyObject *final_of(const plb_atsync_t *core)
-{
-    return core->rank.final == PLB_NEVER
-               ? Py_NewRef(Py_None)
-               : PyLong_FromLongLong(core->opt.first + core->rank.final - 1);
-}
-
 #define ATSYNC(X)                                                                                 \
     X(atsync, over, PyBool_FromLong(plb_atsync_over(&self->core)),                                \
       "Whether nothing is under way: all ranks have ended, or are about to rebalance.")           \
     X(atsync, whole, PyBool_FromLong(self->core.whole),                                           \
       "Whether all ranks ran every iteration whose statistics are known, and the trigger "        \
       "observed each without an error.")                                                          \
-    X(atsync, final, final_of(&self->core),                                                       \
-      "The announced iteration of the next LB step, or None.")                                    \
     X(atsync, contributed,                                                                        \
       PyLong_FromLongLong(self->core.opt.first + self->core.rank.contributed),                    \
       "The current iteration of this rank.")

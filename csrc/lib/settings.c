@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,15 +27,6 @@ static int read_number(const char *option, const char *text, double *out, plb_er
                : PLB_OK;
 }
 
-int plb_option_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err)
-{
-    PLB_PASS_NEW(*value, n);
-    for (int i = 0; i < n; i++) {
-        (*value)[i] = params[i].fallback;
-    }
-    return PLB_OK;
-}
-
 static int set_param(const plb_param_t *params, int n, const char *owner, const char *name,
                      size_t length, const char *text, double *value, plb_err_t *err)
 {
@@ -47,18 +39,14 @@ static int set_param(const plb_param_t *params, int n, const char *owner, const 
     return PLB_FAIL(err, PLB_ERR_KEY, "%s has no parameter \"%.*s\"", owner, (int)length, name);
 }
 
-/* Set the parameter `name` of params[n] in value[n].  owner: name of the strategy or trigger, for
- *  messages.  PLB_ERR_KEY: there is no such parameter. */
-static int option_param(const plb_param_t *params, int n, const char *owner, const char *name,
-                        const char *text, double *value, plb_err_t *err)
-{
-    return set_param(params, n, owner, name, strlen(name), text, value, err);
-}
-
 int plb_option_params(const plb_param_t *params, int n, const char *owner, const char *text,
-                      double *value, plb_err_t *err)
+                      double **value, plb_err_t *err)
 {
     char number[64];
+    PLB_PASS_NEW(*value, n);
+    for (int i = 0; i < n; i++) {
+        (*value)[i] = params[i].fallback;
+    }
     while (text != NULL && *text != '\0') {
         if (isspace((unsigned char)*text)) {
             text++;
@@ -71,7 +59,7 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
                     text);
         memcpy(number, text + name + 1, digits);
         number[digits] = '\0';
-        PLB_PASS(set_param(params, n, owner, text, name, number, value, err));
+        PLB_PASS(set_param(params, n, owner, text, name, number, *value, err));
         text += size;
     }
     return PLB_OK;
@@ -85,14 +73,6 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
     X("PYLB_RECORD", "record")                                                                    \
     X("PYLB_CLOCK", "clock")
 
-static int copy_text(const char *from, char **out, plb_err_t *err)
-{
-    const size_t size = strlen(from) + 1;
-    PLB_PASS_NEW(*out, size);
-    memcpy(*out, from, size);
-    return PLB_OK;
-}
-
 int plb_settings_init(plb_settings_t *self, plb_err_t *err)
 {
     *self = (plb_settings_t){
@@ -102,10 +82,8 @@ int plb_settings_init(plb_settings_t *self, plb_err_t *err)
 
 void plb_settings_free(plb_settings_t *self)
 {
-    for (int i = 0; i < self->n; i++) {
-        PLB_FREE(self->option[i], self->value[i]);
-    }
-    PLB_FREE(self->option, self->value, self->record, self->strategy_params, self->trigger_params);
+    PLB_FREE(self->of_strategy, self->of_trigger, self->record, self->strategy_params,
+             self->trigger_params);
     *self = (plb_settings_t){0};
 }
 
@@ -162,26 +140,22 @@ static int set_record(plb_settings_t *self, const char *value, plb_err_t *err)
                 "record is \"%.100s\": expected a path that ends in "
                 ".json",
                 value);
-    plb_free(self->record);
-    self->record = NULL;
-    return copy_text(value, &self->record, err);
+    PLB_PASS_RENEW(self->record, n + 1);
+    memcpy(self->record, value, n + 1);
+    return PLB_OK;
 }
 
-/* Keep a parameter until strategy and trigger are known; settings_close then checks it. */
-static int keep(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
+/* Keep a parameter until strategy and trigger are known; plb_option_params then checks it. */
+static int keep(char **params, const char *name, const char *value, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    char *w = NULL, *v = NULL;
-    PLB_RENEW(self->option, self->n + 1);
-    PLB_RENEW(self->value, self->n + 1);
-    PLB_TRY(copy_text(option, &w, err));
-    PLB_TRY(copy_text(value, &v, err));
-    self->option[self->n] = w;
-    self->value[self->n++] = v;
+    static const char ends[] = " \t\n";
+    PLB_FAIL_IF(name[strcspn(name, ends)] != '\0' || value[strcspn(value, ends)] != '\0', err,
+                PLB_ERR_VALUE, "%.100s is \"%.100s\": expected a number", name, value);
+    const size_t before = *params == NULL ? 0 : strlen(*params);
+    const size_t more = strlen(name) + strlen(value) + sizeof " =";
+    PLB_PASS_RENEW(*params, before + more);
+    snprintf(*params + before, more, " %s=%s", name, value);
     return PLB_OK;
-out:
-    PLB_FREE(w, v);
-    return ret;
 }
 
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
@@ -229,8 +203,10 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
         return PLB_OK;
     } else if (strcmp(option, "record") == 0) {
         return set_record(self, value, err);
-    } else if (strncmp(option, "strategy.", 9) == 0 || strncmp(option, "trigger.", 8) == 0) {
-        return keep(self, option, value, err);
+    } else if (strncmp(option, "strategy.", 9) == 0) {
+        return keep(&self->of_strategy, option + 9, value, err);
+    } else if (strncmp(option, "trigger.", 8) == 0) {
+        return keep(&self->of_trigger, option + 8, value, err);
     } else {
         return PLB_FAIL(
             err, PLB_ERR_KEY,
@@ -258,16 +234,13 @@ static int set_by(plb_settings_t *self, const char *variable, const char *option
     const bool every = strcmp(option, "trigger") == 0 && isdigit((unsigned char)*value);
     const int code = plb_settings_set(self, every ? "every" : option, value, &why);
     PLB_FAIL_IF(code != PLB_OK, err, code, "%s: %.480s", variable, why.text);
-    int kept = 0;
-    for (int i = 0; i < self->n; i++) {
-        if (strncmp(self->option[i], option, strlen(option)) == 0) {
-            PLB_FREE(self->option[i], self->value[i]);
-        } else {
-            self->option[kept] = self->option[i];
-            self->value[kept++] = self->value[i];
-        }
+    char **params = strcmp(option, "strategy") == 0  ? &self->of_strategy
+                    : strcmp(option, "trigger") == 0 ? &self->of_trigger
+                                                     : NULL;
+    if (params != NULL) {
+        plb_free(*params);
+        *params = NULL;
     }
-    self->n = kept;
     return PLB_OK;
 }
 
@@ -287,19 +260,11 @@ static int settings_close(plb_settings_t *self, plb_err_t *err)
     const char *name;
     const plb_param_t *params = strategy_table(self, &n, &name);
     const plb_trigger_kind_t *t = self->trigger;
-    PLB_PASS(plb_option_defaults(params, n, &self->strategy_params, err));
-    PLB_PASS(plb_option_defaults(t->params, t->n_params, &self->trigger_params, err));
-    if (self->every > 0) {
+    PLB_PASS(plb_option_params(params, n, name, self->of_strategy, &self->strategy_params, err));
+    PLB_PASS(plb_option_params(t->params, t->n_params, t->name, self->of_trigger,
+                               &self->trigger_params, err));
+    if (self->every > 0 && self->of_trigger == NULL) {
         self->trigger_params[0] = (double)self->every;
-    }
-    for (int i = 0; i < self->n; i++) {
-        const char *option = self->option[i], *value = self->value[i];
-        if (*option == 's') {
-            PLB_PASS(option_param(params, n, name, option + 9, value, self->strategy_params, err));
-        } else {
-            PLB_PASS(option_param(t->params, t->n_params, t->name, option + 8, value,
-                                  self->trigger_params, err));
-        }
     }
     return PLB_OK;
 }
