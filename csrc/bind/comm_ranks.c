@@ -236,7 +236,7 @@ static int gather_bytes(comm_t *self, const Py_buffer *mine, char **all, plb_err
         *all == NULL
             ? PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld bytes to gather", (long long)total)
             : PLB_OK;
-    PLB_PASS(plb_agree(self->core.comm, ret, err));
+    PLB_PASS(plb_agree(self->core.comm, ret, NULL, err));
     return plb_comm_allgather(&self->core, mine->buf, self->size, self->count, *all, err);
 }
 
@@ -289,7 +289,7 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
     MPI_Comm handle;
     PLB_PASS(PLB_READ(c, PLB_ONE(&user)));
     PLB_PASS(plb_py_mpi_comm(user, &handle));
-    PLB_PASS(plb_agree(handle, allocate(self, handle, &c->err), &c->err));
+    PLB_PASS(plb_agree(handle, allocate(self, handle, &c->err), NULL, &c->err));
     PLB_PASS(plb_comm_init(&self->core, handle, &c->err));
     plb_step_init(&self->step, &self->core, take, self);
     plb_reducer_init(&self->reducer, &self->core);
@@ -705,26 +705,34 @@ typedef struct share {
     PyObject *type, *value, *traceback;  /* the first exception of a callback, owned */
 } share_t;
 
-/* Call a function of the program; the result, or NULL and a code that ends the call.  Further
- * callbacks must not see the exception, so it is kept here. */
-static PyObject *call_back(share_t *self, PyObject *function, PyObject *args)
+/* Further callbacks must not see an exception, so the first one is kept here. */
+static void keep_exception(share_t *self)
+{
+    PyObject *found[3];
+    PyErr_Fetch(&found[0], &found[1], &found[2]);
+    if (self->type == NULL) {
+        self->type = found[0];
+        self->value = found[1];
+        self->traceback = found[2];
+    } else {
+        Py_XDECREF(found[0]);
+        Py_XDECREF(found[1]);
+        Py_XDECREF(found[2]);
+    }
+}
+
+/* Call a function of the program, and release the GIL. */
+static int call_back(share_t *self, PyObject *function, PyObject *args)
 {
     PyObject *out = args != NULL ? PyObject_CallObject(function, args) : NULL;
+    const int ret = out != NULL ? PLB_OK : PLB_ERR_CALLBACK;
     Py_XDECREF(args);
-    if (out == NULL) {
-        PyObject *found[3];
-        PyErr_Fetch(&found[0], &found[1], &found[2]);
-        if (self->type == NULL) {
-            self->type = found[0];
-            self->value = found[1];
-            self->traceback = found[2];
-        } else {
-            Py_XDECREF(found[0]);
-            Py_XDECREF(found[1]);
-            Py_XDECREF(found[2]);
-        }
+    Py_XDECREF(out);
+    if (ret != PLB_OK) {
+        keep_exception(self);
     }
-    return out;
+    self->call->state = PyEval_SaveThread();
+    return ret;
 }
 
 static PyObject *rows_of(int64_t first, const int64_t *row, int64_t n)
@@ -744,10 +752,7 @@ static int own(void *arg, int64_t first, const int64_t *row, int64_t n, plb_err_
     share_t *self = arg;
     (void)err;
     PyEval_RestoreThread(self->call->state);
-    PyObject *out = call_back(self, self->own, Py_BuildValue("(N)", rows_of(first, row, n)));
-    Py_XDECREF(out);
-    self->call->state = PyEval_SaveThread();
-    return out != NULL ? PLB_OK : PLB_ERR_CALLBACK;
+    return call_back(self, self->own, Py_BuildValue("(N)", rows_of(first, row, n)));
 }
 
 static int pack(void *arg, const int64_t *row, int64_t n, char *to, plb_err_t *err)
@@ -757,10 +762,7 @@ static int pack(void *arg, const int64_t *row, int64_t n, char *to, plb_err_t *e
     (void)err;
     PyEval_RestoreThread(self->call->state);
     PyObject *view = PyMemoryView_FromMemory(to, bytes, PyBUF_WRITE);
-    PyObject *out = call_back(self, self->pack, Py_BuildValue("NN", rows_of(0, row, n), view));
-    Py_XDECREF(out);
-    self->call->state = PyEval_SaveThread();
-    return out != NULL ? PLB_OK : PLB_ERR_CALLBACK;
+    return call_back(self, self->pack, Py_BuildValue("NN", rows_of(0, row, n), view));
 }
 
 /* The function returns (failed, bytes); it catches the program's exceptions. */
@@ -772,7 +774,7 @@ static int guest(void *arg, const char *rows, int64_t n, char **answer, int64_t 
     int failed = 1;
     PyEval_RestoreThread(self->call->state);
     PyObject *view = PyMemoryView_FromMemory((char *)rows, size, PyBUF_READ);
-    PyObject *out = call_back(self, self->guest, Py_BuildValue("NL", view, (long long)n)), *data;
+    PyObject *out = PyObject_CallFunction(self->guest, "NL", view, (long long)n), *data;
     if (out != NULL && PyArg_ParseTuple(out, "pS", &failed, &data)) {
         *bytes = PyBytes_GET_SIZE(data);
         *answer = plb_malloc((size_t)*bytes, 1);
@@ -783,7 +785,9 @@ static int guest(void *arg, const char *rows, int64_t n, char **answer, int64_t 
         }
     }
     Py_XDECREF(out);
-    PyErr_Clear();
+    if (PyErr_Occurred()) {
+        keep_exception(self);
+    }
     self->call->state = PyEval_SaveThread();
     return failed ? PLB_FAIL(err, PLB_ERR_CALLBACK, "rows of another rank failed") : PLB_OK;
 }
@@ -795,11 +799,8 @@ static int share_take(void *arg, int from, bool failed, const int64_t *row, int6
     (void)err;
     PyEval_RestoreThread(self->call->state);
     PyObject *view = PyMemoryView_FromMemory((char *)answer, bytes, PyBUF_READ);
-    PyObject *out = call_back(self, self->take,
-                              Py_BuildValue("iiNN", from, (int)failed, rows_of(0, row, n), view));
-    Py_XDECREF(out);
-    self->call->state = PyEval_SaveThread();
-    return out != NULL ? PLB_OK : PLB_ERR_CALLBACK;
+    return call_back(self, self->take,
+                     Py_BuildValue("iiNN", from, (int)failed, rows_of(0, row, n), view));
 }
 
 #define X(name, unit, help) PLB_PY_FIELD(plb_share_figures_t, name),

@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/hash.h"
 
 typedef struct plb_route {
     int32_t n_peers;
@@ -31,12 +30,13 @@ void plb_scatter(const char *from, const int64_t *offset, const int32_t *index, 
 /** The rank, 0 ... n_ranks-1, that keeps the directory's entry of an id. */
 int32_t plb_home(int64_t id, int32_t n_ranks);
 
-/* A number, 0 or more, for each of some ids.  An id that was removed keeps its place until the
- * table grows.  {0} is a valid empty table. */
+/* A number, 0 or more, for each of some ids, in a hash table that is at most three quarters full.
+ * (Entries lie in the slots, not in arrays by number as in hash.h: a look-up among 2 * 10^6 ids
+ * would take twice as long.)  {0} is a valid empty table. */
 typedef struct plb_table {
-    plb_keys_t ids;
-    int32_t *value;  /* [room] of each id; -1: it was removed */
-    int64_t n, room; /* n: number of ids that were not removed */
+    int64_t *id;              /* [n_slots] */
+    int32_t *value;           /* [n_slots] negative: no entry */
+    int64_t n_slots, n, used; /* n: number of entries; used: with those that were removed */
 } plb_table_t;
 
 void plb_table_free(plb_table_t *self);

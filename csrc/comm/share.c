@@ -124,8 +124,8 @@ struct plb_sharer {
     double predicted; /* of all own rows; 0 if the predictions have no unit yet */
     double did, wall; /* seconds of the own rows computed here so far; with waits for a core */
     double grain;     /* seconds of a chunk at most */
-    plb_chunks_t own, usual, controls; /* chunks of own rows: all; without risk; the control */
-    bool unknown;                      /* the predictions of some ranks have no unit yet */
+    plb_chunks_t own, controls; /* chunks of own rows: all; the control */
+    bool unknown;               /* the predictions of some ranks have no unit yet */
     piece_t *piece;
     int64_t n_pieces, piece_room, open; /* open: pieces without an answer */
     guest_t *guest;
@@ -348,8 +348,7 @@ static int64_t row_at(const plb_sharer_t *self, int64_t k)
 static double scale(const plb_sharer_t *self)
 {
     const double before = PRIOR * self->predicted;
-    return self->usual.n > 0.0 ? (self->usual.seconds + before) / (self->usual.predicted + before)
-                               : 1.0;
+    return self->own.n > 0.0 ? (self->own.seconds + before) / (self->own.predicted + before) : 1.0;
 }
 
 /* Seconds that the rest of the own rows will take. */
@@ -361,7 +360,7 @@ static double rest(const plb_sharer_t *self)
 /* The least length of a chunk; none before the predictions have a unit. */
 static double least(const plb_sharer_t *self, double seconds)
 {
-    return self->costs.known || self->usual.n > 0.0 ? seconds : 0.0;
+    return self->costs.known || self->own.n > 0.0 ? seconds : 0.0;
 }
 
 /* Seconds for which this rank has work, with the rows of others. */
@@ -414,9 +413,6 @@ static void compute(plb_sharer_t *self, double chunk)
     self->wall += 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     if (self->kept != NULL && self->low < self->control) {
         plb_chunks_add(&self->controls, sum, seconds);
-    }
-    if (self->kept == NULL || self->low < self->control || self->low >= self->risk) {
-        plb_chunks_add(&self->usual, sum, seconds);
     }
     plb_chunks_add(&self->own, sum, seconds);
     plb_row_costs_learn(&self->costs, first, row, n, seconds);
@@ -990,7 +986,7 @@ int plb_share_call(plb_sharer_t *self, const plb_shared_rows_t *rows, plb_tick_f
     self->tick_arg = tick_arg;
     self->waits = self->said = false;
     self->did = self->wall = self->grain = self->guest_work = 0.0;
-    self->own = self->usual = self->controls = (plb_chunks_t){0};
+    self->own = self->controls = (plb_chunks_t){0};
     self->control = self->risk = 0;
     self->asked = self->tries = 0;
     self->ret = PLB_OK;

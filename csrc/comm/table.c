@@ -1,61 +1,84 @@
 #include "comm/route.h"
 
+#include <string.h>
+
+#include "base/hash.h"
 #include "base/mem.h"
 
-enum { AHEAD = 16 }; /* a bucket is prefetched this many ids before it is needed */
+enum {
+    LEAST_SLOTS = 8,
+    AHEAD = 16, /* a slot is prefetched this many ids before it is needed */
+    FREE = -1,  /* values of a slot that was never used, and of an id that was removed */
+    REMOVED = -2,
+};
 
-/* The upper bits of an id's hash choose the rank; the lower bits choose the bucket. */
+/* The upper bits of an id's hash choose the rank; the lower bits choose the slot (first_slot). */
 int32_t plb_home(int64_t id, int32_t n_ranks)
 {
     return (int32_t)(((plb_hash(id) >> 32) * (uint64_t)n_ranks) >> 32);
 }
 
+static inline int64_t first_slot(const plb_table_t *self, int64_t id)
+{
+    return plb_slot_first(plb_hash(id), self->n_slots);
+}
+
+/* Return the slot of an id.  If the id never was in the table, return the free slot for it. */
+static inline int64_t probe(const plb_table_t *self, int64_t id)
+{
+    int64_t i = first_slot(self, id);
+    while (self->value[i] != FREE && self->id[i] != id) {
+        i = plb_slot_next(i, self->n_slots);
+    }
+    return i;
+}
+
+static inline void fetch_ahead(const plb_table_t *self, const int64_t *id, int64_t i, int64_t n)
+{
+    if (i + AHEAD < n) {
+        const int64_t slot = first_slot(self, id[i + AHEAD]);
+        __builtin_prefetch(&self->id[slot]);
+        __builtin_prefetch(&self->value[slot]);
+    }
+}
+
 void plb_table_free(plb_table_t *self)
 {
-    plb_keys_free(&self->ids);
-    plb_free(self->value);
+    PLB_FREE(self->id, self->value);
     *self = (plb_table_t){0};
 }
 
 int64_t plb_table_bytes(const plb_table_t *self)
 {
-    return self->room * (int64_t)(sizeof *self->ids.key + sizeof *self->value) +
-           self->ids.index.n_buckets * (int64_t)sizeof *self->ids.index.bucket;
+    return self->n_slots * (int64_t)(sizeof *self->id + sizeof *self->value);
 }
 
-/* Make room for more ids; those that were removed are left out. */
+/* Make room for more entries; those that were removed are left out. */
 static int reserve(plb_table_t *self, int64_t more, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int32_t k;
-    if (self->ids.n + more <= self->room) {
+    const int64_t n = self->n + more;
+    PLB_FAIL_IF(n > INT32_MAX, err, PLB_ERR_RANGE, "%lld ids on a rank: expected below 2^31",
+                (long long)n);
+    if (4 * (self->used + more) <= 3 * self->n_slots) {
         return PLB_OK;
     }
-    const int64_t n = self->n + more;
-    plb_table_t grown = {.room = n + n / 4 + 8, .n = self->n};
-    PLB_TRY(plb_keys_init(&grown.ids, grown.room, err));
-    PLB_NEW(grown.value, grown.room);
-    for (int64_t i = 0; i < self->ids.n; i++) {
+    plb_table_t grown = {.n_slots = LEAST_SLOTS + n + n / 2, .n = self->n, .used = self->n};
+    PLB_NEW_EACH(grown.n_slots, grown.id, grown.value);
+    memset(grown.value, FREE, (size_t)grown.n_slots * sizeof *grown.value);
+    for (int64_t i = 0; i < self->n_slots; i++) {
         if (self->value[i] >= 0) {
-            PLB_TRY(plb_keys_add(&grown.ids, self->ids.key[i], &k, err));
-            grown.value[k] = self->value[i];
+            const int64_t to = probe(&grown, self->id[i]);
+            grown.id[to] = self->id[i];
+            grown.value[to] = self->value[i];
         }
     }
     const plb_table_t old = *self;
     *self = grown;
     grown = old;
 out:
-    plb_table_free(&grown);
+    PLB_FREE(grown.id, grown.value);
     return ret;
-}
-
-static inline void fetch_ahead(const plb_table_t *self, const int64_t *id, int64_t i, int64_t n)
-{
-    const plb_index_t *index = &self->ids.index;
-    if (i + AHEAD < n && self->n > 0) {
-        __builtin_prefetch(
-            &index->bucket[plb_slot_first(plb_hash(id[i + AHEAD]), index->n_buckets)]);
-    }
 }
 
 int plb_table_put(plb_table_t *self, const int64_t *id, const int32_t *value, int64_t n,
@@ -63,12 +86,12 @@ int plb_table_put(plb_table_t *self, const int64_t *id, const int32_t *value, in
 {
     PLB_PASS(reserve(self, n, err));
     for (int64_t i = 0; i < n; i++) {
-        const int64_t before = self->ids.n;
-        int32_t k;
         fetch_ahead(self, id, i, n);
-        PLB_PASS(plb_keys_add(&self->ids, id[i], &k, err)); /* there is room: it cannot fail */
-        self->n += k == before || self->value[k] < 0;
-        self->value[k] = value[i];
+        const int64_t at = probe(self, id[i]);
+        self->n += self->value[at] < 0;
+        self->used += self->value[at] == FREE;
+        self->id[at] = id[i];
+        self->value[at] = value[i];
     }
     return PLB_OK;
 }
@@ -76,19 +99,22 @@ int plb_table_put(plb_table_t *self, const int64_t *id, const int32_t *value, in
 void plb_table_find(const plb_table_t *self, const int64_t *id, int64_t n, int32_t *value)
 {
     for (int64_t i = 0; i < n; i++) {
-        fetch_ahead(self, id, i, n);
-        const int32_t k = plb_keys_find(&self->ids, id[i]);
-        value[i] = k >= 0 ? self->value[k] : -1;
+        if (self->n > 0) {
+            fetch_ahead(self, id, i, n);
+        }
+        const int32_t found = self->n > 0 ? self->value[probe(self, id[i])] : -1;
+        value[i] = found >= 0 ? found : -1;
     }
 }
 
 int64_t plb_table_remove(plb_table_t *self, const int64_t *id, int64_t n)
 {
     const int64_t before = self->n;
-    for (int64_t i = 0; i < n; i++) {
-        const int32_t k = plb_keys_find(&self->ids, id[i]);
-        if (k >= 0 && self->value[k] >= 0) {
-            self->value[k] = -1;
+    for (int64_t i = 0; i < n && self->n > 0; i++) {
+        fetch_ahead(self, id, i, n);
+        const int64_t at = probe(self, id[i]);
+        if (self->value[at] >= 0) {
+            self->value[at] = REMOVED;
             self->n--;
         }
     }
@@ -97,9 +123,9 @@ int64_t plb_table_remove(plb_table_t *self, const int64_t *id, int64_t n)
 
 void plb_table_ids(const plb_table_t *self, int64_t *id)
 {
-    for (int64_t i = 0; i < self->ids.n; i++) {
+    for (int64_t i = 0; i < self->n_slots; i++) {
         if (self->value[i] >= 0) {
-            *id++ = self->ids.key[i];
+            *id++ = self->id[i];
         }
     }
 }

@@ -67,30 +67,34 @@ out:
 
 /* ---- all messages --------------------------------------------------------------------------- */
 
+static int32_t rank_at(const plb_side_t *side, int32_t i)
+{
+    return side->rank != NULL ? side->rank[i] : i;
+}
+
 /* Post the messages of one side, the next higher rank first: not all ranks begin with rank 0. */
 static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive, int64_t row_bytes,
                      plb_err_t *err)
 {
     int32_t first = 0;
-    int ret = PLB_OK;
-    while (first < side->n && side->rank[first] <= self->comm->rank) {
+    while (first < side->n && rank_at(side, first) <= self->comm->rank) {
         first++;
     }
-    for (int32_t k = 0; ret == PLB_OK && k < side->n; k++) {
-        const int32_t i = (first + k) % side->n;
-        if (side->rank[i] != self->comm->rank) {
-            const int64_t rows = side->start[i + 1] - side->start[i];
-            ret = post(self, receive, side->rank[i], side->data + side->start[i] * row_bytes,
-                       rows * row_bytes, err);
+    for (int32_t k = 0; k < side->n; k++) {
+        const int32_t i = (first + k) % side->n, rank = rank_at(side, i);
+        const int64_t rows = side->start[i + 1] - side->start[i];
+        if (rank != self->comm->rank && (rows > 0 || side->rank != NULL)) {
+            PLB_PASS(post(self, receive, rank, side->data + side->start[i] * row_bytes,
+                          rows * row_bytes, err));
         }
     }
-    return ret;
+    return PLB_OK;
 }
 
 static int32_t own_place(const plb_side_t *side, int rank)
 {
     for (int32_t i = 0; i < side->n; i++) {
-        if (side->rank[i] == rank) {
+        if (rank_at(side, i) == rank) {
             return i;
         }
     }

@@ -334,45 +334,26 @@ typedef struct candidates {
     double *params; /* owned: the parameters of all strategies in the list, one after the other */
 } candidates_t;
 
-/* Count the strategies from which "auto" chooses, and list them in `out`, unless it is NULL.
- * *n_params: the number of their parameters.  (Python's "auto" also chooses from distributed
+/* List the strategies from which "auto" chooses.  (Python's "auto" also chooses from distributed
  * strategies, and from those of installed libraries.) */
-static int32_t count(const plb_strategy_t **out, int64_t *n_params)
-{
-    int32_t n = 0;
-    *n_params = 0;
-    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
-        if (plb_registered_is_selectable(*s)) {
-            *n_params += (*s)->n_params;
-            if (out != NULL) {
-                out[n] = *s;
-            }
-            n++;
-        }
-    }
-    return n;
-}
-
 static int list_all(candidates_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    const plb_strategy_t **all = NULL;
-    int64_t n_params;
-    self->n = count(NULL, &n_params);
-    PLB_NEW(all, self->n);
-    PLB_NEW(self->list, self->n);
-    PLB_NEW(self->params, n_params);
-    (void)count(all, &n_params);
+    int64_t most = 0, n_params = 0;
+    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++, most++) {
+        n_params += (*s)->n_params;
+    }
+    PLB_PASS_NEW(self->list, most);
+    PLB_PASS_NEW(self->params, n_params);
     double *at = self->params;
-    for (int32_t i = 0; i < self->n; i++) {
-        self->list[i] = (plb_candidate_strategy_t){*all[i], at};
-        for (int k = 0; k < all[i]->n_params; k++) {
-            *at++ = all[i]->params[k].fallback;
+    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
+        if (plb_registered_is_selectable(*s)) {
+            self->list[self->n++] = (plb_candidate_strategy_t){**s, at};
+            for (int k = 0; k < (*s)->n_params; k++) {
+                *at++ = (*s)->params[k].fallback;
+            }
         }
     }
-out:
-    PLB_FREE(all);
-    return ret;
+    return PLB_OK;
 }
 
 static int list_one(candidates_t *self, const plb_strategy_t *strategy, const double *params,
@@ -436,29 +417,6 @@ typedef struct share {
     int64_t lag;
 } share_t;
 
-typedef struct answer {
-    plb_crowd_t crowd;
-    int64_t lag;
-} answer_t;
-
-static int compare(const share_t *all, int32_t p, answer_t *out, bool *capped, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    plb_cores_t *cores = NULL;
-    PLB_NEW(cores, p);
-    for (int32_t r = 0; r < p; r++) {
-        cores[r] = all[r].cores;
-        out->lag = all[r].lag > out->lag ? all[r].lag : out->lag;
-    }
-    for (int32_t r = 0; r < p; r++) {
-        capped[r] = plb_cores_capped(cores, p, r);
-    }
-    ret = plb_cores_crowd(cores, p, &out->crowd, err);
-out:
-    plb_free(cores);
-    return ret;
-}
-
 /* Find the group of ranks with the fewest cores per rank.  *capped: whether a quota of processor
  * time limits this rank and no other.  *lag becomes the largest lag of all ranks: then all ranks
  * have the same number of reductions under way, even if they were given different lags by mistake.
@@ -466,24 +424,26 @@ out:
 static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, int64_t *lag,
                        plb_err_t *err)
 {
+    int ret = PLB_OK;
+    const int p = ranks->size;
+    share_t mine = {.lag = *lag}, one;
     char *all = NULL;
-    share_t mine = {.lag = *lag};
-    answer_t answer = {.lag = 0};
+    plb_cores_t *cores = plb_malloc((size_t)p, sizeof *cores);
     plb_cores_here(&mine.cores);
-    bool *of_rank = plb_calloc((size_t)ranks->size, sizeof *of_rank);
-    int ret = of_rank == NULL ? PLB_NO_MEMORY(of_rank, ranks->size) : PLB_OK;
-    PLB_TRY(ranks->gather(ranks, &mine, ret == PLB_OK ? (int64_t)sizeof mine : ret, &all, err));
-    if (ranks->rank == 0) {
-        ret = compare((const share_t *)(const void *)all, ranks->size, &answer, of_rank, err);
-    }
+    PLB_TRY(ranks->gather(ranks, &mine, sizeof mine, &all, err));
+    all = ranks->rank == 0 ? all : plb_malloc((size_t)p, sizeof mine);
+    ret = all == NULL || cores == NULL ? PLB_NO_MEMORY(all, p) : PLB_OK;
     PLB_TRY(ranks->agree(ranks, ret, err));
-    PLB_TRY(ranks->bcast(ranks, &answer, sizeof answer, err));
-    PLB_TRY(ranks->bcast(ranks, of_rank, ranks->size * (int64_t)sizeof *of_rank, err));
-    *crowd = answer.crowd;
-    *lag = answer.lag;
-    *capped = of_rank[ranks->rank];
+    PLB_TRY(ranks->bcast(ranks, all, p * (int64_t)sizeof mine, err));
+    for (int r = 0; r < p; r++) {
+        memcpy(&one, all + (size_t)r * sizeof one, sizeof one);
+        cores[r] = one.cores;
+        *lag = one.lag > *lag ? one.lag : *lag;
+    }
+    *capped = plb_cores_capped(cores, p, ranks->rank);
+    ret = ranks->agree(ranks, plb_cores_crowd(cores, p, crowd, err), err);
 out:
-    PLB_FREE(of_rank, all);
+    PLB_FREE(cores, all);
     return ret;
 }
 
