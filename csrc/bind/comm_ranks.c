@@ -4,7 +4,6 @@
 
 #include "base/mem.h"
 #include "bind/mpi_comm.h"
-#include "bind/order.h"
 #include "bind/rooms.h"
 #include "comm/comm.h"
 
@@ -354,6 +353,28 @@ PLB_PY_DEF(fn, library_version, "", "Return the version of the MPI library of th
 
 /* ---- exchanges with a known pattern --------------------------------------------------------- */
 
+/* The rows of an array that an exchange copies, and their order. */
+typedef struct order {
+    const int32_t *index;  /* [n] items; NULL: all items, in the order of the array */
+    const int64_t *offset; /* [items + 1] first row of each item; NULL: each item is one row */
+    int64_t n, items;      /* length of `index`; number of items in the array */
+} order_t;
+
+/** Return the number of rows of the array, and set *travel to the number of rows that are copied.
+ * Return -1 if an index is not 0 ... items-1, or if `offset` does not rise from 0. */
+static int64_t order_rows(const order_t *o, int64_t *travel)
+{
+    const int64_t rows = o->offset != NULL && o->items >= 0 ? o->offset[o->items] : o->items;
+    bool good = o->offset == NULL || plb_py_rises(o->offset, o->items, rows);
+    *travel = o->index != NULL ? 0 : rows;
+    for (int64_t i = 0; good && o->index != NULL && i < o->n; i++) {
+        const int32_t k = o->index[i];
+        good = k >= 0 && k < o->items;
+        *travel += !good ? 0 : o->offset != NULL ? o->offset[k + 1] - o->offset[k] : 1;
+    }
+    return good ? rows : -1;
+}
+
 typedef struct exchanger {
     PLB_PY_HEAD plb_comm_t core;
 } exchanger_t;
@@ -364,7 +385,7 @@ typedef struct lane {
     PyObject *exchanger;
     plb_py_held_t held; /* the arrays that say what is sent and received */
     plb_side_t out, in;
-    plb_py_order_t go, come; /* order of the rows that are sent (go) and received (come) */
+    order_t go, come; /* order of the rows that are sent (go) and received (come) */
     int64_t rows, new_rows, row_bytes;
     PyArray_Descr *descr;
     int tag, ndim, busy;
@@ -391,7 +412,7 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
 
 /* Read (rank, start, order, offset) of one side; return the number of rows of its array, or -1. */
 static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n_ranks,
-                         plb_side_t *side, plb_py_order_t *order)
+                         plb_side_t *side, order_t *order)
 {
     const int32_t *rank;
     const int64_t *start;
@@ -403,7 +424,7 @@ static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n
                                     PLB_MANY(&order->index, &order->n),
                                     PLB_MANY(&order->offset, &order->items))));
     PLB_PASS(check_side(rank, start, n, n_ranks, side));
-    const int64_t rows = plb_py_order_rows(order, &travel);
+    const int64_t rows = order_rows(order, &travel);
     PLB_PASS(
         plb_py_refuse(rows < 0 || travel != side->start[side->n], PyExc_ValueError,
                       "order, offset: expected valid indices, offsets that rise from 0, and as "

@@ -316,26 +316,6 @@ PLB_PY_DEF(
     return PLB_OK;
 }
 
-PLB_PY_DEF(fn, pick, "values:L places",
-           "Return a list of values[i] for each index i in `places`.  Every index must exist.")
-{
-    PyObject *values;
-    const int64_t *place;
-    int64_t n = -1;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&values), PLB_MANY(&place, &n)));
-    PyObject *out = PyList_New((Py_ssize_t)n);
-    for (int64_t i = 0; out != NULL && i < n; i++) {
-        if (place[i] < 0 || place[i] >= PyList_GET_SIZE(values)) {
-            Py_CLEAR(out);
-            PyErr_Format(PyExc_IndexError, "places has %lld: expected an index of the %zd values",
-                         (long long)place[i], PyList_GET_SIZE(values));
-        } else {
-            PyList_SET_ITEM(out, i, Py_NewRef(PyList_GET_ITEM(values, place[i])));
-        }
-    }
-    return plb_py_answer(c, out);
-}
-
 static int add_loop(PyObject *module)
 {
     loop_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &loop_spec, NULL);
@@ -761,7 +741,7 @@ PLB_PY_TYPE(
     {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
     {Py_tp_clear, atsync_clear}, )
 
-static const plb_py_def_t *const methods[] = {&fn_end_pass, &fn_pick, NULL};
+static const plb_py_def_t *const methods[] = {&fn_end_pass, NULL};
 
 static int more(PyObject *module)
 {

@@ -27,9 +27,6 @@ void plb_gather(const char *from, const int64_t *offset, const int32_t *index, i
 void plb_scatter(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
                  int64_t bytes, char *to);
 
-/** The rank, 0 ... n_ranks-1, that keeps the directory's entry of an id. */
-int32_t plb_home(int64_t id, int32_t n_ranks);
-
 /* A number, 0 or more, for each of some ids, in a hash table that is at most three quarters full.
  * (Entries lie in the slots, not in arrays by number as in hash.h: a look-up among 2 * 10^6 ids
  * would take twice as long.)  {0} is a valid empty table. */

@@ -12,12 +12,6 @@ enum {
     REMOVED = -2,
 };
 
-/* The upper bits of an id's hash choose the rank; the lower bits choose the slot (first_slot). */
-int32_t plb_home(int64_t id, int32_t n_ranks)
-{
-    return (int32_t)(((plb_hash(id) >> 32) * (uint64_t)n_ranks) >> 32);
-}
-
 static inline int64_t first_slot(const plb_table_t *self, int64_t id)
 {
     return plb_slot_first(plb_hash(id), self->n_slots);
