@@ -318,9 +318,43 @@ PLB_PY_DEF(comm, free, "",
     return PLB_OK;
 }
 
-static const plb_py_def_t *const comm_methods[] = {
-    &comm_step,      &comm_begin,     &comm_wait, &comm_bcast,
-    &comm_allgather, &comm_reduction, &comm_free, NULL};
+/* Check rank[n] and start[n+1], and set *out to them. */
+static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int n_ranks,
+                      plb_side_t *out)
+{
+    *out = (plb_side_t){(int32_t)n, rank, start, NULL};
+    bool good = n <= n_ranks && plb_py_rises(start, n, start[n]);
+    for (int64_t i = 0; good && i < n; i++) {
+        good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
+    }
+    PLB_PASS(plb_py_refuse(
+        !good, PyExc_ValueError,
+        "expected ascending ranks of the communicator, and starts that rise from 0"));
+    return 0;
+}
+
+PLB_PY_DEF(comm, fail, "out_rank out_start:+ in_rank in_start:+",
+           "Tell the partners of an exchange that this rank has failed; receive and drop their "
+           "rows.  Returns\n"
+           "whether a partner exchanges objects.")
+{
+    bool met = false;
+    const int32_t *rank[2];
+    const int64_t *start[2];
+    int64_t n[2] = {-1, -1};
+    plb_side_t out, in;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&rank[0], &n[0]), PLB_MANY(&start[0], &n[0]),
+                      PLB_MANY(&rank[1], &n[1]), PLB_MANY(&start[1], &n[1])));
+    PLB_PASS(check_side(rank[0], start[0], n[0], self->core.size, &out));
+    PLB_PASS(check_side(rank[1], start[1], n[1], self->core.size, &in));
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, plb_transfer_fail(&self->core, &out, &in, plb_py_tick, &c->state, &met, &c->err)));
+    return plb_py_answer(c, PyBool_FromLong(met));
+}
+
+static const plb_py_def_t *const comm_methods[] = {&comm_step,  &comm_begin,     &comm_wait,
+                                                   &comm_bcast, &comm_allgather, &comm_reduction,
+                                                   &comm_fail,  &comm_free,      NULL};
 
 #define COMM(X)                                                                                   \
     X(comm, number, PyLong_FromLong(MPI_Comm_c2f(self->core.comm)),                               \
@@ -375,14 +409,10 @@ static int64_t order_rows(const order_t *o, int64_t *travel)
     return good ? rows : -1;
 }
 
-typedef struct exchanger {
-    PLB_PY_HEAD plb_comm_t core;
-} exchanger_t;
-
 /* An exchange in one direction of a plan (pylb.comm.plan), for rows of one dtype and shape. */
 typedef struct lane {
     PLB_PY_HEAD plb_transfer_t core;
-    PyObject *exchanger;
+    PyObject *comm;
     plb_py_held_t held; /* the arrays that say what is sent and received */
     plb_side_t out, in;
     order_t go, come; /* order of the rows that are sent (go) and received (come) */
@@ -394,21 +424,6 @@ typedef struct lane {
                             they travel; NULL: no copy is needed */
     PyObject *send, *receive;
 } lane_t;
-
-/* Check rank[n] and start[n+1], and set *out to them. */
-static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int n_ranks,
-                      plb_side_t *out)
-{
-    *out = (plb_side_t){(int32_t)n, rank, start, NULL};
-    bool good = n <= n_ranks && plb_py_rises(start, n, start[n]);
-    for (int64_t i = 0; good && i < n; i++) {
-        good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
-    }
-    PLB_PASS(plb_py_refuse(
-        !good, PyExc_ValueError,
-        "expected ascending ranks of the communicator, and starts that rise from 0"));
-    return 0;
-}
 
 /* Read (rank, start, order, offset) of one side; return the number of rows of its array, or -1. */
 static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n_ranks,
@@ -624,67 +639,21 @@ static void lane_fini(lane_t *self)
         plb_transfer_free(&self->core);
         plb_free(self->packed);
         plb_free(self->came);
-        Py_XDECREF(self->exchanger);
+        Py_XDECREF(self->comm);
     }
     plb_py_release(&self->held);
     Py_XDECREF(self->descr);
 }
 
-PLB_PY_DEF(exchanger, fail, "out_rank out_start:+ in_rank in_start:+",
-           "Tell the partners that this rank has failed; receive and drop their rows.  Returns\n"
-           "whether a partner exchanges objects.")
-{
-    bool met = false;
-    const int32_t *rank[2];
-    const int64_t *start[2];
-    int64_t n[2] = {-1, -1};
-    plb_side_t out, in;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&rank[0], &n[0]), PLB_MANY(&start[0], &n[0]),
-                      PLB_MANY(&rank[1], &n[1]), PLB_MANY(&start[1], &n[1])));
-    PLB_PASS(check_side(rank[0], start[0], n[0], self->core.size, &out));
-    PLB_PASS(check_side(rank[1], start[1], n[1], self->core.size, &in));
-    PLB_PASS(PLB_PY_UNLOCKED(
-        c, plb_transfer_fail(&self->core, &out, &in, plb_py_tick, &c->state, &met, &c->err)));
-    return plb_py_answer(c, PyBool_FromLong(met));
-}
-
-static int exchanger_init(exchanger_t *self, plb_py_call_t *c)
-{
-    PyObject *user;
-    MPI_Comm handle;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&user)));
-    PLB_PASS(plb_py_mpi_comm(user, &handle));
-    return plb_comm_init(&self->core, handle, &c->err);
-}
-
-/* Does not free the communicator: that is collective, and Python may call this at any time. */
-static void exchanger_fini(exchanger_t *self)
-{
-    (void)self;
-}
-
-PLB_PY_DEF(exchanger, free, "",
-           "Free the duplicate communicator.  Collective.  No exchange may be under way.")
-{
-    plb_comm_free(&self->core);
-    return PLB_OK;
-}
-
-static const plb_py_def_t *const exchanger_methods[] = {&exchanger_fail, &exchanger_free, NULL};
-
-PLB_PY_TYPE(exchanger, "pylb._mpi.Exchanger", "comm",
-            "Runs exchanges on a duplicate of an mpi4py communicator, made collectively.", )
-
 static int lane_init(lane_t *self, plb_py_call_t *c)
 {
-    PyObject *exchanger, *sides, *like;
+    PyObject *owner, *sides, *like;
     int32_t tag;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&exchanger), PLB_ONE(&sides), PLB_ONE(&like), PLB_ONE(&tag)));
-    PLB_PASS(
-        plb_py_refuse(Py_TYPE(exchanger)->tp_dealloc != exchanger_dealloc || !PyArray_Check(like),
-                      PyExc_TypeError, "exchanger, like: expected an Exchanger and an array"));
-    plb_comm_t *comm = &((exchanger_t *)exchanger)->core;
-    self->exchanger = Py_NewRef(exchanger);
+    PLB_PASS(PLB_READ(c, PLB_ONE(&owner), PLB_ONE(&sides), PLB_ONE(&like), PLB_ONE(&tag)));
+    PLB_PASS(plb_py_refuse(Py_TYPE(owner)->tp_dealloc != comm_dealloc || !PyArray_Check(like),
+                           PyExc_TypeError, "comm, like: expected a Comm and an array"));
+    plb_comm_t *comm = &((comm_t *)owner)->core;
+    self->comm = Py_NewRef(owner);
     self->tag = tag;
     const int failed = lane_sides(self, c, sides, comm->size);
     self->held = c->held; /* the lane needs the arrays as long as it exists */
@@ -703,10 +672,11 @@ static int lane_init(lane_t *self, plb_py_call_t *c)
 }
 
 PLB_PY_TYPE(
-    lane, "pylb._mpi.Lane", "exchanger sides:T like tag",
+    lane, "pylb._mpi.Lane", "comm sides:T like tag",
     "One direction of a plan, for rows of the dtype and shape of `like`.  sides: a tuple (out,\n"
     "items, in, new_items).  out is (rank, start, order, offset) for the array that is sent, and\n"
-    "items its number of items; in and new_items are the same for the array received.",
+    "items its number of items; in and new_items are the same for the array received.  comm: a\n"
+    "Comm that is used for exchanges only.",
     {Py_tp_getset, lane_getset}, )
 
 static int constants(PyObject *module)
@@ -939,4 +909,4 @@ PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive beta",
 static const plb_py_def_t *const methods[] = {&fn_number_of, &fn_library_version, NULL};
 
 const plb_py_room_t plb_py_comm_ranks = {
-    methods, {&comm_spec, &lane_spec, &exchanger_spec, &share_spec}, constants};
+    methods, {&comm_spec, &lane_spec, &share_spec}, constants};

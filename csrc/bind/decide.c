@@ -574,10 +574,8 @@ PLB_PY_DEF(decider, placed, "figures:@ speed:@?",
 {
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.opt.n_ranks;
-    plb_placing_t placing;
     PLB_PASS(PLB_READ(c, PLB_MANY(&figures, &n), PLB_MANY(&speed, &p)));
-    memcpy(&placing, figures, sizeof placing);
-    return plb_decider_placed(&self->core, &placing, speed, &c->err);
+    return plb_decider_placed(&self->core, (const plb_placing_t *)figures, speed, &c->err);
 }
 
 PLB_PY_DEF(
@@ -819,13 +817,11 @@ PLB_PY_DEF(advisor, placed, "figures:@ speed:@? migrations bytes",
            "as filled by `Decider.place`.  If there are no migrations, the LB step is over.")
 {
     const double *figures, *speed;
-    int64_t n = sizeof(plb_placing_t) / sizeof(double), p = self->core.decider->opt.n_ranks;
-    int64_t migrations, bytes;
-    plb_placing_t placing;
+    int64_t n = N_PLACING, p = self->core.decider->opt.n_ranks, migrations, bytes;
     PLB_PASS(PLB_READ(c, PLB_MANY(&figures, &n), PLB_MANY(&speed, &p), PLB_ONE(&migrations),
                       PLB_ONE(&bytes)));
-    memcpy(&placing, figures, sizeof placing);
-    return plb_advisor_placed(&self->core, &placing, speed, migrations, bytes, &c->err);
+    return plb_advisor_placed(&self->core, (const plb_placing_t *)figures, speed, migrations,
+                              bytes, &c->err);
 }
 
 PLB_PY_DEF(advisor, abandon, "", "Cancel the LB step that is due, after a failure.")

@@ -283,17 +283,10 @@ static bool settings_learns(const plb_settings_t *self)
     return self->learn_speeds < 0 ? chosen_by_pylb && self->lag == 0 : self->learn_speeds;
 }
 
-static uint64_t add_number(uint64_t hash, double x)
+static uint64_t hash_more(uint64_t hash, const void *data, size_t n)
 {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return plb_mix64(hash ^ (bits + UINT64_C(0x9e3779b97f4a7c15)));
-}
-
-static uint64_t add_name(uint64_t hash, const char *name)
-{
-    for (; *name != '\0'; name++) {
-        hash = plb_mix64(hash ^ (unsigned char)*name);
+    for (size_t i = 0; i < n; i++) {
+        hash = plb_mix64(hash ^ ((const unsigned char *)data)[i]);
     }
     return hash;
 }
@@ -304,22 +297,18 @@ static int64_t settings_fingerprint(const plb_settings_t *self)
     int n;
     const char *name;
     (void)strategy_table(self, &n, &name);
-    uint64_t hash = add_name(add_name(1, name), self->trigger->name);
-    for (int i = 0; i < n; i++) {
-        hash = add_number(hash, self->strategy_params[i]);
-    }
-    for (int i = 0; i < self->trigger->n_params; i++) {
-        hash = add_number(hash, self->trigger_params[i]);
-    }
-    hash = add_number(add_number(hash, self->network.alpha), self->network.beta);
+    const plb_trigger_kind_t *t = self->trigger;
     const int64_t rest[] = {self->lag,           self->ahead,
                             self->seed,          self->steps,
                             self->off,           self->pause_if_useless,
                             self->learn_speeds,  self->clock == PLB_CLOCK_NONE,
                             self->record != NULL};
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
-        hash = add_number(hash, (double)rest[i]);
-    }
+    uint64_t hash = hash_more(1, name, strlen(name));
+    hash = hash_more(hash, t->name, strlen(t->name));
+    hash = hash_more(hash, self->strategy_params, (size_t)n * sizeof(double));
+    hash = hash_more(hash, self->trigger_params, (size_t)t->n_params * sizeof(double));
+    hash = hash_more(hash, &self->network, sizeof self->network);
+    hash = hash_more(hash, rest, sizeof rest);
     return (int64_t)(hash >> 1);
 }
 
