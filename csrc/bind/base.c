@@ -16,79 +16,6 @@
 #define COMPILER "unknown"
 #endif
 
-/* The vector instructions that the compiler was allowed to use everywhere in pylb's C code. */
-static const char *cpu_compiled(void)
-{
-#if defined(__AVX512F__)
-    return "avx512";
-#elif defined(__AVX2__)
-    return "avx2";
-#elif defined(__AVX__)
-    return "avx";
-#elif defined(__SSE4_2__)
-    return "sse4.2";
-#elif defined(__SSE2__)
-    return "sse2";
-#elif defined(__ARM_NEON)
-    return "neon";
-#else
-    return "none";
-#endif
-}
-
-/* The widest vector instructions of this processor that the operating system has switched on. */
-static const char *cpu_simd(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_cpu_init(); /* needed if a constructor of another library calls this function before
-                             the constructor of libgcc has run */
-    if (__builtin_cpu_supports("avx512f")) {
-        return "avx512";
-    }
-    if (__builtin_cpu_supports("avx2")) {
-        return "avx2";
-    }
-    if (__builtin_cpu_supports("avx")) {
-        return "avx";
-    }
-    return __builtin_cpu_supports("sse4.2") ? "sse4.2" : "sse2";
-#else
-    return cpu_compiled(); /* on other processors, no code depends on the result */
-#endif
-}
-
-/* Whether all x[n] are finite.  The exponent of infinity and NaN has only ones, so adding 1 to it
- * carries over into the sign bit.  There is no branch, so that compilers can vectorize the loop.
- */
-static bool is_finite(const double *x, int64_t n)
-{
-    const uint64_t exponent = UINT64_C(0x7ff) << 52, one = UINT64_C(1) << 52;
-    uint64_t over = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        over |= (bits & exponent) + one;
-    }
-    return over >> 63 == 0;
-}
-
-PLB_PY_DEF(fn, simd, "",
-           "Return {'cpu': vector instructions of this processor, 'compiled': of the C core}.")
-{
-    return plb_py_answer(c,
-                         Py_BuildValue("{ssss}", "cpu", cpu_simd(), "compiled", cpu_compiled()));
-}
-
-PLB_PY_DEF(fn, all_finite, "!x", "Return whether all numbers of a float64 array are finite.")
-{
-    PyArrayObject *a =
-        (PyArrayObject *)PyArray_FROMANY(c->arg, NPY_FLOAT64, 0, 0, NPY_ARRAY_IN_ARRAY);
-    PLB_PASS(a == NULL);
-    const bool good = is_finite(PyArray_DATA(a), PyArray_SIZE(a));
-    Py_DECREF(a);
-    return plb_py_answer(c, PyBool_FromLong(good));
-}
-
 PLB_PY_DEF(fn, exact_sum, "values", "Return the exact sum of values in [0, 1e30], rounded once.")
 {
     const double *x;
@@ -302,23 +229,10 @@ static const plb_py_def_t *const watch_methods[] = {&watch_use, &watch_seconds, 
 
 PLB_PY_TYPE(watch, "pylb._core.Clock", "name", "A clock of load_clock(), which is read faster.", )
 
-static const plb_py_def_t *const methods[] = {&fn_last_words,
-                                              &fn_simd,
-                                              &fn_all_finite,
-                                              &fn_exact_sum,
-                                              &fn_trim,
-                                              &fn_clock,
-                                              &fn_load_clock,
-                                              &fn_mpi_clock,
-                                              &fn_run_delay,
-                                              &fn_cores,
-                                              &fn_crowd,
-                                              &fn_clock_enter,
-                                              &fn_clock_leave,
-                                              &fn_clock_declare,
-                                              &fn_stop_when,
-                                              &fn_check_signals,
-                                              NULL};
+static const plb_py_def_t *const methods[] = {
+    &fn_last_words,  &fn_exact_sum,     &fn_trim,      &fn_clock,         &fn_load_clock,
+    &fn_mpi_clock,   &fn_run_delay,     &fn_cores,     &fn_crowd,         &fn_clock_enter,
+    &fn_clock_leave, &fn_clock_declare, &fn_stop_when, &fn_check_signals, NULL};
 
 static int constants(PyObject *module)
 {

@@ -1,6 +1,5 @@
 /* Python binding of the part of csrc/comm without MPI. */
 #include "bind/convert.h"
-#include "bind/order.h"
 #include "comm/share.h"
 
 PLB_PY_DEF(fn, route, "destination n_ranks",
@@ -19,66 +18,12 @@ PLB_PY_DEF(fn, route, "destination n_ranks",
                                           plb_py_take(found.order, n, NPY_INT32)));
 }
 
-static int is_plain(PyObject *object)
-{
-    return PyArray_Check(object) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)object) &&
-           !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)object));
-}
-
-static int copy(const plb_py_order_t *order, int64_t row_bytes, const char *from, int64_t rows,
-                char *to, int64_t packed_bytes, bool gather)
-{
-    int64_t travel;
-    if (plb_py_order_rows(order, &travel) != rows || travel * row_bytes != packed_bytes) {
-        return PLB_ERR_VALUE;
-    }
-    (gather ? plb_gather : plb_scatter)(from, order->offset, order->index, order->n, row_bytes,
-                                        to);
-    return PLB_OK;
-}
-
-static int reorder(plb_py_call_t *c, bool gather)
-{
-    PyObject *from, *to;
-    plb_py_order_t order = {.n = -1};
-    int64_t row_bytes, items = -1;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&from), PLB_MANY(&order.index, &order.n), PLB_ONE(&to),
-                      PLB_ONE(&row_bytes), PLB_MANY(&order.offset, &items)));
-    if (is_plain(from) && is_plain(to) && row_bytes > 0 &&
-        PyArray_ISWRITEABLE((PyArrayObject *)to)) {
-        PyArrayObject *in = (PyArrayObject *)from, *out = (PyArrayObject *)to;
-        const int64_t bytes = PyArray_NBYTES(gather ? in : out), rows = bytes / row_bytes;
-        order.items = order.offset != NULL ? items - 1 : rows;
-        if (bytes % row_bytes == 0 &&
-            PLB_PY_UNLOCKED(c, copy(&order, row_bytes, PyArray_BYTES(in), rows, PyArray_BYTES(out),
-                                    PyArray_NBYTES(gather ? out : in), gather)) == PLB_OK) {
-            return PLB_OK;
-        }
-    }
-    return plb_py_refuse(
-        true, PyExc_ValueError,
-        "expected contiguous arrays without Python objects (the output writable), "
-        "rows of row_bytes bytes, valid indices, offsets that rise from 0, and as "
-        "many rows in the packed array as are copied");
-}
-
-PLB_PY_DEF(fn, gather, "items index out row_bytes offset:?",
-           "Copy items: out[i] = items[index[i]].  offset: item k has the rows offset[k] ...\n"
-           "offset[k+1]-1; None: each item is one row.")
-{
-    return reorder(c, true);
-}
-
-PLB_PY_DEF(fn, scatter, "packed index out row_bytes offset:?",
-           "Copy items: out[index[i]] = packed[i].  This is the reverse of gather().")
-{
-    return reorder(c, false);
-}
-
+/* The upper bits of an id's hash choose the rank; the lower bits choose its slot in the rank's
+ * table (comm/table.c). */
 static void homes(const int64_t *id, int64_t n, int32_t n_ranks, int32_t *rank)
 {
     for (int64_t i = 0; i < n; i++) {
-        rank[i] = plb_home(id[i], n_ranks);
+        rank[i] = (int32_t)(((plb_hash(id[i]) >> 32) * (uint64_t)n_ranks) >> 32);
     }
 }
 
@@ -94,7 +39,7 @@ PLB_PY_DEF(fn, home, "ids n_ranks",
     return plb_py_answer(c, plb_py_out(c, rank));
 }
 
-static const plb_py_def_t *const methods[] = {&fn_route, &fn_gather, &fn_scatter, &fn_home, NULL};
+static const plb_py_def_t *const methods[] = {&fn_route, &fn_home, NULL};
 
 /* ---- numbers of ids ------------------------------------------------------------------------- */
 

@@ -4,7 +4,6 @@
 
 #include "base/mem.h"
 #include "bind/mpi_comm.h"
-#include "bind/order.h"
 #include "bind/rooms.h"
 #include "comm/comm.h"
 
@@ -236,7 +235,7 @@ static int gather_bytes(comm_t *self, const Py_buffer *mine, char **all, plb_err
         *all == NULL
             ? PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld bytes to gather", (long long)total)
             : PLB_OK;
-    PLB_PASS(plb_agree(self->core.comm, ret, err));
+    PLB_PASS(plb_agree(self->core.comm, ret, NULL, err));
     return plb_comm_allgather(&self->core, mine->buf, self->size, self->count, *all, err);
 }
 
@@ -289,7 +288,7 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
     MPI_Comm handle;
     PLB_PASS(PLB_READ(c, PLB_ONE(&user)));
     PLB_PASS(plb_py_mpi_comm(user, &handle));
-    PLB_PASS(plb_agree(handle, allocate(self, handle, &c->err), &c->err));
+    PLB_PASS(plb_agree(handle, allocate(self, handle, &c->err), NULL, &c->err));
     PLB_PASS(plb_comm_init(&self->core, handle, &c->err));
     plb_step_init(&self->step, &self->core, take, self);
     plb_reducer_init(&self->reducer, &self->core);
@@ -319,9 +318,43 @@ PLB_PY_DEF(comm, free, "",
     return PLB_OK;
 }
 
-static const plb_py_def_t *const comm_methods[] = {
-    &comm_step,      &comm_begin,     &comm_wait, &comm_bcast,
-    &comm_allgather, &comm_reduction, &comm_free, NULL};
+/* Check rank[n] and start[n+1], and set *out to them. */
+static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int n_ranks,
+                      plb_side_t *out)
+{
+    *out = (plb_side_t){(int32_t)n, rank, start, NULL};
+    bool good = n <= n_ranks && plb_py_rises(start, n, start[n]);
+    for (int64_t i = 0; good && i < n; i++) {
+        good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
+    }
+    PLB_PASS(plb_py_refuse(
+        !good, PyExc_ValueError,
+        "expected ascending ranks of the communicator, and starts that rise from 0"));
+    return 0;
+}
+
+PLB_PY_DEF(comm, fail, "out_rank out_start:+ in_rank in_start:+",
+           "Tell the partners of an exchange that this rank has failed; receive and drop their "
+           "rows.  Returns\n"
+           "whether a partner exchanges objects.")
+{
+    bool met = false;
+    const int32_t *rank[2];
+    const int64_t *start[2];
+    int64_t n[2] = {-1, -1};
+    plb_side_t out, in;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&rank[0], &n[0]), PLB_MANY(&start[0], &n[0]),
+                      PLB_MANY(&rank[1], &n[1]), PLB_MANY(&start[1], &n[1])));
+    PLB_PASS(check_side(rank[0], start[0], n[0], self->core.size, &out));
+    PLB_PASS(check_side(rank[1], start[1], n[1], self->core.size, &in));
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, plb_transfer_fail(&self->core, &out, &in, plb_py_tick, &c->state, &met, &c->err)));
+    return plb_py_answer(c, PyBool_FromLong(met));
+}
+
+static const plb_py_def_t *const comm_methods[] = {&comm_step,  &comm_begin,     &comm_wait,
+                                                   &comm_bcast, &comm_allgather, &comm_reduction,
+                                                   &comm_fail,  &comm_free,      NULL};
 
 #define COMM(X)                                                                                   \
     X(comm, number, PyLong_FromLong(MPI_Comm_c2f(self->core.comm)),                               \
@@ -354,17 +387,35 @@ PLB_PY_DEF(fn, library_version, "", "Return the version of the MPI library of th
 
 /* ---- exchanges with a known pattern --------------------------------------------------------- */
 
-typedef struct exchanger {
-    PLB_PY_HEAD plb_comm_t core;
-} exchanger_t;
+/* The rows of an array that an exchange copies, and their order. */
+typedef struct order {
+    const int32_t *index;  /* [n] items; NULL: all items, in the order of the array */
+    const int64_t *offset; /* [items + 1] first row of each item; NULL: each item is one row */
+    int64_t n, items;      /* length of `index`; number of items in the array */
+} order_t;
+
+/** Return the number of rows of the array, and set *travel to the number of rows that are copied.
+ * Return -1 if an index is not 0 ... items-1, or if `offset` does not rise from 0. */
+static int64_t order_rows(const order_t *o, int64_t *travel)
+{
+    const int64_t rows = o->offset != NULL && o->items >= 0 ? o->offset[o->items] : o->items;
+    bool good = o->offset == NULL || plb_py_rises(o->offset, o->items, rows);
+    *travel = o->index != NULL ? 0 : rows;
+    for (int64_t i = 0; good && o->index != NULL && i < o->n; i++) {
+        const int32_t k = o->index[i];
+        good = k >= 0 && k < o->items;
+        *travel += !good ? 0 : o->offset != NULL ? o->offset[k + 1] - o->offset[k] : 1;
+    }
+    return good ? rows : -1;
+}
 
 /* An exchange in one direction of a plan (pylb.comm.plan), for rows of one dtype and shape. */
 typedef struct lane {
     PLB_PY_HEAD plb_transfer_t core;
-    PyObject *exchanger;
+    PyObject *comm;
     plb_py_held_t held; /* the arrays that say what is sent and received */
     plb_side_t out, in;
-    plb_py_order_t go, come; /* order of the rows that are sent (go) and received (come) */
+    order_t go, come; /* order of the rows that are sent (go) and received (come) */
     int64_t rows, new_rows, row_bytes;
     PyArray_Descr *descr;
     int tag, ndim, busy;
@@ -374,24 +425,9 @@ typedef struct lane {
     PyObject *send, *receive;
 } lane_t;
 
-/* Check rank[n] and start[n+1], and set *out to them. */
-static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int n_ranks,
-                      plb_side_t *out)
-{
-    *out = (plb_side_t){(int32_t)n, rank, start, NULL};
-    bool good = n <= n_ranks && plb_py_rises(start, n, start[n]);
-    for (int64_t i = 0; good && i < n; i++) {
-        good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
-    }
-    PLB_PASS(plb_py_refuse(
-        !good, PyExc_ValueError,
-        "expected ascending ranks of the communicator, and starts that rise from 0"));
-    return 0;
-}
-
 /* Read (rank, start, order, offset) of one side; return the number of rows of its array, or -1. */
 static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n_ranks,
-                         plb_side_t *side, plb_py_order_t *order)
+                         plb_side_t *side, order_t *order)
 {
     const int32_t *rank;
     const int64_t *start;
@@ -403,7 +439,7 @@ static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n
                                     PLB_MANY(&order->index, &order->n),
                                     PLB_MANY(&order->offset, &order->items))));
     PLB_PASS(check_side(rank, start, n, n_ranks, side));
-    const int64_t rows = plb_py_order_rows(order, &travel);
+    const int64_t rows = order_rows(order, &travel);
     PLB_PASS(
         plb_py_refuse(rows < 0 || travel != side->start[side->n], PyExc_ValueError,
                       "order, offset: expected valid indices, offsets that rise from 0, and as "
@@ -603,67 +639,21 @@ static void lane_fini(lane_t *self)
         plb_transfer_free(&self->core);
         plb_free(self->packed);
         plb_free(self->came);
-        Py_XDECREF(self->exchanger);
+        Py_XDECREF(self->comm);
     }
     plb_py_release(&self->held);
     Py_XDECREF(self->descr);
 }
 
-PLB_PY_DEF(exchanger, fail, "out_rank out_start:+ in_rank in_start:+",
-           "Tell the partners that this rank has failed; receive and drop their rows.  Returns\n"
-           "whether a partner exchanges objects.")
-{
-    bool met = false;
-    const int32_t *rank[2];
-    const int64_t *start[2];
-    int64_t n[2] = {-1, -1};
-    plb_side_t out, in;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&rank[0], &n[0]), PLB_MANY(&start[0], &n[0]),
-                      PLB_MANY(&rank[1], &n[1]), PLB_MANY(&start[1], &n[1])));
-    PLB_PASS(check_side(rank[0], start[0], n[0], self->core.size, &out));
-    PLB_PASS(check_side(rank[1], start[1], n[1], self->core.size, &in));
-    PLB_PASS(PLB_PY_UNLOCKED(
-        c, plb_transfer_fail(&self->core, &out, &in, plb_py_tick, &c->state, &met, &c->err)));
-    return plb_py_answer(c, PyBool_FromLong(met));
-}
-
-static int exchanger_init(exchanger_t *self, plb_py_call_t *c)
-{
-    PyObject *user;
-    MPI_Comm handle;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&user)));
-    PLB_PASS(plb_py_mpi_comm(user, &handle));
-    return plb_comm_init(&self->core, handle, &c->err);
-}
-
-/* Does not free the communicator: that is collective, and Python may call this at any time. */
-static void exchanger_fini(exchanger_t *self)
-{
-    (void)self;
-}
-
-PLB_PY_DEF(exchanger, free, "",
-           "Free the duplicate communicator.  Collective.  No exchange may be under way.")
-{
-    plb_comm_free(&self->core);
-    return PLB_OK;
-}
-
-static const plb_py_def_t *const exchanger_methods[] = {&exchanger_fail, &exchanger_free, NULL};
-
-PLB_PY_TYPE(exchanger, "pylb._mpi.Exchanger", "comm",
-            "Runs exchanges on a duplicate of an mpi4py communicator, made collectively.", )
-
 static int lane_init(lane_t *self, plb_py_call_t *c)
 {
-    PyObject *exchanger, *sides, *like;
+    PyObject *owner, *sides, *like;
     int32_t tag;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&exchanger), PLB_ONE(&sides), PLB_ONE(&like), PLB_ONE(&tag)));
-    PLB_PASS(
-        plb_py_refuse(Py_TYPE(exchanger)->tp_dealloc != exchanger_dealloc || !PyArray_Check(like),
-                      PyExc_TypeError, "exchanger, like: expected an Exchanger and an array"));
-    plb_comm_t *comm = &((exchanger_t *)exchanger)->core;
-    self->exchanger = Py_NewRef(exchanger);
+    PLB_PASS(PLB_READ(c, PLB_ONE(&owner), PLB_ONE(&sides), PLB_ONE(&like), PLB_ONE(&tag)));
+    PLB_PASS(plb_py_refuse(Py_TYPE(owner)->tp_dealloc != comm_dealloc || !PyArray_Check(like),
+                           PyExc_TypeError, "comm, like: expected a Comm and an array"));
+    plb_comm_t *comm = &((comm_t *)owner)->core;
+    self->comm = Py_NewRef(owner);
     self->tag = tag;
     const int failed = lane_sides(self, c, sides, comm->size);
     self->held = c->held; /* the lane needs the arrays as long as it exists */
@@ -682,10 +672,11 @@ static int lane_init(lane_t *self, plb_py_call_t *c)
 }
 
 PLB_PY_TYPE(
-    lane, "pylb._mpi.Lane", "exchanger sides:T like tag",
+    lane, "pylb._mpi.Lane", "comm sides:T like tag",
     "One direction of a plan, for rows of the dtype and shape of `like`.  sides: a tuple (out,\n"
     "items, in, new_items).  out is (rank, start, order, offset) for the array that is sent, and\n"
-    "items its number of items; in and new_items are the same for the array received.",
+    "items its number of items; in and new_items are the same for the array received.  comm: a\n"
+    "Comm that is used for exchanges only.",
     {Py_tp_getset, lane_getset}, )
 
 static int constants(PyObject *module)
@@ -705,26 +696,34 @@ typedef struct share {
     PyObject *type, *value, *traceback;  /* the first exception of a callback, owned */
 } share_t;
 
-/* Call a function of the program; the result, or NULL and a code that ends the call.  Further
- * callbacks must not see the exception, so it is kept here. */
-static PyObject *call_back(share_t *self, PyObject *function, PyObject *args)
+/* Further callbacks must not see an exception, so the first one is kept here. */
+static void keep_exception(share_t *self)
+{
+    PyObject *found[3];
+    PyErr_Fetch(&found[0], &found[1], &found[2]);
+    if (self->type == NULL) {
+        self->type = found[0];
+        self->value = found[1];
+        self->traceback = found[2];
+    } else {
+        Py_XDECREF(found[0]);
+        Py_XDECREF(found[1]);
+        Py_XDECREF(found[2]);
+    }
+}
+
+/* Call a function of the program, and release the GIL. */
+static int call_back(share_t *self, PyObject *function, PyObject *args)
 {
     PyObject *out = args != NULL ? PyObject_CallObject(function, args) : NULL;
+    const int ret = out != NULL ? PLB_OK : PLB_ERR_CALLBACK;
     Py_XDECREF(args);
-    if (out == NULL) {
-        PyObject *found[3];
-        PyErr_Fetch(&found[0], &found[1], &found[2]);
-        if (self->type == NULL) {
-            self->type = found[0];
-            self->value = found[1];
-            self->traceback = found[2];
-        } else {
-            Py_XDECREF(found[0]);
-            Py_XDECREF(found[1]);
-            Py_XDECREF(found[2]);
-        }
+    Py_XDECREF(out);
+    if (ret != PLB_OK) {
+        keep_exception(self);
     }
-    return out;
+    self->call->state = PyEval_SaveThread();
+    return ret;
 }
 
 static PyObject *rows_of(int64_t first, const int64_t *row, int64_t n)
@@ -744,10 +743,7 @@ static int own(void *arg, int64_t first, const int64_t *row, int64_t n, plb_err_
     share_t *self = arg;
     (void)err;
     PyEval_RestoreThread(self->call->state);
-    PyObject *out = call_back(self, self->own, Py_BuildValue("(N)", rows_of(first, row, n)));
-    Py_XDECREF(out);
-    self->call->state = PyEval_SaveThread();
-    return out != NULL ? PLB_OK : PLB_ERR_CALLBACK;
+    return call_back(self, self->own, Py_BuildValue("(N)", rows_of(first, row, n)));
 }
 
 static int pack(void *arg, const int64_t *row, int64_t n, char *to, plb_err_t *err)
@@ -757,10 +753,7 @@ static int pack(void *arg, const int64_t *row, int64_t n, char *to, plb_err_t *e
     (void)err;
     PyEval_RestoreThread(self->call->state);
     PyObject *view = PyMemoryView_FromMemory(to, bytes, PyBUF_WRITE);
-    PyObject *out = call_back(self, self->pack, Py_BuildValue("NN", rows_of(0, row, n), view));
-    Py_XDECREF(out);
-    self->call->state = PyEval_SaveThread();
-    return out != NULL ? PLB_OK : PLB_ERR_CALLBACK;
+    return call_back(self, self->pack, Py_BuildValue("NN", rows_of(0, row, n), view));
 }
 
 /* The function returns (failed, bytes); it catches the program's exceptions. */
@@ -772,7 +765,7 @@ static int guest(void *arg, const char *rows, int64_t n, char **answer, int64_t 
     int failed = 1;
     PyEval_RestoreThread(self->call->state);
     PyObject *view = PyMemoryView_FromMemory((char *)rows, size, PyBUF_READ);
-    PyObject *out = call_back(self, self->guest, Py_BuildValue("NL", view, (long long)n)), *data;
+    PyObject *out = PyObject_CallFunction(self->guest, "NL", view, (long long)n), *data;
     if (out != NULL && PyArg_ParseTuple(out, "pS", &failed, &data)) {
         *bytes = PyBytes_GET_SIZE(data);
         *answer = plb_malloc((size_t)*bytes, 1);
@@ -783,7 +776,9 @@ static int guest(void *arg, const char *rows, int64_t n, char **answer, int64_t 
         }
     }
     Py_XDECREF(out);
-    PyErr_Clear();
+    if (PyErr_Occurred()) {
+        keep_exception(self);
+    }
     self->call->state = PyEval_SaveThread();
     return failed ? PLB_FAIL(err, PLB_ERR_CALLBACK, "rows of another rank failed") : PLB_OK;
 }
@@ -795,11 +790,8 @@ static int share_take(void *arg, int from, bool failed, const int64_t *row, int6
     (void)err;
     PyEval_RestoreThread(self->call->state);
     PyObject *view = PyMemoryView_FromMemory((char *)answer, bytes, PyBUF_READ);
-    PyObject *out = call_back(self, self->take,
-                              Py_BuildValue("iiNN", from, (int)failed, rows_of(0, row, n), view));
-    Py_XDECREF(out);
-    self->call->state = PyEval_SaveThread();
-    return out != NULL ? PLB_OK : PLB_ERR_CALLBACK;
+    return call_back(self, self->take,
+                     Py_BuildValue("iiNN", from, (int)failed, rows_of(0, row, n), view));
 }
 
 #define X(name, unit, help) PLB_PY_FIELD(plb_share_figures_t, name),
@@ -917,4 +909,4 @@ PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive beta",
 static const plb_py_def_t *const methods[] = {&fn_number_of, &fn_library_version, NULL};
 
 const plb_py_room_t plb_py_comm_ranks = {
-    methods, {&comm_spec, &lane_spec, &exchanger_spec, &share_spec}, constants};
+    methods, {&comm_spec, &lane_spec, &share_spec}, constants};

@@ -570,10 +570,8 @@ PLB_PY_DEF(decider, placed, "figures:@ speed:@?",
 {
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.opt.n_ranks;
-    plb_placing_t placing;
     PLB_PASS(PLB_READ(c, PLB_MANY(&figures, &n), PLB_MANY(&speed, &p)));
-    memcpy(&placing, figures, sizeof placing);
-    return plb_decider_placed(&self->core, &placing, speed, &c->err);
+    return plb_decider_placed(&self->core, (const plb_placing_t *)figures, speed, &c->err);
 }
 
 PLB_PY_DEF(
@@ -815,13 +813,11 @@ PLB_PY_DEF(advisor, placed, "figures:@ speed:@? migrations bytes",
            "as filled by `Decider.place`.  If there are no migrations, the LB step is over.")
 {
     const double *figures, *speed;
-    int64_t n = sizeof(plb_placing_t) / sizeof(double), p = self->core.decider->opt.n_ranks;
-    int64_t migrations, bytes;
-    plb_placing_t placing;
+    int64_t n = N_PLACING, p = self->core.decider->opt.n_ranks, migrations, bytes;
     PLB_PASS(PLB_READ(c, PLB_MANY(&figures, &n), PLB_MANY(&speed, &p), PLB_ONE(&migrations),
                       PLB_ONE(&bytes)));
-    memcpy(&placing, figures, sizeof placing);
-    return plb_advisor_placed(&self->core, &placing, speed, migrations, bytes, &c->err);
+    return plb_advisor_placed(&self->core, (const plb_placing_t *)figures, speed, migrations,
+                              bytes, &c->err);
 }
 
 PLB_PY_DEF(advisor, abandon, "", "Cancel the LB step that is due, after a failure.")
@@ -935,20 +931,14 @@ PLB_PY_DEF(steps, next, "seconds",
     return taken(self, c, plb_steps_next);
 }
 
-PLB_PY_DEF(steps, leave, "sample seconds",
-           "Contribute a final sample (None: contribute nothing), and wait until no\n"
-           "record is under way, for at most `seconds` (negative: no limit).  Returns True if\n"
-           "none is under way; False if the time is over: call leave() again, with None.")
+PLB_PY_DEF(steps, leave, "seconds",
+           "Wait until no record is under way, for at most `seconds` (negative: no limit).\n"
+           "Returns True if none is under way; False if the time is over: call leave() again.")
 {
-    PyObject *sample;
     double seconds;
-    plb_stats_t mine;
     bool done = false;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&sample), PLB_ONE(&seconds)));
-    plb_stats_t *last = sample == Py_None ? NULL : &mine;
-    PLB_PASS(last != NULL && plb_py_sample(sample, self->core.net->rank, last) != 0);
-    mine.n_ended = 1;
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_steps_leave(&self->core, last, nanoseconds(seconds),
+    PLB_PASS(PLB_READ(c, PLB_ONE(&seconds)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_steps_leave(&self->core, NULL, nanoseconds(seconds),
                                                 plb_py_tick, &c->state, &done, &c->err)));
     return plb_py_answer(c, PyBool_FromLong(done));
 }

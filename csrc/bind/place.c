@@ -280,95 +280,11 @@ static void agent_fini(agent_t *self)
     plb_py_release(&self->held);
 }
 
-static Py_ssize_t bytes_of(PyObject *object)
-{
-    Py_buffer view;
-    PLB_PASS(PyObject_GetBuffer(object, &view, PyBUF_SIMPLE));
-    const Py_ssize_t n = view.len;
-    PyBuffer_Release(&view);
-    return n;
-}
-
-/* Count the notes in a list of (rank, [buffer]). */
-static int64_t count_notes(PyObject *received)
-{
-    int64_t n = 0;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(received); i++) {
-        PyObject *parts;
-        int rank;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(received, i), "iO!", &rank, &PyList_Type, &parts)) {
-            return -1;
-        }
-        const Py_ssize_t size =
-            PyList_GET_SIZE(parts) == 1 ? bytes_of(PyList_GET_ITEM(parts, 0)) : -1;
-        PLB_PASS(plb_py_refuse(size < 0 || size % (Py_ssize_t)sizeof(plb_note_t) != 0,
-                               PyExc_ValueError,
-                               "the message of rank %d is not a whole number of notes", rank));
-        n += size / (Py_ssize_t)sizeof(plb_note_t);
-    }
-    return n;
-}
-
-/* Read the notes of a list of (rank, [buffer]), which is in order of rank. */
-static plb_note_t *read_notes(plb_py_call_t *c, PyObject *received, int64_t *n)
-{
-    *n = count_notes(received);
-    plb_note_t *notes = *n < 0 ? NULL : plb_py_memory(c, *n, sizeof *notes), *at = notes;
-    for (Py_ssize_t i = 0; notes != NULL && i < PyList_GET_SIZE(received); i++) {
-        PyObject *entry = PyList_GET_ITEM(received, i);
-        Py_buffer part;
-        if (PyObject_GetBuffer(PyList_GET_ITEM(PyTuple_GET_ITEM(entry, 1), 0), &part,
-                               PyBUF_SIMPLE)) {
-            return NULL;
-        }
-        memcpy(at, part.buf, (size_t)part.len);
-        const plb_note_t *end = at + part.len / (Py_ssize_t)sizeof *at;
-        for (const int rank = (int)PyLong_AsLong(PyTuple_GET_ITEM(entry, 0)); at < end; at++) {
-            at->peer = rank;
-        }
-        PyBuffer_Release(&part);
-    }
-    return notes;
-}
-
-static int by_peer(const void *a, const void *b)
-{
-    const plb_note_t *x = *(const plb_note_t *const *)a, *y = *(const plb_note_t *const *)b;
-    return x->peer != y->peer ? (x->peer > y->peer) - (x->peer < y->peer) : (x > y) - (x < y);
-}
-
-/* Return the notes that an agent has written, as a list of (rank, [bytes]) in order of rank. */
-static PyObject *written(plb_py_call_t *c, const plb_agent_t *agent)
-{
-    const int64_t n = agent->n_notes;
-    const plb_note_t **order = plb_py_memory(c, n, sizeof *order);
-    PyObject *out = order == NULL ? NULL : PyList_New(0);
-    for (int64_t k = 0; order != NULL && k < n; k++) {
-        order[k] = &agent->note[k];
-    }
-    if (order != NULL) {
-        qsort(order, (size_t)n, sizeof *order, by_peer);
-    }
-    for (int64_t begin = 0, end; out != NULL && begin < n; begin = end) {
-        const int32_t peer = order[begin]->peer;
-        for (end = begin; end < n && order[end]->peer == peer; end++) {
-        }
-        PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(end - begin) *
-                                                              (Py_ssize_t)sizeof *agent->note);
-        for (int64_t k = begin; bytes != NULL && k < end; k++) {
-            memcpy((plb_note_t *)PyBytes_AS_STRING(bytes) + (k - begin), order[k],
-                   sizeof *agent->note);
-        }
-        plb_py_append(&out, bytes ? Py_BuildValue("i[N]", peer, bytes) : NULL);
-    }
-    return out;
-}
-
 PLB_PY_DEF(
-    agent, round, "received:L tally:T",
-    "Do one round.  received: what other ranks sent in the previous round, a list of\n"
-    "(rank, [buffer]) in order of rank.  tally: two sums, two maxima and two counts over all\n"
-    "ranks.  Returns what to send, like `received`, and this rank's part of the next tally.")
+    agent, round, "notes tally:T",
+    "Do one round.  notes: an array of plb_note_t, sent by other ranks in the previous round and\n"
+    "sorted by sender.  tally: two sums, two maxima and two counts over all ranks.  Returns the\n"
+    "notes to send, as bytes, and this rank's part of the next tally.")
 {
     static const plb_py_field_t tally[] = {PLB_PY_FIELD(plb_tally_t, sum[0]),
                                            PLB_PY_FIELD(plb_tally_t, sum[1]),
@@ -379,16 +295,17 @@ PLB_PY_DEF(
                                            {0}};
     PyObject *received, *total;
     plb_tally_t all;
-    int64_t n;
     PLB_PASS(PLB_READ(c, PLB_ONE(&received), PLB_ONE(&total)));
     PLB_PASS(plb_py_fill(c, tally, total, &all));
     PLB_PASS(plb_py_refuse(self->core->done, PyExc_RuntimeError, "there are no more rounds"));
-    plb_note_t *notes = read_notes(c, received, &n);
+    PyArrayObject *notes = plb_py_records(received, sizeof(plb_note_t), false);
     PLB_PASS(notes == NULL);
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_agent_round(self->core, notes, n, &all, &c->err)));
-    PyObject *sends = written(c, self->core);
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, plb_agent_round(self->core, PyArray_DATA(notes), PyArray_SIZE(notes), &all, &c->err)));
+    const int64_t bytes = self->core->n_notes * (int64_t)sizeof *self->core->note;
     return plb_py_answer(
-        c, sends ? Py_BuildValue("NN", sends, plb_py_tuple(tally, &self->core->mine)) : NULL);
+        c, Py_BuildValue("NN", PyBytes_FromStringAndSize((const char *)self->core->note, bytes),
+                         plb_py_tuple(tally, &self->core->mine)));
 }
 
 static const plb_py_def_t *const agent_methods[] = {&agent_round, NULL};

@@ -117,29 +117,15 @@ PLB_PY_DEF(replay, metrics, "begin",
                plb_py_copy(any ? core->seconds + at : &core->opt.cost, n - begin, NPY_FLOAT64)));
 }
 
-/* Give the times of all ranks to NumPy, (phases, ranks); None if they were not kept. */
-static PyObject *take_times(plb_replay_t *core)
+PLB_PY_DEF(replay, take, "",
+           "Return (rank of each task, seconds of each rank in each phase); None: not kept.")
 {
-    PyObject *flat = plb_py_take(core->times, core->n * core->opt.n_ranks, NPY_FLOAT64);
-    core->times = NULL; /* plb_py_take has freed them if it has failed */
-    if (flat == NULL || flat == Py_None) {
-        return flat;
-    }
-    npy_intp shape[2] = {core->n, core->opt.n_ranks};
-    PyArray_Dims dims = {shape, 2};
-    PyObject *out = PyArray_Newshape((PyArrayObject *)flat, &dims, NPY_CORDER);
-    Py_DECREF(flat);
-    return out;
-}
-
-PLB_PY_DEF(
-    replay, take, "",
-    "Return (rank of each task, seconds of each rank in each phase); None: not kept.  Call\n"
-    "it only one time, at the end, because the caller becomes the owner of the arrays.")
-{
-    PyObject *rank = plb_py_take(self->core.rank, self->core.tasks, NPY_INT32);
-    self->core.rank = NULL;
-    return plb_py_answer(c, Py_BuildValue("NN", rank, take_times(&self->core)));
+    const plb_replay_t *core = &self->core;
+    return plb_py_answer(
+        c, Py_BuildValue("NN", plb_py_copy(core->rank, core->tasks, NPY_INT32),
+                         core->times != NULL
+                             ? plb_py_copy2(core->times, core->n, core->opt.n_ranks, NPY_FLOAT64)
+                             : Py_NewRef(Py_None)));
 }
 
 static const plb_py_def_t *const replay_methods[] = {

@@ -316,26 +316,6 @@ PLB_PY_DEF(
     return PLB_OK;
 }
 
-PLB_PY_DEF(fn, pick, "values:L places",
-           "Return a list of values[i] for each index i in `places`.  Every index must exist.")
-{
-    PyObject *values;
-    const int64_t *place;
-    int64_t n = -1;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&values), PLB_MANY(&place, &n)));
-    PyObject *out = PyList_New((Py_ssize_t)n);
-    for (int64_t i = 0; out != NULL && i < n; i++) {
-        if (place[i] < 0 || place[i] >= PyList_GET_SIZE(values)) {
-            Py_CLEAR(out);
-            PyErr_Format(PyExc_IndexError, "places has %lld: expected an index of the %zd values",
-                         (long long)place[i], PyList_GET_SIZE(values));
-        } else {
-            PyList_SET_ITEM(out, i, Py_NewRef(PyList_GET_ITEM(values, place[i])));
-        }
-    }
-    return plb_py_answer(c, out);
-}
-
 static int add_loop(PyObject *module)
 {
     loop_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &loop_spec, NULL);
@@ -674,21 +654,12 @@ PLB_PY_DEF(atsync, why, "",
                                           wish->why.tau, (int)wish->why.reason));
 }
 
-static PyObject *final_of(const plb_atsync_t *core)
-{
-    return core->rank.final == PLB_NEVER
-               ? Py_NewRef(Py_None)
-               : PyLong_FromLongLong(core->opt.first + core->rank.final - 1);
-}
-
 #define ATSYNC(X)                                                                                 \
     X(atsync, over, PyBool_FromLong(plb_atsync_over(&self->core)),                                \
       "Whether nothing is under way: all ranks have ended, or are about to rebalance.")           \
     X(atsync, whole, PyBool_FromLong(self->core.whole),                                           \
       "Whether all ranks ran every iteration whose statistics are known, and the trigger "        \
       "observed each without an error.")                                                          \
-    X(atsync, final, final_of(&self->core),                                                       \
-      "The announced iteration of the next LB step, or None.")                                    \
     X(atsync, contributed,                                                                        \
       PyLong_FromLongLong(self->core.opt.first + self->core.rank.contributed),                    \
       "The current iteration of this rank.")
@@ -770,7 +741,7 @@ PLB_PY_TYPE(
     {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
     {Py_tp_clear, atsync_clear}, )
 
-static const plb_py_def_t *const methods[] = {&fn_end_pass, &fn_pick, NULL};
+static const plb_py_def_t *const methods[] = {&fn_end_pass, NULL};
 
 static int more(PyObject *module)
 {

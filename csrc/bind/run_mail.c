@@ -286,12 +286,12 @@ typedef struct mail {
     PLB_PY_HEAD PyObject *keys; /* keys of the objects here (pylb._core.Keys), or NULL */
     PyObject *freeze, *thaw;
     PyTypeObject *frozen;
-    pile_t out;       /* letters sent in this iteration */
-    int64_t n_packed; /* of these, the first ones that the present delivery sends */
-    pile_t coming;    /* letters that have arrived, but are not delivered yet */
-    pile_t astray;    /* letters that have arrived, but whose target is on another rank */
-    pile_t in;        /* delivered letters: the messages of the previous iteration */
-    int32_t *order;   /* [in.n], with start[n + 1]: result of plb_inbox_order (run/run.h) */
+    pile_t out;     /* letters sent in this iteration */
+    pile_t going;   /* letters that the present delivery sends */
+    pile_t coming;  /* letters that have arrived, but are not delivered yet */
+    pile_t astray;  /* letters that have arrived, but whose target is on another rank */
+    pile_t in;      /* delivered letters: the messages of the previous iteration */
+    int32_t *order; /* [in.n], with start[n + 1]: result of plb_inbox_order (run/run.h) */
     int64_t *start;
     int64_t n;  /* number of objects that were here at the delivery */
     int64_t at; /* index of the object that was looked up most recently */
@@ -301,11 +301,11 @@ typedef struct mail {
 
 /* ---- piles ---------------------------------------------------------------------------------- */
 
-static int grow(pile_t *self)
+static int grow(pile_t *self, int64_t more)
 {
     plb_err_t err_ = {0, ""}, *err = &err_;
     int ret = PLB_OK;
-    PLB_GROW(self->letter, self->room, self->n + 1);
+    PLB_GROW(self->letter, self->room, self->n + more);
     return 0;
 out:
     plb_py_raise(ret, err);
@@ -315,11 +315,29 @@ out:
 static int push(void *arg, letter_t letter)
 {
     pile_t *self = arg;
-    if (self->n == self->room && grow(self) != 0) {
+    if (self->n == self->room && grow(self, 1) != 0) {
         Py_DECREF(letter.data);
         return -1;
     }
     self->letter[self->n++] = letter;
+    return 0;
+}
+
+/* Move all letters to the end of another pile. */
+static int move_all(pile_t *self, pile_t *to)
+{
+    if (to->n == 0) {
+        const pile_t spare = *to;
+        *to = *self;
+        *self = spare;
+        return 0;
+    }
+    PLB_PASS(grow(to, self->n));
+    if (self->n > 0) {
+        memcpy(to->letter + to->n, self->letter, (size_t)self->n * sizeof *self->letter);
+    }
+    to->n += self->n;
+    self->n = 0;
     return 0;
 }
 
@@ -462,12 +480,12 @@ PLB_PY_DEF(mail, multicast, "targets source data copy",
     return plb_py_answer(c, failed ? NULL : Py_NewRef(Py_None));
 }
 
-/* Count the letters of this iteration with data that must be unpickled, which can fail. */
+/* Count the letters of this delivery with data that must be unpickled, which can fail. */
 static int64_t frozen_in(const mail_t *self)
 {
     int64_t n = 0;
-    for (int64_t i = 0; i < self->out.n; i++) {
-        PyObject *data = self->out.letter[i].data;
+    for (int64_t i = 0; i < self->going.n; i++) {
+        PyObject *data = self->going.letter[i].data;
         n += !(is_constant(data) || is_numbers(data));
     }
     return n;
@@ -572,8 +590,11 @@ PLB_PY_DEF(
     "pack it.  Messages to this rank, `me`, are not packed: they count as arrived.  Returns\n"
     "a list of (rank, number of messages, wire, others).")
 {
-    self->n_packed = self->out.n;
-    return plb_py_answer(c, pack(self, c, &self->out));
+    /* objects send further messages while these are packed or restored: those wait */
+    if (move_all(&self->out, &self->going) != 0) {
+        return -1;
+    }
+    return plb_py_answer(c, pack(self, c, &self->going));
 }
 
 PLB_PY_DEF(mail, forward, "to me",
@@ -621,7 +642,7 @@ PLB_PY_DEF(mail, take, "wire others:L",
 PLB_PY_DEF(mail, open, "",
            "Begin a delivery.  If the previous delivery failed, its messages are dropped.")
 {
-    self->n_packed = 0;
+    empty(&self->going);
     empty(&self->coming);
     empty(&self->astray);
     return PLB_OK;
@@ -704,41 +725,6 @@ out:
     return ret;
 }
 
-/* Forget the letters that were packed.  The others wait for the next delivery: objects and
- * messages have sent them while they were packed or restored. */
-static int forget_packed(mail_t *self)
-{
-    pile_t old = self->out, later = {0};
-    int failed = 0;
-    for (int64_t i = self->n_packed; i < old.n && !failed; i++) {
-        Py_INCREF(old.letter[i].data);
-        failed = push(&later, old.letter[i]);
-    }
-    self->out = later;
-    self->n_packed = 0;
-    empty(&old);
-    return failed;
-}
-
-/* Let the letters in the inboxes arrive once more, before those that have arrived now. */
-static int arrive_again(mail_t *self)
-{
-    const pile_t new = self->coming;
-    int64_t i = 0;
-    int failed = 0;
-    self->coming = self->in;
-    self->in = (pile_t){0};
-    self->n = 0;
-    for (; i < new.n && !failed; i++) {
-        failed = push(&self->coming, new.letter[i]); /* drops the letter if it fails */
-    }
-    for (; i < new.n; i++) {
-        Py_DECREF(new.letter[i].data);
-    }
-    plb_free(new.letter);
-    return failed;
-}
-
 PLB_PY_DEF(mail, deliver, "!adds",
            "End a delivery: put the messages that have arrived into the inboxes, and add to the\n"
            "communication graph the messages that were sent.  adds: True: the inboxes also keep\n"
@@ -747,13 +733,13 @@ PLB_PY_DEF(mail, deliver, "!adds",
     /* Add the messages that were sent to the communication graph, which has only senders that are
      * here: since the message, its sender may have moved (in an LB step at the start of a loop),
      * or it was removed. */
-    int64_t *target = plb_py_memory(c, self->n_packed, sizeof *target);
-    for (int64_t i = 0, n; i < self->n_packed && target != NULL; i += n) {
-        const letter_t *letter = self->out.letter + i;
+    int64_t *target = plb_py_memory(c, self->going.n, sizeof *target);
+    for (int64_t i = 0, n; i < self->going.n && target != NULL; i += n) {
+        const letter_t *letter = self->going.letter + i;
         n = 0;
         do {
             target[n] = letter[n].target;
-        } while (i + ++n < self->n_packed && same_cast(letter + n - 1, letter + n));
+        } while (i + ++n < self->going.n && same_cast(letter + n - 1, letter + n));
         if (place_of(self, letter->source) >= 0 &&
             plb_talk_add(&self->talk, letter->source, target, n, bytes_of(letter->data),
                          &c->err) != PLB_OK) {
@@ -761,14 +747,16 @@ PLB_PY_DEF(mail, deliver, "!adds",
         }
     }
     PLB_PASS(target == NULL);
-    PLB_PASS(c->arg == Py_True && arrive_again(self));
-    pile_t old = self->in;
-    self->in = self->coming;
-    self->coming = (pile_t){0};
+    pile_t old = {0};
+    if (c->arg != Py_True) {
+        old = self->in;
+        self->in = (pile_t){0};
+    }
     self->n = 0;
+    const int failed = move_all(&self->coming, &self->in);
     empty(&old);
-    return plb_py_answer(c, forget_packed(self) == 0 && sort(self, c) == 0 ? Py_NewRef(Py_None)
-                                                                           : NULL);
+    empty(&self->going);
+    return plb_py_answer(c, failed == 0 && sort(self, c) == 0 ? Py_NewRef(Py_None) : NULL);
 }
 
 /* Keep only the delivered letters to these objects (`wanted` false: to all other objects). */
@@ -798,16 +786,9 @@ PLB_PY_DEF(
     PLB_PASS(here == NULL);
     Py_XSETREF(self->keys, Py_NewRef(c->arg));
     self->n = self->at = 0;
-    int failed = 0;
-    for (int64_t i = 0; i < self->coming.n && !failed; i++) {
-        letter_t letter = self->coming.letter[i];
-        Py_INCREF(letter.data);
-        failed = push(&self->in, letter);
-    }
-    empty(&self->coming);
-    return plb_py_answer(c, failed || filter(self, here, true) != 0 || sort(self, c) != 0
-                                ? NULL
-                                : Py_NewRef(Py_None));
+    const bool bound = move_all(&self->coming, &self->in) == 0 && filter(self, here, true) == 0 &&
+                       sort(self, c) == 0;
+    return plb_py_answer(c, bound ? Py_NewRef(Py_None) : NULL);
 }
 
 PLB_PY_DEF(mail, inbox, "!key",
@@ -865,6 +846,7 @@ PLB_PY_DEF(mail, forget, "!keys",
 PLB_PY_DEF(mail, drop, "", "Forget the messages that were sent in this iteration.")
 {
     empty(&self->out);
+    empty(&self->going);
     return PLB_OK;
 }
 
@@ -890,6 +872,7 @@ static int mail_traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(self->thaw);
     Py_VISIT(self->frozen);
     PLB_PASS(visit_pile(&self->out, visit, arg));
+    PLB_PASS(visit_pile(&self->going, visit, arg));
     PLB_PASS(visit_pile(&self->coming, visit, arg));
     PLB_PASS(visit_pile(&self->astray, visit, arg));
     return visit_pile(&self->in, visit, arg);
@@ -900,6 +883,7 @@ static int mail_clear_refs(PyObject *object)
     mail_t *self = (mail_t *)object;
     self->n = 0;
     empty(&self->out);
+    empty(&self->going);
     empty(&self->coming);
     empty(&self->astray);
     empty(&self->in);
@@ -934,7 +918,7 @@ static const plb_py_def_t *const mail_methods[] = {
     X(mail, sources, ends_of(&self->out, true),                                                   \
       "Sources of the messages that were sent in this iteration, (n_sent,) int64.")               \
     X(mail, n_frozen, PyLong_FromLongLong(frozen_in(self)),                                       \
-      "How many messages of this iteration may fail to be restored.")
+      "How many of the packed messages may fail to be restored.")
 PLB_PY_PROPERTIES(mail, MAIL)
 
 PLB_PY_TYPE(

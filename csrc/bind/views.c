@@ -558,34 +558,14 @@ PyObject *plb_py_copy2(const void *data, int64_t rows, int64_t cols, int type)
     return filled(PyArray_SimpleNew(2, shape, type), rows > 0 ? data : NULL);
 }
 
-static void free_capsule(PyObject *capsule)
-{
-    plb_free(PyCapsule_GetPointer(capsule, NULL));
-}
-
 PyObject *plb_py_take(void *data, int64_t n, int type)
 {
-    if (data == NULL) {
-        Py_RETURN_NONE;
+    PyObject *out = plb_py_copy(data, n, type);
+    if (out != NULL && out != Py_None) {
+        PyArray_CLEARFLAGS((PyArrayObject *)out, NPY_ARRAY_WRITEABLE);
     }
-    npy_intp shape = (npy_intp)n;
-    PyObject *owner = PyCapsule_New(data, NULL, free_capsule);
-    if (owner == NULL) {
-        plb_free(data);
-        return NULL;
-    }
-    PyObject *array = PyArray_SimpleNewFromData(1, &shape, type, data);
-    if (array == NULL) {
-        Py_DECREF(owner);
-        return NULL;
-    }
-    /* steals the reference to `owner` */
-    if (PyArray_SetBaseObject((PyArrayObject *)array, owner) != 0) {
-        Py_DECREF(array);
-        return NULL;
-    }
-    PyArray_CLEARFLAGS((PyArrayObject *)array, NPY_ARRAY_WRITEABLE);
-    return array;
+    plb_free(data);
+    return out;
 }
 
 void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size)

@@ -224,7 +224,7 @@ PyObject *plb_py_sealed(plb_py_call_t *c, const void *data);
 PyObject *plb_py_copy(const void *data, int64_t n, int type);
 PyObject *plb_py_copy2(const void *data, int64_t rows, int64_t cols, int type);
 
-/** Return a read-only array that owns `data` (from plb_malloc; freed on failure); NULL: None. */
+/** Copy data[n] to a new read-only array, and free `data` (from plb_malloc); NULL gives None. */
 PyObject *plb_py_take(void *data, int64_t n, int type);
 
 /** Return zeroed memory that lives as long as the call `c`. */

@@ -100,12 +100,7 @@ int plb_comm_own_first(int64_t mine, const plb_err_t *own, int ret, plb_err_t *e
     return (int)mine;
 }
 
-int plb_agree(MPI_Comm comm, int mine, plb_err_t *err)
-{
-    return plb_agree_patiently(comm, mine, NULL, err);
-}
-
-int plb_agree_patiently(MPI_Comm comm, int mine, const plb_patience_t *patience, plb_err_t *err)
+int plb_agree(MPI_Comm comm, int mine, const plb_patience_t *patience, plb_err_t *err)
 {
     int ret = PLB_OK;
     int own[2] = {mine, 0}, lowest[2]; /* error code and rank, as in MPI_2INT */

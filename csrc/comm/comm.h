@@ -54,8 +54,7 @@ int plb_comm_finish(MPI_Request *request, const plb_patience_t *patience, plb_er
 
 /** If a rank has an error, return one on all ranks: `mine` if it is an error, else the lowest code
  * of all, with a message that names the failed rank.  Collective; waits like plb_comm_finish. */
-int plb_agree(MPI_Comm comm, int mine, plb_err_t *err);
-int plb_agree_patiently(MPI_Comm comm, int mine, const plb_patience_t *patience, plb_err_t *err);
+int plb_agree(MPI_Comm comm, int mine, const plb_patience_t *patience, plb_err_t *err);
 
 /** Return `code`, the error of another rank, with a message that names `rank`.  PLB_ERR_STATE
  * means that `rank` has left (transport.h). */
@@ -102,7 +101,8 @@ int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, 
 
 enum { PLB_TAG_FAILED = 1, PLB_TAG_ITEMS = 2, PLB_TAG_MOST = 32767 };
 
-/* What a rank sends or receives: rows start[i] ... start[i+1]-1 of `data` to or from rank[i]. */
+/* What a rank sends or receives: rows start[i] ... start[i+1]-1 of `data` to or from rank[i]; rank
+ * NULL: to or from rank i, if there are any. */
 typedef struct plb_side {
     int32_t n;
     const int32_t *rank;

@@ -111,33 +111,21 @@ void plb_route_free(plb_route_t *self)
 /* Copy with a constant size where possible: this compiles to a few loads and stores. */
 #define BY_SIZE(bytes, COPY)                                                                      \
     switch (bytes) {                                                                              \
-    case 1:                                                                                       \
-        COPY(1);                                                                                  \
-        break;                                                                                    \
-    case 2:                                                                                       \
-        COPY(2);                                                                                  \
-        break;                                                                                    \
-    case 4:                                                                                       \
-        COPY(4);                                                                                  \
-        break;                                                                                    \
-    case 8:                                                                                       \
-        COPY(8);                                                                                  \
-        break;                                                                                    \
-    case 12:                                                                                      \
-        COPY(12);                                                                                 \
-        break;                                                                                    \
-    case 16:                                                                                      \
-        COPY(16);                                                                                 \
-        break;                                                                                    \
-    case 24:                                                                                      \
-        COPY(24);                                                                                 \
-        break;                                                                                    \
-    case 32:                                                                                      \
-        COPY(32);                                                                                 \
-        break;                                                                                    \
+        OF_SIZE(1, COPY)                                                                          \
+        OF_SIZE(2, COPY)                                                                          \
+        OF_SIZE(4, COPY)                                                                          \
+        OF_SIZE(8, COPY)                                                                          \
+        OF_SIZE(12, COPY)                                                                         \
+        OF_SIZE(16, COPY)                                                                         \
+        OF_SIZE(24, COPY)                                                                         \
+        OF_SIZE(32, COPY)                                                                         \
     default:                                                                                      \
-        COPY((size_t)bytes);                                                                      \
+        COPY((size_t)bytes)                                                                       \
     }
+#define OF_SIZE(size, COPY)                                                                       \
+    case size:                                                                                    \
+        COPY(size)                                                                                \
+        break;
 
 void plb_gather(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
                 int64_t bytes, char *to)

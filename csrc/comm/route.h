@@ -27,17 +27,13 @@ void plb_gather(const char *from, const int64_t *offset, const int32_t *index, i
 void plb_scatter(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
                  int64_t bytes, char *to);
 
-/** The rank, 0 ... n_ranks-1, that keeps the directory's entry of an id. */
-int32_t plb_home(int64_t id, int32_t n_ranks);
-
-/* A number, 0 or more, for each of some ids.  Ids can be removed: the entries that follow in the
- * hash table, which is at most three quarters full, then move back.  (Entries lie in the slots,
- * not in arrays by number as in hash.h: a look-up among 4 * 10^6 ids takes 22 % longer with one
- * more access to memory, even if it is prefetched.)  {0} is a valid empty table. */
+/* A number, 0 or more, for each of some ids, in a hash table that is at most three quarters full.
+ * (Entries lie in the slots, not in arrays by number as in hash.h: a look-up among 2 * 10^6 ids
+ * would take twice as long.)  {0} is a valid empty table. */
 typedef struct plb_table {
-    int64_t *id;        /* [n_slots] */
-    int32_t *value;     /* [n_slots] -1: the slot is free */
-    int64_t n_slots, n; /* n: number of entries */
+    int64_t *id;              /* [n_slots] */
+    int32_t *value;           /* [n_slots] negative: no entry */
+    int64_t n_slots, n, used; /* n: number of entries; used: with those that were removed */
 } plb_table_t;
 
 void plb_table_free(plb_table_t *self);

@@ -33,17 +33,12 @@ static const double GIVE = 0.7;
 /* One row in this many of the heaviest stays at home: against these the speeds of the ranks that
  * borrow the others are measured. */
 enum { CONTROL = 8 };
-/* If predictions are worth less than this, rows are as good as drawn by chance: all own rows are
- * a control. */
-static const double LEAST_TRUST = 0.5;
 /* Own rows count as predicted until this part of them says something else. */
 static const double PRIOR = 0.1;
 /* How many ranks are asked at a time, and in a call at most. */
 enum { ASKED = 4, TRIES = 24 };
 /* A row may turn out to be heavy if rows beside it take this many times as long. */
 static const double RISKY = 2.0;
-/* Speeds that a rank tells the others in a call. */
-enum { SIGHTS = 4 };
 /* Bytes of the rows in one message: memory that a rank needs for what it lends and borrows. */
 enum { MOST_BYTES = 1 << 26 };
 
@@ -74,10 +69,10 @@ typedef struct sent {
     void *message; /* owned */
 } sent_t;
 
-/* What a rank tells the others before they plan: its work, and how fast others are. */
+/* What a rank tells the others before they plan: its work, and how fast one of them is. */
 typedef struct offer {
     double work;
-    plb_speed_sight_t sight[SIGHTS];
+    plb_speed_sight_t sight;
 } offer_t;
 
 /* One reduction: sums, then maxima.  The second reduction of a call uses WORK, SPEED, FAILED,
@@ -94,15 +89,15 @@ struct plb_sharer {
     plb_share_options_t options;
     plb_row_costs_t costs;
     plb_learned_speeds_t speeds;
-    plb_speed_sight_t sight[SIGHTS]; /* what this rank will tell the others in the next plan */
-    plb_rng_t rng;                   /* draws the rank to ask */
-    offer_t *offer;                  /* [size] */
-    plb_speed_sight_t *told;         /* [SIGHTS * size] */
-    plb_share_rank_t *rank;          /* [size] */
-    plb_share_flow_t *flow;          /* [size] */
-    plb_chunks_t *taken;             /* [size] planned rows that a rank computed for this one */
-    unsigned char *state;            /* [size] ASK_IT ... */
-    int *hungry;                     /* [size] ranks that wait for an answer of this rank */
+    plb_speed_sight_t sight; /* what this rank will tell the others in the next plan */
+    plb_rng_t rng;           /* draws the rank to ask */
+    offer_t *offer;          /* [size] */
+    plb_speed_sight_t *told; /* [size] */
+    plb_share_rank_t *rank;  /* [size] */
+    plb_share_flow_t *flow;  /* [size] */
+    plb_chunks_t *taken;     /* [size] planned rows that a rank computed for this one */
+    unsigned char *state;    /* [size] ASK_IT ... */
+    int *hungry;             /* [size] ranks that have asked */
     double mine[N_ALL], all[N_ALL];
     /* Where ranks share cores, or others disturb them, lending may cost more than it saves: then
      * it rests for some calls.  Equal on all ranks. */
@@ -129,8 +124,8 @@ struct plb_sharer {
     double predicted; /* of all own rows; 0 if the predictions have no unit yet */
     double did, wall; /* seconds of the own rows computed here so far; with waits for a core */
     double grain;     /* seconds of a chunk at most */
-    plb_chunks_t own, usual, controls; /* chunks of own rows: all; without risk; the control */
-    bool unknown;                      /* the predictions of some ranks have no unit yet */
+    plb_chunks_t own, controls; /* chunks of own rows: all; the control */
+    bool unknown;               /* the predictions of some ranks have no unit yet */
     piece_t *piece;
     int64_t n_pieces, piece_room, open; /* open: pieces without an answer */
     guest_t *guest;
@@ -138,8 +133,8 @@ struct plb_sharer {
     double guest_work; /* of the guests that wait */
     sent_t *sent;
     int64_t n_sent, sent_room;
-    int asked, tries, n_hungry; /* asked: answers to questions are awaited */
-    int ret;                    /* the error of this rank */
+    int asked, tries; /* asked: answers to questions are awaited */
+    int ret;          /* the error of this rank */
     plb_err_t err;
 };
 
@@ -154,12 +149,7 @@ static void merge(void *in, void *inout, int *n, MPI_Datatype *type)
     }
 }
 
-static void forget_sights(plb_sharer_t *self)
-{
-    for (int k = 0; k < SIGHTS; k++) {
-        self->sight[k] = (plb_speed_sight_t){-1.0, 0.0, INFINITY};
-    }
-}
+static const plb_speed_sight_t NOTHING_SEEN = {-1.0, 0.0, INFINITY};
 
 int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *options,
                   const plb_patience_t *patience, plb_err_t *err)
@@ -182,10 +172,9 @@ int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *
     self->costs.trust = 1.0;
     size = self->comm.size;
     PLB_TRY(plb_learned_speeds_init(&self->speeds, size, err));
-    PLB_NEW(self->told, size * SIGHTS);
-    PLB_NEW_EACH(size, self->rank, self->flow, self->offer, self->taken, self->state,
+    PLB_NEW_EACH(size, self->rank, self->flow, self->offer, self->taken, self->state, self->told,
                  self->hungry);
-    forget_sights(self);
+    self->sight = NOTHING_SEEN;
     plb_rng_init(&self->rng, (uint64_t)rank);
 out:
     if (group != MPI_COMM_NULL) {
@@ -229,9 +218,9 @@ void plb_share_free(plb_sharer_t *self)
     clear(self);
     plb_row_costs_free(&self->costs);
     plb_learned_speeds_free(&self->speeds);
-    PLB_FREE(self->rank, self->flow, self->offer, self->taken, self->state, self->hungry,
+    PLB_FREE(self->rank, self->flow, self->offer, self->taken, self->state, self->told,
              self->piece, self->guest);
-    PLB_FREE(self->told, self->sent, self);
+    PLB_FREE(self->hungry, self->sent, self);
 }
 
 /* ---- messages --------------------------------------------------------------------------- */
@@ -359,8 +348,7 @@ static int64_t row_at(const plb_sharer_t *self, int64_t k)
 static double scale(const plb_sharer_t *self)
 {
     const double before = PRIOR * self->predicted;
-    return self->usual.n > 0.0 ? (self->usual.seconds + before) / (self->usual.predicted + before)
-                               : 1.0;
+    return self->own.n > 0.0 ? (self->own.seconds + before) / (self->own.predicted + before) : 1.0;
 }
 
 /* Seconds that the rest of the own rows will take. */
@@ -372,7 +360,7 @@ static double rest(const plb_sharer_t *self)
 /* The least length of a chunk; none before the predictions have a unit. */
 static double least(const plb_sharer_t *self, double seconds)
 {
-    return self->costs.known || self->usual.n > 0.0 ? seconds : 0.0;
+    return self->costs.known || self->own.n > 0.0 ? seconds : 0.0;
 }
 
 /* Seconds for which this rank has work, with the rows of others. */
@@ -425,9 +413,6 @@ static void compute(plb_sharer_t *self, double chunk)
     self->wall += 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     if (self->kept != NULL && self->low < self->control) {
         plb_chunks_add(&self->controls, sum, seconds);
-    }
-    if (self->kept == NULL || self->low < self->control || self->low >= self->risk) {
-        plb_chunks_add(&self->usual, sum, seconds);
     }
     plb_chunks_add(&self->own, sum, seconds);
     plb_row_costs_learn(&self->costs, first, row, n, seconds);
@@ -490,8 +475,7 @@ static int take(plb_sharer_t *self, const head_t *head, int64_t bytes, int from,
  * *total: the sum of the seconds. */
 static void learn_lent(plb_sharer_t *self, double *total)
 {
-    const bool chance = self->costs.trust < LEAST_TRUST || self->controls.n < 2.0;
-    const plb_chunks_t *kept = chance ? &self->own : &self->controls;
+    const plb_chunks_t *kept = self->controls.n < 2.0 ? &self->own : &self->controls;
     *total = 0.0;
     if (self->n_pieces == 0) {
         return;
@@ -503,21 +487,13 @@ static void learn_lent(plb_sharer_t *self, double *total)
             plb_chunks_add(&self->taken[piece->to], piece->predicted, piece->seconds);
         }
     }
-    forget_sights(self);
+    self->sight = NOTHING_SEEN;
     for (int64_t i = 0; i < self->n_pieces; i++) {
         const piece_t *piece = &self->piece[i];
         const int to = piece->to, me = self->comm.rank;
         plb_speed_sight_t sight = plb_speed_compare(to, &self->taken[to], kept);
-        int worst = 0;
-        for (int k = 0; k < SIGHTS && to != me; k++) { /* the most certain ones are told */
-            worst = self->sight[k].variance > self->sight[worst].variance ? k : worst;
-            if ((int)self->sight[k].rank == to) {
-                worst = k;
-                break;
-            }
-        }
-        if (to != me && sight.variance < self->sight[worst].variance) {
-            self->sight[worst] = sight;
+        if (to != me && sight.variance < self->sight.variance) {
+            self->sight = sight; /* the most certain one is told */
         }
         sight.rank = to;
         const double seconds =
@@ -549,12 +525,15 @@ static int ask(plb_sharer_t *self, bool *any, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Give work to a rank that has asked, borrowed rows first.  *any: whether there was some. */
-static int give(plb_sharer_t *self, int to, double work, bool *any, plb_err_t *err)
+/* Give work to a rank that has asked, borrowed rows first, or say that there is none.  speeds: the
+ * sum over this rank and those that wait for an answer. */
+static int give(plb_sharer_t *self, int to, double speeds, plb_err_t *err)
 {
     const double pace = self->speeds.speed[to];
-    *any = false;
-    while (self->next_guest < self->n_guests) {
+    double work = GIVE * supply(self) * speed(self) * pace / speeds;
+    bool any = false;
+    work = self->ret == PLB_OK ? work : 0.0;
+    while (work > 0.5 * LEAST_CHUNK * speed(self) && self->next_guest < self->n_guests) {
         guest_t *last = &self->guest[self->n_guests - 1];
         head_t *head = last->message;
         if (head->work > 1.5 * work) {
@@ -562,8 +541,8 @@ static int give(plb_sharer_t *self, int to, double work, bool *any, plb_err_t *e
         }
         work -= head->work;
         self->guest_work = fmax(self->guest_work - head->work, 0.0);
-        head->reply = !*any;
-        *any = true;
+        head->reply = !any;
+        any = true;
         self->n_guests--;
         PLB_PASS(post(self, head, last->bytes, to, TAG_ROWS, err));
     }
@@ -593,46 +572,19 @@ static int give(plb_sharer_t *self, int to, double work, bool *any, plb_err_t *e
         self->high -= n;
         self->left = fmax(self->left - sum, 0.0);
         work -= seconds * speed(self);
-        PLB_PASS(lend(self, row, n, seconds, to, false, !*any, err));
-        *any = true;
+        PLB_PASS(lend(self, row, n, seconds, to, false, !any, err));
+        any = true;
     }
-    return PLB_OK;
-}
-
-/* Answer the ranks that have asked.  A rank that can spare nothing now lets them wait: its rows
- * may turn out to be heavier.  When it has nothing left itself, it says so. */
-static int feed(plb_sharer_t *self, plb_err_t *err)
-{
-    while (self->n_hungry > 0) {
-        const int to = self->hungry[0];
-        const double has = supply(self) * speed(self), pace = self->speeds.speed[to];
-        double sum = speed(self);
-        for (int k = 0; k < self->n_hungry; k++) {
-            sum += self->speeds.speed[self->hungry[k]];
-        }
-        const double work = GIVE * has * pace / sum;
-        bool any = false;
-        if (self->ret == PLB_OK && work > 0.5 * LEAST_CHUNK * speed(self)) {
-            PLB_PASS(give(self, to, work, &any, err));
-        }
-        if (!any) {
-            if (self->low < self->high || self->next_guest < self->n_guests) {
-                return PLB_OK;
-            }
-            PLB_PASS(post_head(self, to, TAG_NOTHING, 0, err));
-        }
-        self->n_hungry--;
-        memmove(self->hungry, self->hungry + 1, (size_t)self->n_hungry * sizeof *self->hungry);
-    }
-    return PLB_OK;
+    return any ? PLB_OK : post_head(self, to, TAG_NOTHING, 0, err);
 }
 
 /* ---- the call --------------------------------------------------------------------------- */
 
-/* Receive all messages that have come. */
+/* Receive all messages that have come, and answer questions. */
 static int receive(plb_sharer_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK, there = 0, bytes;
+    int ret = PLB_OK, there = 0, bytes, n_hungry = 0;
+    double speeds = speed(self);
     MPI_Message message;
     MPI_Status status;
     head_t *head = NULL;
@@ -640,7 +592,7 @@ static int receive(plb_sharer_t *self, plb_err_t *err)
         PLB_MPI(
             MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, self->comm.comm, &there, &message, &status));
         if (!there) {
-            return PLB_OK;
+            break;
         }
         self->waits = false;
         PLB_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
@@ -662,13 +614,18 @@ static int receive(plb_sharer_t *self, plb_err_t *err)
         } else if (status.MPI_TAG == TAG_ANSWER) {
             keep(self, take(self, head, bytes, from, &own), &own);
         } else if (status.MPI_TAG == TAG_ASK) {
-            self->hungry[self->n_hungry++] = from;
+            self->hungry[n_hungry++] = from;
+            speeds += self->speeds.speed[from];
         } else if (status.MPI_TAG == TAG_NOTHING) {
             self->asked--;
             self->state[from] = HAS_NOTHING;
         }
         plb_free(head);
         head = NULL;
+    }
+    for (int k = 0; k < n_hungry; k++) {
+        PLB_TRY(give(self, self->hungry[k], speeds, err));
+        speeds -= self->speeds.speed[self->hungry[k]];
     }
 out:
     plb_free(head);
@@ -803,18 +760,17 @@ static int plan(plb_sharer_t *self, plb_err_t *err)
     int ret = PLB_OK;
     int32_t n_flows;
     MPI_Request request;
-    offer_t mine = {.work = rest(self) * speed(self)};
-    memcpy(mine.sight, self->sight, sizeof mine.sight);
-    forget_sights(self);
+    offer_t mine = {rest(self) * speed(self), self->sight};
+    self->sight = NOTHING_SEEN;
     PLB_MPI(MPI_Iallgather(&mine, N, MPI_DOUBLE, self->offer, N, MPI_DOUBLE, self->comm.comm,
                            &request));
     PLB_TRY(meanwhile(self, &request, err));
     double total = 1e-12;
     for (int r = 0; r < self->comm.size; r++) {
-        memcpy(&self->told[r * SIGHTS], self->offer[r].sight, sizeof self->offer[r].sight);
+        self->told[r] = self->offer[r].sight;
         total += self->offer[r].work;
     }
-    plb_learned_speeds_update(&self->speeds, self->told, SIGHTS);
+    plb_learned_speeds_update(&self->speeds, self->told);
     for (int r = 0; r < self->comm.size; r++) {
         self->rank[r] = (plb_share_rank_t){self->offer[r].work, self->speeds.speed[r]};
     }
@@ -833,7 +789,6 @@ static int work_together(plb_sharer_t *self, int64_t begin, plb_err_t *err)
     MPI_Request request = MPI_REQUEST_NULL;
     while (!done || self->n_sent > 0) {
         PLB_TRY(receive(self, err));
-        PLB_TRY(feed(self, err));
         PLB_TRY(drop_sent(self, err));
         const double grain = self->grain > 0.0 ? self->grain : rest(self) / 24.0;
         bool any = false;
@@ -1031,9 +986,9 @@ int plb_share_call(plb_sharer_t *self, const plb_shared_rows_t *rows, plb_tick_f
     self->tick_arg = tick_arg;
     self->waits = self->said = false;
     self->did = self->wall = self->grain = self->guest_work = 0.0;
-    self->own = self->usual = self->controls = (plb_chunks_t){0};
+    self->own = self->controls = (plb_chunks_t){0};
     self->control = self->risk = 0;
-    self->asked = self->tries = self->n_hungry = 0;
+    self->asked = self->tries = 0;
     self->ret = PLB_OK;
     const int ret = compute_all(self, begin, &lends, err);
     self->broken = ret != PLB_OK;

@@ -86,9 +86,8 @@ void plb_learned_speeds_free(plb_learned_speeds_t *self);
 double plb_learned_speeds_ratio(const plb_learned_speeds_t *self, int lender,
                                 const plb_speed_sight_t *sight);
 
-/** Learn from sight[n] of each of the p ranks, in order of the ranks. */
-void plb_learned_speeds_update(plb_learned_speeds_t *self, const plb_speed_sight_t *sight,
-                               int32_t n);
+/** Learn from a sight of each of the p ranks. */
+void plb_learned_speeds_update(plb_learned_speeds_t *self, const plb_speed_sight_t *sight);
 
 /* What is believed about the rows of this rank, in seconds of this rank.  `last` is the time of
  * each row in the previous call.  Programs whose costs jump between calls make it worthless:

@@ -138,17 +138,16 @@ double plb_learned_speeds_ratio(const plb_learned_speeds_t *self, int lender,
     return ratio;
 }
 
-void plb_learned_speeds_update(plb_learned_speeds_t *self, const plb_speed_sight_t *sight,
-                               int32_t n)
+void plb_learned_speeds_update(plb_learned_speeds_t *self, const plb_speed_sight_t *sight)
 {
     double mean = 0.0;
-    for (int32_t k = 0; k < self->p * n; k++) {
-        const int32_t lender = k / n, to = (int32_t)sight[k].rank;
+    for (int32_t lender = 0; lender < self->p; lender++) {
+        const int32_t to = (int32_t)sight[lender].rank;
         if (to < 0) {
             continue;
         }
         double sum;
-        const double e = innovation(self, lender, &sight[k], &sum);
+        const double e = innovation(self, lender, &sight[lender], &sum);
         const bool far = fabs(e) >= MOST_SIGMA * sqrt(sum);
         double *const v = self->variance;
         self->log_speed[to] += v[to] / sum * e;

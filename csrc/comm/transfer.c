@@ -12,43 +12,36 @@ enum {
      * its core, for PATIENCE ns plus PATIENCE_BYTE ns for each byte of the message. */
     PATIENCE = 200000,
     PATIENCE_BYTE = 2,
+    BLOCK = 1 << 16, /* bytes of the unit in which dropped messages are received */
 };
 
 /* ---- one message ---------------------------------------------------------------------------- */
 
-/* Make a datatype for more than INT_MAX bytes: pieces of PLB_PIECE bytes, and the remaining bytes.
- */
-static int large_type(int64_t bytes, MPI_Datatype *type, plb_err_t *err)
+static int contiguous(int64_t bytes, MPI_Datatype *type, plb_err_t *err)
 {
     int ret = PLB_OK;
-    MPI_Datatype piece = MPI_DATATYPE_NULL, pieces = MPI_DATATYPE_NULL;
-    const MPI_Aint whole = (MPI_Aint)(bytes / PLB_PIECE * PLB_PIECE);
-    PLB_MPI(MPI_Type_contiguous(PLB_PIECE, MPI_BYTE, &piece));
-    PLB_MPI(MPI_Type_contiguous((int)(bytes / PLB_PIECE), piece, &pieces));
-    int count[2] = {1, (int)(bytes % PLB_PIECE)};
-    MPI_Aint at[2] = {0, whole};
-    MPI_Datatype of[2] = {pieces, MPI_BYTE};
-    PLB_MPI(MPI_Type_create_struct(2, count, at, of, type));
+    PLB_FAIL_IF(bytes > INT_MAX, err, PLB_ERR_RANGE, "rows of %lld bytes: expected at most %d",
+                (long long)bytes, INT_MAX);
+    PLB_MPI(MPI_Type_contiguous((int)bytes, MPI_BYTE, type));
     PLB_MPI(MPI_Type_commit(type));
 out:
-    if (piece != MPI_DATATYPE_NULL) {
-        MPI_Type_free(&piece);
-    }
-    if (pieces != MPI_DATATYPE_NULL) {
-        MPI_Type_free(&pieces);
-    }
     return ret;
 }
 
-static int post(plb_transfer_t *self, bool receive, int32_t peer, char *data, int64_t bytes,
-                plb_err_t *err)
+static int post(plb_transfer_t *self, bool receive, int32_t peer, char *data, int64_t rows,
+                int64_t row_bytes, plb_err_t *err)
 {
-    int ret = PLB_OK, count = (int)bytes;
+    int ret = PLB_OK;
+    const int64_t bytes = rows * row_bytes;
+    int count = (int)bytes;
     MPI_Datatype type = MPI_BYTE;
     MPI_Request *request = &self->request[self->n];
-    if (bytes > INT_MAX) {
-        PLB_TRY(large_type(bytes, &type, err));
-        count = 1;
+    if (bytes > INT_MAX) { /* MPI counts in int */
+        PLB_FAIL_IF(rows > INT_MAX, err, PLB_ERR_RANGE,
+                    "%lld rows for one rank: expected at most %d, if they have more than 2 GiB",
+                    (long long)rows, INT_MAX);
+        PLB_TRY(contiguous(row_bytes, &type, err));
+        count = (int)rows;
     }
     if (receive) {
         PLB_MPI(MPI_Irecv(data, count, type, peer, MPI_ANY_TAG, self->comm->comm, request));
@@ -67,30 +60,34 @@ out:
 
 /* ---- all messages --------------------------------------------------------------------------- */
 
+static int32_t rank_at(const plb_side_t *side, int32_t i)
+{
+    return side->rank != NULL ? side->rank[i] : i;
+}
+
 /* Post the messages of one side, the next higher rank first: not all ranks begin with rank 0. */
 static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive, int64_t row_bytes,
                      plb_err_t *err)
 {
     int32_t first = 0;
-    int ret = PLB_OK;
-    while (first < side->n && side->rank[first] <= self->comm->rank) {
+    while (first < side->n && rank_at(side, first) <= self->comm->rank) {
         first++;
     }
-    for (int32_t k = 0; ret == PLB_OK && k < side->n; k++) {
-        const int32_t i = (first + k) % side->n;
-        if (side->rank[i] != self->comm->rank) {
-            const int64_t rows = side->start[i + 1] - side->start[i];
-            ret = post(self, receive, side->rank[i], side->data + side->start[i] * row_bytes,
-                       rows * row_bytes, err);
+    for (int32_t k = 0; k < side->n; k++) {
+        const int32_t i = (first + k) % side->n, rank = rank_at(side, i);
+        const int64_t rows = side->start[i + 1] - side->start[i];
+        if (rank != self->comm->rank && (rows > 0 || side->rank != NULL)) {
+            PLB_PASS(post(self, receive, rank, side->data + side->start[i] * row_bytes, rows,
+                          row_bytes, err));
         }
     }
-    return ret;
+    return PLB_OK;
 }
 
 static int32_t own_place(const plb_side_t *side, int rank)
 {
     for (int32_t i = 0; i < side->n; i++) {
-        if (side->rank[i] == rank) {
+        if (rank_at(side, i) == rank) {
             return i;
         }
     }
@@ -203,10 +200,7 @@ int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, pl
     for (int i = 0; i < self->n; i++) {
         MPI_Status status;
         int code;
-        const int stopped = finish(self, i, tick, tick_arg, &status, &code);
-        if (stopped != 0) {
-            return stopped;
-        }
+        PLB_PASS(finish(self, i, tick, tick_arg, &status, &code));
         const int found = look(self, i, &status, code, ret == PLB_OK ? err : NULL);
         PLB_THEN(found);
     }
@@ -220,6 +214,7 @@ static int drain(plb_comm_t *comm, int32_t peer, plb_tick_fn tick, void *arg, bo
 {
     int ret = PLB_OK, here = 0;
     char *nothing = NULL;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
     plb_wait_t wait;
     plb_wait_begin(&wait, tick, arg);
     MPI_Message message;
@@ -230,23 +225,18 @@ static int drain(plb_comm_t *comm, int32_t peer, plb_tick_fn tick, void *arg, bo
         if (here) {
             break;
         }
-        if ((ret = plb_wait_pause(&wait)) != 0) {
-            goto out;
-        }
+        PLB_TRY(plb_wait_pause(&wait));
     }
     *met = *met || is_meeting(status.MPI_TAG);
     PLB_MPI(MPI_Get_elements_x(&status, MPI_BYTE, &bytes));
-    PLB_NEW(nothing, bytes);
-    MPI_Datatype type = MPI_BYTE;
-    if (bytes > INT_MAX && (ret = large_type(bytes, &type, err)) != PLB_OK) {
-        goto out;
-    }
-    const int code = MPI_Mrecv(nothing, bytes > INT_MAX ? 1 : (int)bytes, type, &message, &status);
-    if (type != MPI_BYTE) {
+    const int blocks = (int)(bytes / BLOCK + 1); /* MPI counts in int */
+    PLB_NEW(nothing, (int64_t)blocks * BLOCK);
+    PLB_TRY(contiguous(BLOCK, &type, err));
+    PLB_MPI(MPI_Mrecv(nothing, blocks, type, &message, &status));
+out:
+    if (type != MPI_DATATYPE_NULL) {
         MPI_Type_free(&type);
     }
-    PLB_MPI(code);
-out:
     plb_free(nothing);
     return ret;
 }

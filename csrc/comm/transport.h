@@ -37,7 +37,7 @@ typedef struct plb_reduction {
 int plb_reduction_alone(plb_reduction_t *out, int depth, plb_err_t *err);
 void plb_reduction_alone_free(plb_reduction_t *self);
 
-typedef struct plb_exchange plb_exchange_t; /* an exchange under way */
+typedef struct plb_transfer plb_exchange_t; /* an exchange under way */
 typedef struct plb_transport plb_transport_t;
 struct plb_transport {
     int rank, size;

@@ -20,7 +20,7 @@ typedef struct by_mpi {
 
 static int agree(plb_transport_t *face, int ret, plb_err_t *err)
 {
-    return plb_agree_patiently(((by_mpi_t *)face)->comm.comm, ret, &face->patience, err);
+    return plb_agree(((by_mpi_t *)face)->comm.comm, ret, &face->patience, err);
 }
 
 static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
@@ -128,39 +128,12 @@ static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-struct plb_exchange {
-    plb_transfer_t transfer;
-};
-
-/* Describe one side of an exchange: only the ranks to which, or from which, items go. */
-static void side_of(plb_side_t *side, int32_t *rank, int64_t *start, const int64_t *at, int size,
-                    char *data)
+/* Check the offsets before an exchange, so that no rank fails while others wait for its items. */
+static int prepare(by_mpi_t *self, plb_exchange_t **exchange, const int64_t *send,
+                   const int64_t *receive, plb_err_t *err)
 {
-    *side = (plb_side_t){0, rank, start, data};
-    start[0] = at[0];
-    for (int r = 0; r < size; r++) {
-        if (at[r + 1] > at[r]) {
-            rank[side->n] = r;
-            start[++side->n] = at[r + 1];
-        }
-    }
-}
-
-/* The two sides of an exchange; owns rank[2p] and start[2p + 2]. */
-typedef struct sides {
-    plb_side_t out, in;
-    int32_t *rank;
-    int64_t *start;
-} sides_t;
-
-static int prepare(by_mpi_t *self, sides_t *sides, plb_exchange_t **exchange, const char *from,
-                   const int64_t *send, char *to, const int64_t *receive, plb_err_t *err)
-{
-    const int p = self->face.size;
-    /* Check the offsets before an exchange, so that no rank fails while others wait for its items.
-     */
-    const int me = self->face.rank;
-    for (int r = 0; r < self->face.size; r++) {
+    const int p = self->face.size, me = self->face.rank;
+    for (int r = 0; r < p; r++) {
         PLB_FAIL_IF(
             send[r + 1] < send[r] || receive[r + 1] < receive[r], err, PLB_ERR_VALUE,
             "the offsets give rank %d fewer than 0 items: expected offsets that never fall", r);
@@ -169,21 +142,16 @@ static int prepare(by_mpi_t *self, sides_t *sides, plb_exchange_t **exchange, co
     PLB_FAIL_IF(out != in, err, PLB_ERR_VALUE,
                 "rank %d sends %lld items to itself, but receives %lld: expected the same number",
                 me, (long long)out, (long long)in);
-    PLB_PASS_NEW(sides->rank, 2 * p);
-    PLB_PASS_NEW(sides->start, 2 * (p + 1));
-    side_of(&sides->out, sides->rank, sides->start, send, p, (char *)from);
-    side_of(&sides->in, sides->rank + p, sides->start + p + 1, receive, p, to);
     PLB_PASS_NEW0(*exchange, 1);
-    plb_transfer_t *transfer = &(*exchange)->transfer;
-    PLB_PASS(plb_transfer_init(transfer, &self->items, sides->out.n + sides->in.n, err));
-    transfer->skips_own = true;
+    PLB_PASS(plb_transfer_init(*exchange, &self->items, 2 * p, err));
+    (*exchange)->skips_own = true;
     return PLB_OK;
 }
 
 static void free_exchange(plb_exchange_t *self)
 {
     if (self != NULL) {
-        plb_transfer_free(&self->transfer);
+        plb_transfer_free(self);
         plb_free(self);
     }
 }
@@ -193,14 +161,14 @@ static int begin_exchange(plb_transport_t *face, int failed, const char *from, c
                           plb_err_t *err)
 {
     by_mpi_t *self = (by_mpi_t *)face;
-    sides_t sides = {.rank = NULL};
+    const plb_side_t go = {face->size, NULL, send, (char *)from};
+    const plb_side_t come = {face->size, NULL, receive, to};
     int ret = failed;
     *out = NULL;
-    PLB_THEN(prepare(self, &sides, out, from, send, to, receive, err));
+    PLB_THEN(prepare(self, out, send, receive, err));
     PLB_TRY(announce(self, ret, err));
-    ret = plb_transfer_begin(&(*out)->transfer, &sides.out, &sides.in, bytes, PLB_TAG_ITEMS, err);
+    ret = plb_transfer_begin(*out, &go, &come, bytes, PLB_TAG_ITEMS, err);
 out:
-    PLB_FREE(sides.rank, sides.start);
     if (ret != PLB_OK) {
         free_exchange(*out);
         *out = NULL;
@@ -211,7 +179,7 @@ out:
 static int end_exchange(plb_transport_t *face, plb_exchange_t *exchange, plb_err_t *err)
 {
     (void)face;
-    const int ret = plb_transfer_wait(&exchange->transfer, NULL, NULL, err);
+    const int ret = plb_transfer_wait(exchange, NULL, NULL, err);
     free_exchange(exchange);
     return ret;
 }
@@ -284,7 +252,7 @@ int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, const plb_patience_t
 {
     by_mpi_t *self = NULL;
     *out = NULL;
-    int ret = plb_agree_patiently(user, allocate(&self, user, err), patience, err);
+    int ret = plb_agree(user, allocate(&self, user, err), patience, err);
     if (ret != PLB_OK) {
         goto out;
     }

@@ -2,14 +2,9 @@
 #include "lib/internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -157,34 +152,17 @@ static void put_receipt(FILE *f, const plb_settings_t *s, const plb_decider_t *d
     fputs("]}", f);
 }
 
-/* Create a file beside `path`, with a random name, under which nobody can have put a link. */
-static FILE *new_beside(const char *path, char *part, size_t size)
-{
-    uint64_t random;
-    if (getrandom(&random, sizeof random, 0) != sizeof random) {
-        return NULL;
-    }
-    snprintf(part, size, "%s.%016" PRIx64 ".part", path, random);
-    const int fd = open(part, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    if (fd >= 0 && out == NULL) {
-        const int why = errno;
-        (void)close(fd);
-        (void)remove(part);
-        errno = why;
-    }
-    return out;
-}
-
 /* Write under a temporary name, then rename: so a file under the final name is complete. */
 static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err_t *err)
 {
     int ret = PLB_OK;
     const char *path = self->settings.record;
     char *part = NULL;
-    const size_t size = strlen(path) + sizeof ".0123456789abcdef.part";
+    const size_t size = strlen(path) + sizeof ".part";
     PLB_NEW(part, size);
-    FILE *f = new_beside(path, part, size);
+    snprintf(part, size, "%s.part", path);
+    (void)remove(part);
+    FILE *f = fopen(part, "wx"); /* x: not through a link that somebody has put there */
     bool good = f != NULL;
     if (good) {
         const locale_t before = plb_point_begin();

@@ -45,12 +45,10 @@ void plb_handle_close(plb_handle_t *self);
 
 /* Values of options that a program or the environment sets: numbers, flags, parameters. */
 
-/** Make value[n], the defaults of params[n].  The caller frees `value` with plb_free. */
-int plb_option_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err);
-
-/** Set parameters from a text "name=value name=value"; NULL: none. */
+/** Make value[n]: the defaults of params[n], and what a text "name=value name=value" (or NULL)
+ * sets.  The caller frees `value` with plb_free, also after an error. */
 int plb_option_params(const plb_param_t *params, int n, const char *owner, const char *text,
-                      double *value, plb_err_t *err);
+                      double **value, plb_err_t *err);
 
 /* The options of an advisor, which the program and the environment set before the first step. */
 
@@ -67,10 +65,10 @@ typedef struct plb_settings {
     bool off;                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
     int pause_if_useless, learn_speeds; /* 1: yes; 0: no; -1: not given */
-    plb_clock_t clock;      /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
-    char *record;           /* owned path, or NULL */
-    char **option, **value; /* [n] owned: "strategy.X" or "trigger.X"; its value; in call order */
-    int n;
+    plb_clock_t clock; /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
+    char *record;      /* owned path, or NULL */
+    char *of_strategy,
+        *of_trigger; /* owned: the options strategy.X and trigger.X, "X=value ..." */
 } plb_settings_t;
 
 int plb_settings_init(plb_settings_t *self, plb_err_t *err);
@@ -102,21 +100,17 @@ bool plb_registered_is_own(const plb_trigger_kind_t *kind);
 /* A plan: the new rank of each cell of a rank.  Also the migration of the cells. */
 
 struct pylb_plan {
-    plb_transport_t *ranks;  /* borrowed */
-    int64_t n;               /* number of cells of this rank before the migration */
-    int32_t *rank;           /* [n] owned: the new rank of each cell */
-    plb_route_t route;       /* the order in which the cells are sent */
+    struct plb_lib_advisor *lb; /* borrowed; NULL: there is no plan */
+    int64_t n;                  /* number of cells of this rank before the migration */
+    int32_t *rank;              /* [n] owned: the new rank of each cell */
+    plb_route_t route;          /* the order in which the cells are sent */
     int64_t *send, *receive; /* [p + 1] owned: index of the first cell to, and from, each rank */
     int64_t migrations;      /* number of cells of all ranks that move */
     struct plb_move *moves;  /* owned: arrays on their way, in the order in which they began */
-    /* Called before and after each migration, to measure its time. */
-    void (*begin)(void *arg);
-    void (*end)(void *arg);
-    void *arg;
 };
 
 /** Make a plan that moves n cells to rank[n], and gets receive[p] cells from each rank. */
-int plb_plan_init(pylb_plan *self, plb_transport_t *ranks, const int32_t *rank, int64_t n,
+int plb_plan_init(pylb_plan *self, struct plb_lib_advisor *lb, const int32_t *rank, int64_t n,
                   const int64_t *receive, int64_t migrations, plb_err_t *err);
 
 /** Free the plan; arrays on their way arrive first, because MPI uses their memory. */
@@ -157,12 +151,13 @@ typedef struct plb_lib_advisor {
     int64_t mark;     /* ns: when the previous step ended */
     int64_t now;      /* ns: when the present step ended, during the call that ends it */
     int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
+    bool in_block;    /* within pylb_rebalance_begin ... _end, which measure what migrates */
     int64_t moved_ns; /* ns: measured time of the redistributions in this step */
     double cost;      /* seconds of these redistributions, measured or passed by the program */
     bool rebalanced;  /* whether this rank has redistributed its data in this step */
     bool ahead;       /* whether the data may move until the next step begins: "ahead" */
 
-    pylb_plan plan; /* plan of the most recent step; plan.ranks is NULL: there is none */
+    pylb_plan plan; /* plan of the most recent step; plan.lb is NULL: there is none */
     /* [n_exported] owned: keys of cells that the plan sends away, ascending; NULL: not known */
     int64_t *exported;
     int64_t n_exported;
@@ -230,10 +225,6 @@ static inline void plb_lib_begin_work(plb_lib_advisor_t *self)
 {
     self->worked = plb_lib_measures_work(self) ? plb_clock_real_ns(self->clock) : 0;
 }
-
-/* A plan calls these before and after each migration, to measure the time; arg: the advisor. */
-void plb_lib_begin_moving(void *arg);
-void plb_lib_end_moving(void *arg);
 
 /** Begin this rank's last reduction, which says that it makes no more steps.  Does nothing if it
  * has begun already; does not wait. */

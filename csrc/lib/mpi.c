@@ -86,7 +86,7 @@ int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
                 "comm is MPI_COMM_NULL: expected a communicator");
     PLB_PASS(plb_transport_mpi(&ranks, comm, &patience, err));
     pylb_advisor *mine = NULL;
-    const int ret = plb_agree(comm, open_and_watch(ranks, &mine, err), err);
+    const int ret = plb_agree(comm, open_and_watch(ranks, &mine, err), NULL, err);
     if (ret == PLB_OK) {
         *lb = mine;
     } else if (mine != NULL) {

@@ -18,8 +18,7 @@ static int make(const plb_trigger_kind_t *kind, const char *params, plb_trigger_
     int ret = PLB_OK;
     double *value = NULL;
     *out = NULL;
-    PLB_TRY(plb_option_defaults(kind->params, kind->n_params, &value, err));
-    PLB_TRY(plb_option_params(kind->params, kind->n_params, kind->name, params, value, err));
+    PLB_TRY(plb_option_params(kind->params, kind->n_params, kind->name, params, &value, err));
     PLB_NEW0(*out, 1);
     ret = plb_trigger_init(*out, kind, value, err);
 out:
@@ -127,8 +126,7 @@ static int place_auto(const plb_snapshot_t *in, const char *params, uint64_t see
     plb_trigger_t trigger = {0};
     plb_decider_t decider = {0};
     plb_placing_t placing;
-    PLB_TRY(plb_option_defaults(auto_params, N_AUTO, &value, err));
-    PLB_TRY(plb_option_params(auto_params, N_AUTO, "auto", params, value, err));
+    PLB_TRY(plb_option_params(auto_params, N_AUTO, "auto", params, &value, err));
     PLB_TRY(plb_registered_trigger("periodic", &settings.trigger, err));
     settings.strategy_params = value;
     settings.network = (plb_network_t){value[ALPHA], value[BETA]};
@@ -155,8 +153,7 @@ static int place_by_name(const plb_snapshot_t *in, const char *strategy, const c
     PLB_PASS(plb_registered_strategy(strategy, &with, err));
     int ret = PLB_OK;
     double *value = NULL;
-    PLB_TRY(plb_option_defaults(with->params, with->n_params, &value, err));
-    PLB_TRY(plb_option_params(with->params, with->n_params, with->name, params, value, err));
+    PLB_TRY(plb_option_params(with->params, with->n_params, with->name, params, &value, err));
     const plb_opts_t opts = {.params = value, .seed = seed};
     PLB_TRY(plb_strategy_place(with, in, &opts, rank, err));
     ret = plb_snapshot_check_placement(in, rank, err);

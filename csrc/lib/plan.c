@@ -72,49 +72,43 @@ int pylb_work(pylb_advisor *lb, double seconds)
 
 /* ---- the redistribution --------------------------------------------------------------------- */
 
-void plb_lib_begin_moving(void *arg)
+static void begin_moving(plb_lib_advisor_t *self)
 {
-    plb_lib_advisor_t *self = arg;
     self->moving = self->moving == 0 ? plb_clock_real_ns(PLB_CLOCK_WALL) : self->moving;
 }
 
-void plb_lib_end_moving(void *arg)
+static void end_moving(plb_lib_advisor_t *self)
 {
-    plb_lib_advisor_t *self = arg;
-    const int64_t ns = plb_clock_real_ns(PLB_CLOCK_WALL) - self->moving;
     self->rebalanced = true;
+    if (self->in_block) {
+        return;
+    }
+    const int64_t ns = plb_clock_real_ns(PLB_CLOCK_WALL) - self->moving;
     plb_lib_begin_work(self);
     self->moved_ns += ns > 0 ? ns : 0;
     self->cost += ns > 0 && !plb_lib_measures_nothing(self) ? 1e-9 * (double)ns : 0.0;
     self->moving = 0;
 }
 
-/* Measures nothing: the migration is within pylb_rebalance_begin ... _end, which measure it. */
-static void no_clock(void *arg)
-{
-    ((plb_lib_advisor_t *)arg)->rebalanced = true;
-}
-
 int pylb_rebalance_begin(pylb_advisor *lb)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    PLB_FAIL_IF(self->moving != 0, err, PLB_ERR_STATE,
+    PLB_FAIL_IF(self->in_block, err, PLB_ERR_STATE,
                 "pylb_rebalance_begin within pylb_rebalance_begin: "
                 "expected pylb_rebalance_end");
     PLB_PASS(plb_lib_advisor_ready(self, err));
-    plb_lib_begin_moving(self);
-    self->plan.begin = self->plan.end = no_clock;
+    begin_moving(self);
+    self->in_block = true;
     return PLB_OK;
 }
 
 int pylb_rebalance_end(pylb_advisor *lb)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    PLB_FAIL_IF(self->moving == 0, err, PLB_ERR_STATE,
+    PLB_FAIL_IF(!self->in_block, err, PLB_ERR_STATE,
                 "pylb_rebalance_end without pylb_rebalance_begin");
-    plb_lib_end_moving(self);
-    self->plan.begin = plb_lib_begin_moving;
-    self->plan.end = plb_lib_end_moving;
+    self->in_block = false;
+    end_moving(self);
     return PLB_OK;
 }
 
@@ -192,7 +186,7 @@ static int check_offsets(const int64_t *offset, int64_t n, const int64_t *new_of
 static int count_elements(const pylb_plan *plan, const int64_t *offset, const int64_t *new_offset,
                           plb_move_t *out, plb_err_t *err)
 {
-    const int p = plan->ranks->size;
+    const int p = plan->lb->ranks->size;
     PLB_PASS(check_offsets(offset, plan->n, new_offset, err));
     PLB_PASS_NEW0_EACH(p + 1, out->send, out->receive);
     PLB_PASS_NEW(out->offset, plan->n + 1);
@@ -212,7 +206,7 @@ static int count_elements(const pylb_plan *plan, const int64_t *offset, const in
 /* Prepare a move, up to the first call that involves other ranks. */
 static int prepare(const pylb_plan *plan, const items_t *items, plb_move_t **out, plb_err_t *err)
 {
-    const int p = plan->ranks->size, me = plan->ranks->rank;
+    const int p = plan->lb->ranks->size, me = plan->lb->ranks->rank;
     const int32_t *order = plan->route.order;
     PLB_PASS_NEW0(*out, 1);
     plb_move_t *self = *out;
@@ -245,17 +239,17 @@ static int begin_move(pylb_plan *plan, int failed, const items_t *items, plb_mov
     plb_move_t *m = NULL;
     plb_exchange_t *exchange;
     int ret = failed;
-    plan->begin(plan->arg);
+    begin_moving(plan->lb);
     PLB_THEN(prepare(plan, items, &m, err));
     const bool sized = m != NULL && m->send != NULL;
-    ret = plan->ranks->begin_exchange(plan->ranks, ret,
-                                      m == NULL         ? NULL
-                                      : m->wire == NULL ? m->from
-                                                        : m->wire,
-                                      sized ? m->send : plan->send, items->to,
-                                      sized ? m->receive : plan->receive, (int64_t)items->bytes,
-                                      &exchange, err);
-    plan->end(plan->arg);
+    ret = plan->lb->ranks->begin_exchange(plan->lb->ranks, ret,
+                                          m == NULL         ? NULL
+                                          : m->wire == NULL ? m->from
+                                                            : m->wire,
+                                          sized ? m->send : plan->send, items->to,
+                                          sized ? m->receive : plan->receive,
+                                          (int64_t)items->bytes, &exchange, err);
+    end_moving(plan->lb);
     if (ret != PLB_OK) {
         free_move(m);
         return ret;
@@ -269,12 +263,12 @@ static int begin_move(pylb_plan *plan, int failed, const items_t *items, plb_mov
  * program may have changed them. */
 static int end_move(pylb_plan *plan, plb_move_t *m, plb_err_t *err)
 {
-    const int me = plan->ranks->rank;
+    const int me = plan->lb->ranks->rank;
     const int64_t *cell = plan->send;
     const int64_t *send = m->send == NULL ? cell : m->send;
     const int64_t own = send[me + 1] - send[me];
-    plan->begin(plan->arg);
-    const int ret = plan->ranks->end_exchange(plan->ranks, m->exchange, err);
+    begin_moving(plan->lb);
+    const int ret = plan->lb->ranks->end_exchange(plan->lb->ranks, m->exchange, err);
     if (ret == PLB_OK && own * m->bytes > 0) {
         char *to = m->to + (m->receive == NULL ? plan->receive : m->receive)[me] * m->bytes;
         if (plan->route.order != NULL) {
@@ -284,7 +278,7 @@ static int end_move(pylb_plan *plan, plb_move_t *m, plb_err_t *err)
             memcpy(to, m->from + send[me] * m->bytes, (size_t)(own * m->bytes));
         }
     }
-    plan->end(plan->arg);
+    end_moving(plan->lb);
     free_move(m);
     return ret;
 }
@@ -304,12 +298,12 @@ static int end_moves(pylb_plan *plan, plb_err_t *err)
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
-int plb_plan_init(pylb_plan *self, plb_transport_t *ranks, const int32_t *rank, int64_t n,
+int plb_plan_init(pylb_plan *self, plb_lib_advisor_t *lb, const int32_t *rank, int64_t n,
                   const int64_t *receive, int64_t migrations, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int p = ranks->size;
-    *self = (pylb_plan){.ranks = ranks, .n = n, .migrations = migrations};
+    const int p = lb->ranks->size;
+    *self = (pylb_plan){.lb = lb, .n = n, .migrations = migrations};
     PLB_NEW(self->rank, n);
     PLB_NEW0_EACH(p + 1, self->send, self->receive);
     if (n > 0) {
@@ -345,7 +339,7 @@ const int32_t *pylb_plan_rank(const pylb_plan *plan)
 
 int64_t pylb_plan_n(const pylb_plan *plan)
 {
-    return plan == NULL || plan->ranks == NULL ? 0 : plan->receive[plan->ranks->size];
+    return plan == NULL || plan->lb == NULL ? 0 : plan->receive[plan->lb->ranks->size];
 }
 
 int64_t pylb_plan_migrations(const pylb_plan *plan)
@@ -355,7 +349,7 @@ int64_t pylb_plan_migrations(const pylb_plan *plan)
 
 static int check(const pylb_plan *plan, plb_err_t *err)
 {
-    PLB_FAIL_IF(plan == NULL || plan->ranks == NULL, err, PLB_ERR_VALUE, "plan is %s",
+    PLB_FAIL_IF(plan == NULL || plan->lb == NULL, err, PLB_ERR_VALUE, "plan is %s",
                 plan == NULL ? "NULL" : "of an earlier step: expected that of this step");
     return PLB_OK;
 }
@@ -363,7 +357,7 @@ static int check(const pylb_plan *plan, plb_err_t *err)
 int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive)
 {
     PLB_PASS(check(plan, plb_lib_error()));
-    for (int r = 0; r < plan->ranks->size; r++) {
+    for (int r = 0; r < plan->lb->ranks->size; r++) {
         if (send != NULL) {
             send[r] = plan->send[r + 1] - plan->send[r];
         }

@@ -1,7 +1,9 @@
 /* Strategies and triggers by name, the program's own included; snapshots of the program. */
 #include "lib/internal.h"
 
+#include <locale.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -30,7 +32,6 @@
     X(node)                                                                                       \
     X(near)
 
-/* Make the internal view of a public snapshot, and check the snapshot (plb_snapshot_check). */
 int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err)
 {
     PLB_FAIL_IF(from == NULL || from->size != sizeof *from, err, PLB_ERR_VALUE,
@@ -171,29 +172,17 @@ static void add(own_t *self)
     }
 }
 
-/* Whether a text is UTF-8 (RFC 3629, section 4): a run record is, and contains the name. */
+/* Whether a text is UTF-8: a run record is, and contains the name. */
 static bool is_utf8(const char *text)
 {
-    for (const unsigned char *c = (const unsigned char *)text; *c != '\0';) {
-        const int more = *c < 0x80   ? 0
-                         : *c < 0xc2 ? -1
-                         : *c < 0xe0 ? 1
-                         : *c < 0xf0 ? 2
-                         : *c < 0xf5 ? 3
-                                     : -1;
-        const unsigned char least = *c == 0xe0 ? 0xa0 : *c == 0xf0 ? 0x90 : 0x80;
-        const unsigned char most = *c == 0xed ? 0x9f : *c == 0xf4 ? 0x8f : 0xbf;
-        if (more < 0 || (more > 0 && (c[1] < least || c[1] > most))) {
-            return false;
-        }
-        for (int i = 2; i <= more; i++) {
-            if (c[i] < 0x80 || c[i] > 0xbf) {
-                return false;
-            }
-        }
-        c += more + 1;
+    const locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (utf8 == (locale_t)0) {
+        return true; /* this system cannot tell */
     }
-    return true;
+    const locale_t before = uselocale(utf8);
+    const bool good = mbstowcs(NULL, text, 0) != (size_t)-1;
+    freelocale(uselocale(before));
+    return good;
 }
 
 static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *err)

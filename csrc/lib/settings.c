@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,15 +27,6 @@ static int read_number(const char *option, const char *text, double *out, plb_er
                : PLB_OK;
 }
 
-int plb_option_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err)
-{
-    PLB_PASS_NEW(*value, n);
-    for (int i = 0; i < n; i++) {
-        (*value)[i] = params[i].fallback;
-    }
-    return PLB_OK;
-}
-
 static int set_param(const plb_param_t *params, int n, const char *owner, const char *name,
                      size_t length, const char *text, double *value, plb_err_t *err)
 {
@@ -47,18 +39,14 @@ static int set_param(const plb_param_t *params, int n, const char *owner, const 
     return PLB_FAIL(err, PLB_ERR_KEY, "%s has no parameter \"%.*s\"", owner, (int)length, name);
 }
 
-/* Set the parameter `name` of params[n] in value[n].  owner: name of the strategy or trigger, for
- *  messages.  PLB_ERR_KEY: there is no such parameter. */
-static int option_param(const plb_param_t *params, int n, const char *owner, const char *name,
-                        const char *text, double *value, plb_err_t *err)
-{
-    return set_param(params, n, owner, name, strlen(name), text, value, err);
-}
-
 int plb_option_params(const plb_param_t *params, int n, const char *owner, const char *text,
-                      double *value, plb_err_t *err)
+                      double **value, plb_err_t *err)
 {
     char number[64];
+    PLB_PASS_NEW(*value, n);
+    for (int i = 0; i < n; i++) {
+        (*value)[i] = params[i].fallback;
+    }
     while (text != NULL && *text != '\0') {
         if (isspace((unsigned char)*text)) {
             text++;
@@ -71,7 +59,7 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
                     text);
         memcpy(number, text + name + 1, digits);
         number[digits] = '\0';
-        PLB_PASS(set_param(params, n, owner, text, name, number, value, err));
+        PLB_PASS(set_param(params, n, owner, text, name, number, *value, err));
         text += size;
     }
     return PLB_OK;
@@ -85,14 +73,6 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
     X("PYLB_RECORD", "record")                                                                    \
     X("PYLB_CLOCK", "clock")
 
-static int copy_text(const char *from, char **out, plb_err_t *err)
-{
-    const size_t size = strlen(from) + 1;
-    PLB_PASS_NEW(*out, size);
-    memcpy(*out, from, size);
-    return PLB_OK;
-}
-
 int plb_settings_init(plb_settings_t *self, plb_err_t *err)
 {
     *self = (plb_settings_t){
@@ -102,10 +82,8 @@ int plb_settings_init(plb_settings_t *self, plb_err_t *err)
 
 void plb_settings_free(plb_settings_t *self)
 {
-    for (int i = 0; i < self->n; i++) {
-        PLB_FREE(self->option[i], self->value[i]);
-    }
-    PLB_FREE(self->option, self->value, self->record, self->strategy_params, self->trigger_params);
+    PLB_FREE(self->of_strategy, self->of_trigger, self->record, self->strategy_params,
+             self->trigger_params);
     *self = (plb_settings_t){0};
 }
 
@@ -162,26 +140,22 @@ static int set_record(plb_settings_t *self, const char *value, plb_err_t *err)
                 "record is \"%.100s\": expected a path that ends in "
                 ".json",
                 value);
-    plb_free(self->record);
-    self->record = NULL;
-    return copy_text(value, &self->record, err);
+    PLB_PASS_RENEW(self->record, n + 1);
+    memcpy(self->record, value, n + 1);
+    return PLB_OK;
 }
 
-/* Keep a parameter until strategy and trigger are known; settings_close then checks it. */
-static int keep(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
+/* Keep a parameter until strategy and trigger are known; plb_option_params then checks it. */
+static int keep(char **params, const char *name, const char *value, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    char *w = NULL, *v = NULL;
-    PLB_RENEW(self->option, self->n + 1);
-    PLB_RENEW(self->value, self->n + 1);
-    PLB_TRY(copy_text(option, &w, err));
-    PLB_TRY(copy_text(value, &v, err));
-    self->option[self->n] = w;
-    self->value[self->n++] = v;
+    static const char ends[] = " \t\n";
+    PLB_FAIL_IF(name[strcspn(name, ends)] != '\0' || value[strcspn(value, ends)] != '\0', err,
+                PLB_ERR_VALUE, "%.100s is \"%.100s\": expected a number", name, value);
+    const size_t before = *params == NULL ? 0 : strlen(*params);
+    const size_t more = strlen(name) + strlen(value) + sizeof " =";
+    PLB_PASS_RENEW(*params, before + more);
+    snprintf(*params + before, more, " %s=%s", name, value);
     return PLB_OK;
-out:
-    PLB_FREE(w, v);
-    return ret;
 }
 
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
@@ -229,8 +203,10 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
         return PLB_OK;
     } else if (strcmp(option, "record") == 0) {
         return set_record(self, value, err);
-    } else if (strncmp(option, "strategy.", 9) == 0 || strncmp(option, "trigger.", 8) == 0) {
-        return keep(self, option, value, err);
+    } else if (strncmp(option, "strategy.", 9) == 0) {
+        return keep(&self->of_strategy, option + 9, value, err);
+    } else if (strncmp(option, "trigger.", 8) == 0) {
+        return keep(&self->of_trigger, option + 8, value, err);
     } else {
         return PLB_FAIL(
             err, PLB_ERR_KEY,
@@ -258,16 +234,13 @@ static int set_by(plb_settings_t *self, const char *variable, const char *option
     const bool every = strcmp(option, "trigger") == 0 && isdigit((unsigned char)*value);
     const int code = plb_settings_set(self, every ? "every" : option, value, &why);
     PLB_FAIL_IF(code != PLB_OK, err, code, "%s: %.480s", variable, why.text);
-    int kept = 0;
-    for (int i = 0; i < self->n; i++) {
-        if (strncmp(self->option[i], option, strlen(option)) == 0) {
-            PLB_FREE(self->option[i], self->value[i]);
-        } else {
-            self->option[kept] = self->option[i];
-            self->value[kept++] = self->value[i];
-        }
+    char **params = strcmp(option, "strategy") == 0  ? &self->of_strategy
+                    : strcmp(option, "trigger") == 0 ? &self->of_trigger
+                                                     : NULL;
+    if (params != NULL) {
+        plb_free(*params);
+        *params = NULL;
     }
-    self->n = kept;
     return PLB_OK;
 }
 
@@ -287,19 +260,11 @@ static int settings_close(plb_settings_t *self, plb_err_t *err)
     const char *name;
     const plb_param_t *params = strategy_table(self, &n, &name);
     const plb_trigger_kind_t *t = self->trigger;
-    PLB_PASS(plb_option_defaults(params, n, &self->strategy_params, err));
-    PLB_PASS(plb_option_defaults(t->params, t->n_params, &self->trigger_params, err));
-    if (self->every > 0) {
+    PLB_PASS(plb_option_params(params, n, name, self->of_strategy, &self->strategy_params, err));
+    PLB_PASS(plb_option_params(t->params, t->n_params, t->name, self->of_trigger,
+                               &self->trigger_params, err));
+    if (self->every > 0 && self->of_trigger == NULL) {
         self->trigger_params[0] = (double)self->every;
-    }
-    for (int i = 0; i < self->n; i++) {
-        const char *option = self->option[i], *value = self->value[i];
-        if (*option == 's') {
-            PLB_PASS(option_param(params, n, name, option + 9, value, self->strategy_params, err));
-        } else {
-            PLB_PASS(option_param(t->params, t->n_params, t->name, option + 8, value,
-                                  self->trigger_params, err));
-        }
     }
     return PLB_OK;
 }
@@ -318,17 +283,10 @@ static bool settings_learns(const plb_settings_t *self)
     return self->learn_speeds < 0 ? chosen_by_pylb && self->lag == 0 : self->learn_speeds;
 }
 
-static uint64_t add_number(uint64_t hash, double x)
+static uint64_t hash_more(uint64_t hash, const void *data, size_t n)
 {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return plb_mix64(hash ^ (bits + UINT64_C(0x9e3779b97f4a7c15)));
-}
-
-static uint64_t add_name(uint64_t hash, const char *name)
-{
-    for (; *name != '\0'; name++) {
-        hash = plb_mix64(hash ^ (unsigned char)*name);
+    for (size_t i = 0; i < n; i++) {
+        hash = plb_mix64(hash ^ ((const unsigned char *)data)[i]);
     }
     return hash;
 }
@@ -339,22 +297,18 @@ static int64_t settings_fingerprint(const plb_settings_t *self)
     int n;
     const char *name;
     (void)strategy_table(self, &n, &name);
-    uint64_t hash = add_name(add_name(1, name), self->trigger->name);
-    for (int i = 0; i < n; i++) {
-        hash = add_number(hash, self->strategy_params[i]);
-    }
-    for (int i = 0; i < self->trigger->n_params; i++) {
-        hash = add_number(hash, self->trigger_params[i]);
-    }
-    hash = add_number(add_number(hash, self->network.alpha), self->network.beta);
+    const plb_trigger_kind_t *t = self->trigger;
     const int64_t rest[] = {self->lag,           self->ahead,
                             self->seed,          self->steps,
                             self->off,           self->pause_if_useless,
                             self->learn_speeds,  self->clock == PLB_CLOCK_NONE,
                             self->record != NULL};
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
-        hash = add_number(hash, (double)rest[i]);
-    }
+    uint64_t hash = hash_more(1, name, strlen(name));
+    hash = hash_more(hash, t->name, strlen(t->name));
+    hash = hash_more(hash, self->strategy_params, (size_t)n * sizeof(double));
+    hash = hash_more(hash, self->trigger_params, (size_t)t->n_params * sizeof(double));
+    hash = hash_more(hash, &self->network, sizeof self->network);
+    hash = hash_more(hash, rest, sizeof rest);
     return (int64_t)(hash >> 1);
 }
 
@@ -369,45 +323,26 @@ typedef struct candidates {
     double *params; /* owned: the parameters of all strategies in the list, one after the other */
 } candidates_t;
 
-/* Count the strategies from which "auto" chooses, and list them in `out`, unless it is NULL.
- * *n_params: the number of their parameters.  (Python's "auto" also chooses from distributed
+/* List the strategies from which "auto" chooses.  (Python's "auto" also chooses from distributed
  * strategies, and from those of installed libraries.) */
-static int32_t count(const plb_strategy_t **out, int64_t *n_params)
-{
-    int32_t n = 0;
-    *n_params = 0;
-    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
-        if (plb_registered_is_selectable(*s)) {
-            *n_params += (*s)->n_params;
-            if (out != NULL) {
-                out[n] = *s;
-            }
-            n++;
-        }
-    }
-    return n;
-}
-
 static int list_all(candidates_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    const plb_strategy_t **all = NULL;
-    int64_t n_params;
-    self->n = count(NULL, &n_params);
-    PLB_NEW(all, self->n);
-    PLB_NEW(self->list, self->n);
-    PLB_NEW(self->params, n_params);
-    (void)count(all, &n_params);
+    int64_t most = 0, n_params = 0;
+    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++, most++) {
+        n_params += (*s)->n_params;
+    }
+    PLB_PASS_NEW(self->list, most);
+    PLB_PASS_NEW(self->params, n_params);
     double *at = self->params;
-    for (int32_t i = 0; i < self->n; i++) {
-        self->list[i] = (plb_candidate_strategy_t){*all[i], at};
-        for (int k = 0; k < all[i]->n_params; k++) {
-            *at++ = all[i]->params[k].fallback;
+    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
+        if (plb_registered_is_selectable(*s)) {
+            self->list[self->n++] = (plb_candidate_strategy_t){**s, at};
+            for (int k = 0; k < (*s)->n_params; k++) {
+                *at++ = (*s)->params[k].fallback;
+            }
         }
     }
-out:
-    PLB_FREE(all);
-    return ret;
+    return PLB_OK;
 }
 
 static int list_one(candidates_t *self, const plb_strategy_t *strategy, const double *params,
@@ -471,29 +406,6 @@ typedef struct share {
     int64_t lag;
 } share_t;
 
-typedef struct answer {
-    plb_crowd_t crowd;
-    int64_t lag;
-} answer_t;
-
-static int compare(const share_t *all, int32_t p, answer_t *out, bool *capped, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    plb_cores_t *cores = NULL;
-    PLB_NEW(cores, p);
-    for (int32_t r = 0; r < p; r++) {
-        cores[r] = all[r].cores;
-        out->lag = all[r].lag > out->lag ? all[r].lag : out->lag;
-    }
-    for (int32_t r = 0; r < p; r++) {
-        capped[r] = plb_cores_capped(cores, p, r);
-    }
-    ret = plb_cores_crowd(cores, p, &out->crowd, err);
-out:
-    plb_free(cores);
-    return ret;
-}
-
 /* Find the group of ranks with the fewest cores per rank.  *capped: whether a quota of processor
  * time limits this rank and no other.  *lag becomes the largest lag of all ranks: then all ranks
  * have the same number of reductions under way, even if they were given different lags by mistake.
@@ -501,24 +413,26 @@ out:
 static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, int64_t *lag,
                        plb_err_t *err)
 {
+    int ret = PLB_OK;
+    const int p = ranks->size;
+    share_t mine = {.lag = *lag}, one;
     char *all = NULL;
-    share_t mine = {.lag = *lag};
-    answer_t answer = {.lag = 0};
+    plb_cores_t *cores = plb_malloc((size_t)p, sizeof *cores);
     plb_cores_here(&mine.cores);
-    bool *of_rank = plb_calloc((size_t)ranks->size, sizeof *of_rank);
-    int ret = of_rank == NULL ? PLB_NO_MEMORY(of_rank, ranks->size) : PLB_OK;
-    PLB_TRY(ranks->gather(ranks, &mine, ret == PLB_OK ? (int64_t)sizeof mine : ret, &all, err));
-    if (ranks->rank == 0) {
-        ret = compare((const share_t *)(const void *)all, ranks->size, &answer, of_rank, err);
-    }
+    PLB_TRY(ranks->gather(ranks, &mine, sizeof mine, &all, err));
+    all = ranks->rank == 0 ? all : plb_malloc((size_t)p, sizeof mine);
+    ret = all == NULL || cores == NULL ? PLB_NO_MEMORY(all, p) : PLB_OK;
     PLB_TRY(ranks->agree(ranks, ret, err));
-    PLB_TRY(ranks->bcast(ranks, &answer, sizeof answer, err));
-    PLB_TRY(ranks->bcast(ranks, of_rank, ranks->size * (int64_t)sizeof *of_rank, err));
-    *crowd = answer.crowd;
-    *lag = answer.lag;
-    *capped = of_rank[ranks->rank];
+    PLB_TRY(ranks->bcast(ranks, all, p * (int64_t)sizeof mine, err));
+    for (int r = 0; r < p; r++) {
+        memcpy(&one, all + (size_t)r * sizeof one, sizeof one);
+        cores[r] = one.cores;
+        *lag = one.lag > *lag ? one.lag : *lag;
+    }
+    *capped = plb_cores_capped(cores, p, ranks->rank);
+    ret = ranks->agree(ranks, plb_cores_crowd(cores, p, crowd, err), err);
 out:
-    PLB_FREE(of_rank, all);
+    PLB_FREE(cores, all);
     return ret;
 }
 

@@ -256,34 +256,6 @@ out:
     return ret;
 }
 
-static plb_snapshot_t snapshot_of(const database_t *self, int p)
-{
-    return (plb_snapshot_t){
-        .n_objects = self->n,
-        .n_ranks = p,
-        .n_components = (int32_t)self->n_components,
-        .load = self->load,
-        .rank = self->rank,
-        .key = self->key,
-        .nbytes = self->nbytes,
-        .memory = self->memory,
-        .migratable = self->migratable,
-        .coords = self->coords,
-        .n_edges = self->n_edges,
-        .edge_src = self->src,
-        .edge_dst = self->dst,
-        .edge_bytes = self->edge_bytes,
-    };
-}
-
-static plb_database_t database_of(const database_t *self, int p)
-{
-    return (plb_database_t){
-        .snapshot = snapshot_of(self, p),
-        .here = self->load,
-    };
-}
-
 /* ---- the answer ----------------------------------------------------------------------------- */
 
 /* The part of a placement that a rank gets. */
@@ -302,80 +274,74 @@ typedef struct reply {
     char text[512];
     plb_placing_t placing;
     double seconds; /* result of the question: seconds saved (preview) or needed (rehearse) */
-    int64_t n, migrations, bytes; /* number of all cells; cells that move, and their bytes */
+    int64_t n, migrations, bytes; /* cells that were placed; those that move, and their bytes */
 } reply_t;
 
-/* A computation on the database, by rank 0; its function `ask` writes `reply` and `speed`. */
-typedef struct question {
-    plb_decider_t *decider;
-    const plb_network_t *network;
-    int (*ask)(const struct question *self, database_t *db, int p, double *speed, reply_t *reply,
-               plb_err_t *err);
-} question_t;
+/* What rank 0 computes from the database: a placement; the seconds per step that a new one would
+ * save; or the seconds that the rank with the most bytes needs to send all its cells. */
+typedef enum question { PLACE, PREVIEW, REHEARSE } question_t;
 
-static int place(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
-                 plb_err_t *err)
+static int sending_time(const plb_lib_advisor_t *self, const database_t *db, double *seconds,
+                        plb_err_t *err)
 {
-    const plb_database_t all = database_of(db, p);
-    PLB_PASS(plb_decider_place(self->decider, &all, db->placed, speed, &reply->placing, err));
-    for (int64_t k = 0; k < db->n; k++) {
-        if (db->placed[k] != db->rank[k]) {
-            reply->migrations++;
-            reply->bytes += db->nbytes == NULL ? 0 : db->nbytes[k];
-        }
+    int64_t *bytes, most = 0;
+    const plb_network_t network = self->settings.network;
+    const plb_lb_cost_t cost = {.alpha = network.alpha, .beta = network.beta};
+    PLB_PASS_NEW0(bytes, self->ranks->size);
+    for (int64_t k = 0; k < db->n && db->nbytes != NULL; k++) {
+        int64_t *of_rank = &bytes[db->rank[k]];
+        *of_rank += db->nbytes[k];
+        most = *of_rank > most ? *of_rank : most;
     }
+    plb_free(bytes);
+    *seconds = plb_first_cost(&cost, 0, most, self->ranks->size);
     return PLB_OK;
 }
 
-static int preview(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
-                   plb_err_t *err)
-{
-    const plb_database_t all = database_of(db, p);
-    (void)speed;
-    memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
-    return plb_decider_preview(self->decider, &all, &reply->seconds, err);
-}
-
-/* Estimate the time to send all cells of the rank that has the most bytes.  No cell moves. */
-static int rehearse(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
-                    plb_err_t *err)
-{
-    int ret = PLB_OK;
-    int64_t *bytes = NULL, most = 0;
-    const plb_lb_cost_t cost = {.alpha = self->network->alpha, .beta = self->network->beta};
-    (void)speed;
-    memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
-    PLB_NEW0(bytes, p);
-    for (int64_t k = 0; k < db->n && db->nbytes != NULL; k++) {
-        bytes[db->rank[k]] += db->nbytes[k];
-    }
-    for (int r = 0; r < p; r++) {
-        most = bytes[r] > most ? bytes[r] : most;
-    }
-    reply->seconds = plb_first_cost(&cost, 0, most, p);
-out:
-    plb_free(bytes);
-    return ret;
-}
-
 /* Compute the answer on rank 0; `tail` gets its second part: count[p], speed[p], rank[n]. */
-static int answer(plb_transport_t *ranks, const question_t *question, const char *wire,
-                  const int64_t *size, reply_t *reply, char **tail, plb_err_t *err)
+static int answer(plb_lib_advisor_t *self, question_t question, const char *wire, reply_t *reply,
+                  char **tail, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int p = ranks->size;
+    const int p = self->ranks->size;
     database_t db = {0};
-    PLB_TRY(join(&db, wire, size, p, err));
-    const plb_snapshot_t all = snapshot_of(&db, p);
-    PLB_TRY(plb_snapshot_check(&all, err));
-    PLB_NEW0(*tail, 16 * (int64_t)p + 4 * db.n);
+    PLB_TRY(join(&db, wire, self->ranks->sizes, p, err));
+    const plb_database_t all = {
+        .snapshot = {.n_objects = db.n,
+                     .n_ranks = p,
+                     .n_components = (int32_t)db.n_components,
+                     .load = db.load,
+                     .rank = db.rank,
+                     .key = db.key,
+                     .nbytes = db.nbytes,
+                     .memory = db.memory,
+                     .migratable = db.migratable,
+                     .coords = db.coords,
+                     .n_edges = db.n_edges,
+                     .edge_src = db.src,
+                     .edge_dst = db.dst,
+                     .edge_bytes = db.edge_bytes},
+        .here = db.load,
+    };
+    PLB_TRY(plb_snapshot_check(&all.snapshot, err));
+    reply->n = question == PLACE ? db.n : 0;
+    PLB_NEW0(*tail, 16 * (int64_t)p + 4 * reply->n);
     double *speed = (double *)(void *)(*tail + 8 * (int64_t)p);
     int32_t *rank = (int32_t *)(void *)(*tail + 16 * (int64_t)p);
     memcpy(*tail, db.count, 8 * (size_t)p);
-    reply->n = db.n;
-    PLB_TRY(question->ask(question, &db, p, speed, reply, err));
-    for (int64_t k = 0; k < db.n; k++) {
+    if (question == PREVIEW) {
+        PLB_TRY(plb_decider_preview(&self->decider, &all, &reply->seconds, err));
+    } else if (question == REHEARSE) {
+        PLB_TRY(sending_time(self, &db, &reply->seconds, err));
+    } else {
+        PLB_TRY(plb_decider_place(&self->decider, &all, db.placed, speed, &reply->placing, err));
+    }
+    for (int64_t k = 0; k < reply->n; k++) {
         rank[db.order[k].at] = db.placed[k];
+        if (db.placed[k] != db.rank[k]) {
+            reply->migrations++;
+            reply->bytes += db.nbytes == NULL ? 0 : db.nbytes[k];
+        }
     }
 out:
     PLB_FREE(db.count, db.order, db.load, db.coords, db.edge_bytes, db.key, db.nbytes, db.memory,
@@ -425,76 +391,33 @@ static int tell(plb_transport_t *ranks, reply_t *reply, char **tail, plb_err_t *
 static void placed_free(placed_t *self)
 {
     PLB_FREE(self->rank, self->receive, self->speed);
-    *self = (placed_t){0};
 }
 
-static int ask(plb_transport_t *ranks, const question_t *question, const pylb_cells *cells,
+/* Gather the cells of all ranks, and let rank 0 answer.  *out: for PLACE; free it by placed_free,
+ * also after an error.  Collective; an error is raised on all ranks. */
+static int ask(plb_lib_advisor_t *self, question_t question, const pylb_cells *cells,
                reply_t *reply, placed_t *out, plb_err_t *err)
 {
+    plb_transport_t *ranks = self->ranks;
     int64_t bytes;
     char *mine = NULL, *wire = NULL, *tail = NULL;
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    *out = (placed_t){0};
     *reply = (reply_t){0};
     int ret = pack(cells, &mine, &bytes, err);
     PLB_TRY(ranks->gather(ranks, mine, ret == PLB_OK ? bytes : ret, &wire, err));
     if (ranks->rank == 0) {
         const double gathered = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-        reply->code = answer(ranks, question, wire, ranks->sizes, reply, &tail, err);
+        reply->code = answer(self, question, wire, reply, &tail, err);
         memcpy(reply->text, err->text, sizeof reply->text);
         reply->placing.seconds_statistics = gathered;
     }
     PLB_TRY(tell(ranks, reply, &tail, err));
-    ret = ranks->agree(ranks, take(ranks, reply, tail, out, err), err);
+    if (question == PLACE) {
+        ret = ranks->agree(ranks, take(ranks, reply, tail, out, err), err);
+    }
 out:
     PLB_FREE(mine, wire, tail);
     return ret;
-}
-
-/* Place the cells of all ranks by the strategy that the decider has chosen.  Collective; an error
- * is raised on all ranks.  Free *out by placed_free, also after an error.  timed: whether to
- * set the seconds in out->placing that pylb itself needed; otherwise they are 0. */
-static int database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
-                          bool timed, placed_t *out, plb_err_t *err)
-{
-    reply_t reply;
-    const question_t question = {.decider = decider, .ask = place};
-    PLB_PASS(ask(ranks, &question, cells, &reply, out, err));
-    if (!timed) {
-        out->placing.seconds_statistics = out->placing.seconds_strategy = 0.0;
-    }
-    return PLB_OK;
-}
-
-/* Estimate the seconds per step that a new placement would save (plb_decider_preview).
- * Collective; an error is raised on all ranks. */
-static int database_preview(plb_transport_t *ranks, plb_decider_t *decider,
-                            const pylb_cells *cells, double *gain, plb_err_t *err)
-{
-    reply_t reply;
-    placed_t answered;
-    const question_t question = {.decider = decider, .ask = preview};
-    const int ret = ask(ranks, &question, cells, &reply, &answered, err);
-    *gain = reply.seconds;
-    placed_free(&answered);
-    return ret;
-}
-
-/* Estimate the seconds of an LB step: the time to send all cells of the rank with the most bytes
- * and, if `timed`, the measured time of an LB step that runs no strategy and moves nothing.
- * Collective. */
-static int database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
-                             const pylb_cells *cells, bool timed, double *seconds, plb_err_t *err)
-{
-    reply_t reply;
-    placed_t answered;
-    const question_t question = {.network = network, .ask = rehearse};
-    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    const int ret = ask(ranks, &question, cells, &reply, &answered, err);
-    placed_free(&answered);
-    const double passed = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-    *seconds = reply.seconds + (timed ? passed : 0.0);
-    return ret == PLB_OK ? ranks->bcast(ranks, seconds, sizeof *seconds, err) : ret;
 }
 
 /* ---- was the plan carried out? -------------------------------------------------------------- */
@@ -650,26 +573,29 @@ static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
     return failed != PLB_OK ? failed : why_broken(self, err);
 }
 
-/* Estimate the cost of the first LB step if pylb chooses the strategy, like Python's Advisor.  If
- * nothing is measured, it is that of the messages; without a network, it is not known. */
+/* Estimate the cost of the first LB step if pylb chooses the strategy, like Python's Advisor: the
+ * messages, and the measured time of an LB step that runs no strategy and moves nothing. */
 static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
 {
-    double cost;
+    reply_t reply;
     const plb_settings_t *s = &self->settings;
     if (self->n_observed++ > 0 || self->cells == NULL || !self->decider.opt.selects || s->off) {
         return PLB_OK;
     }
-    PLB_PASS(database_rehearse(self->ranks, &s->network, self->cells,
-                               !plb_lib_measures_nothing(self), &cost, err));
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+    PLB_PASS(ask(self, REHEARSE, self->cells, &reply, NULL, err));
+    const double passed = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+    double cost = reply.seconds + (plb_lib_measures_nothing(self) ? 0.0 : passed);
+    PLB_PASS(self->ranks->bcast(self->ranks, &cost, sizeof cost, err));
     return plb_decider_expect(&self->decider, s->steps < 0 ? INT64_MAX : s->steps,
                               cost > 0.0 ? cost : NAN, NAN, err);
 }
 
-static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
+static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *what, plb_err_t *err)
 {
     const plb_stats_t *all = &self->steps.all;
     plb_iteration_t it;
-    *ask = PLB_ASK_NOTHING;
+    *what = PLB_ASK_NOTHING;
     PLB_FAIL_IF(
         self->n_observed > 0 && all->n_phases != self->n_phases, err, PLB_ERR_VALUE,
         "n_components of the cells is %lld in step %lld: expected the same as in the steps "
@@ -696,13 +622,13 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     const plb_advisor_outcome_t outcome = {all->cost_max, all->n_rebalanced};
     const bool may_preview = self->cells != NULL;
     const int64_t last = self->step + self->settings.ahead;
-    PLB_PASS(plb_advisor_observe(&self->core, &it, &outcome, last, may_preview, ask, err));
-    if (*ask != PLB_ASK_PREVIEW) {
+    PLB_PASS(plb_advisor_observe(&self->core, &it, &outcome, last, may_preview, what, err));
+    if (*what != PLB_ASK_PREVIEW) {
         return PLB_OK;
     }
-    double gain = 0.0;
-    PLB_PASS(database_preview(self->ranks, &self->decider, self->cells, &gain, err));
-    return plb_advisor_previewed(&self->core, gain, last, ask, err);
+    reply_t reply;
+    PLB_PASS(ask(self, PREVIEW, self->cells, &reply, NULL, err));
+    return plb_advisor_previewed(&self->core, reply.seconds, last, what, err);
 }
 
 /* The answer of a rank's trigger, sent as the length (0, 1 or 2 bytes) of a message: the gather's
@@ -813,20 +739,19 @@ static int plan_of(plb_lib_advisor_t *self, const pylb_cells *cells, const place
     if (a->migrations == 0) {
         return PLB_OK;
     }
-    PLB_PASS(plb_plan_init(&self->plan, self->ranks, a->rank, cells->n, a->receive, a->migrations,
-                           err));
-    self->plan.begin = plb_lib_begin_moving;
-    self->plan.end = plb_lib_end_moving;
-    self->plan.arg = self;
+    PLB_PASS(plb_plan_init(&self->plan, self, a->rank, cells->n, a->receive, a->migrations, err));
     return remember_exports(self, cells, a->rank, err);
 }
 
 /* Make the plan.  If one rank fails, all ranks get an error, and no rank has a plan. */
 static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t *err)
 {
-    placed_t a;
-    int ret = database_place(self->ranks, &self->decider, cells, !plb_lib_measures_nothing(self),
-                             &a, err);
+    placed_t a = {0};
+    reply_t reply;
+    int ret = ask(self, PLACE, cells, &reply, &a, err);
+    if (plb_lib_measures_nothing(self)) {
+        a.placing.seconds_statistics = a.placing.seconds_strategy = 0.0;
+    }
     if (ret == PLB_OK) { /* on all ranks */
         ret = self->ranks->agree(self->ranks, plan_of(self, cells, &a, err), err);
     }
@@ -949,7 +874,7 @@ int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **pla
     ret = step(self, sum, true, ret, &ask, err);
     self->cells = NULL;
     if (ret == PLB_OK) {
-        *plan = ask != PLB_ASK_BALANCE || self->plan.ranks == NULL ? NULL : &self->plan;
+        *plan = ask != PLB_ASK_BALANCE || self->plan.lb == NULL ? NULL : &self->plan;
     }
     return ret;
 }

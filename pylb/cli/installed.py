@@ -22,14 +22,12 @@ from pylb.run.options import settings_in_force
 
 
 def gather() -> dict[str, Any]:
-    """Return versions, compiler, SIMD levels, MPI and optional parts, ready for JSON.
+    """Return versions, compiler, MPI and optional parts, ready for JSON.
 
     Returns
     -------
     dict
         - ``version``, ``compiler``, ``python``, ``numpy``
-        - ``simd``: ``cpu``, the level of the processor, which is used at run time; ``compiled``,
-          the level for which the core was compiled
         - ``mpi``: ``pylb`` and ``mpi4py``, the version of the MPI library that each uses, or None;
           ``agree``, whether the versions are equal (None: one is missing)
         - ``environment``: the variables, by name, that override arguments of pylb in programs
@@ -39,7 +37,6 @@ def gather() -> dict[str, Any]:
     return {
         "version": __version__,
         "compiler": _core.compiler,
-        "simd": _core.simd(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "numpy": np.__version__,
         "mpi": _mpi(),
@@ -102,7 +99,7 @@ def info(args: argparse.Namespace) -> int:
 
 
 def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
-    simd, mpi = found["simd"], found["mpi"]
+    mpi = found["mpi"]
     agree = {
         None: "",
         True: "the same",
@@ -111,7 +108,6 @@ def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("pylb", found["version"]),
         ("compiler", found["compiler"]),
-        ("SIMD", f"{simd['cpu']} in the processor, compiled for {simd['compiled']}"),
         ("Python", found["python"]),
         ("NumPy", found["numpy"]),
         ("MPI of pylb", mpi["pylb"] or "none"),

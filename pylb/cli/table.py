@@ -79,7 +79,7 @@ def json_file(what: str) -> Argument:
 COMMANDS = {
     "info": Command(
         installed.info,
-        "show versions, compiler, SIMD level, MPI and optional parts",
+        "show versions, compiler, MPI and optional parts",
         """\
   pylb info
   pylb info --json

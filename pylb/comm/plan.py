@@ -67,6 +67,13 @@ def rows_of(index: I32, offset: I64) -> I64:
     return out
 
 
+def travelling(side: Side) -> Any:
+    """Return the indices of the rows of all items, in the order in which they travel."""
+    if side.order is None or side.offset is None:
+        return slice(None) if side.order is None else side.order
+    return rows_of(side.order, side.offset)
+
+
 def shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
     """Group the objects by their destination, in the order in which they are sent."""
     ordered = values if side.order is None else [values[i] for i in side.order.tolist()]
@@ -201,18 +208,18 @@ class StepLane:
         here, _, there, m = self._sides
         if (rows.dtype, rows.shape[1:]) != self._kind:
             return False
-        send = rows
+        send = _raw(rows)
         if here.order is not None and self._bytes:
-            send = np.empty(here.n_rows * self._bytes, np.uint8)
-            _core.gather(rows, here.order, send, self._bytes, here.offset)
+            send = _raw(send.reshape(-1, self._bytes)[travelling(here)])
         came = np.empty(there.n_rows * self._bytes, np.uint8)
-        self._exchange(_raw(send), came)
+        self._exchange(send, came)
         shape = (there.n_own(m), *rows.shape[1:])
         self._answer = np.zeros(shape, rows.dtype) if out is None else out
         if there.order is None:
             _raw(self._answer)[:] = came
         elif self._bytes:
-            _core.scatter(came, there.order, self._answer, self._bytes, there.offset)
+            rows_here = _raw(self._answer).reshape(-1, self._bytes)
+            rows_here[travelling(there)] = came.reshape(-1, self._bytes)
         return True
 
     def _exchange(self, send: NDArray[np.uint8], came: NDArray[np.uint8]) -> None:
@@ -661,10 +668,7 @@ class Plan:
         side = self._out
         if out is None:
             out = np.zeros((side.n_own(self.n_items), *came.shape[1:]), came.dtype)
-        which: Any = slice(None)
-        if side.order is not None:
-            which = side.order if side.offset is None else rows_of(side.order, side.offset)
-        np.add.at(out, which, came)
+        np.add.at(out, travelling(side), came)
         return out
 
     def _objects(self, rows: list[Any], i: int, sides: Sides, error: Exception | None) -> list[Any]:

@@ -224,7 +224,7 @@ class MPIExchanger:
     """A `StepExchanger` over MPI, on one more duplicate of `comm`; making one is collective."""
 
     def __init__(self, module: Any, comm: Any) -> None:
-        self._module, self.native = module, module.Exchanger(comm)
+        self._module, self.native = module, module.Comm(comm)
 
     def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> Any:
         return self._module.Lane(self.native, tuple(sides), like, tag)

@@ -97,7 +97,7 @@ def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
     if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
         also = f" or ({n}, d)" if several else ""
         raise DomainError(f"{name} has shape {out.shape}: expected ({n},){also}")
-    if not (out >= 0).all() or not _core.all_finite(out):
+    if not (out >= 0).all() or not np.isfinite(out).all():
         bad = tuple(int(i) for i in np.argwhere(~(np.isfinite(out) & (out >= 0)))[0])
         where = ", ".join(map(str, bad))
         raise DomainError(f"{name}[{where}] is {out[bad]:g}: expected a finite number, 0 or more")

@@ -43,6 +43,7 @@ from pylb.run.options import Own, RankFacts, facts_of_all
 
 log = logging.getLogger("pylb")
 FULL, STATISTICS = FIGURES.index("memory_full"), FIGURES.index("seconds_statistics")
+NOTE = np.dtype([("peer", np.int32), ("rest", "V36")])  # a plb_note_t (csrc/place/strategy.h)
 
 
 class PartnerSpeeds:
@@ -363,7 +364,8 @@ class LBStep:
             own_tally = tally
             with Attempt() as tried:
                 agent = agent or _core.Agent(**self._known(strategy, objects, own, near, speed))
-                sends, own_tally = agent.round(received, tally)
+                written, own_tally = agent.round(received_notes(received), tally)
+                sends = notes_to_send(written)
             if tried.error is None and agent.done:
                 return agent
             summed = zip(("sum", "sum", "max", "max", "sum", "sum"), own_tally, strict=True)
@@ -372,7 +374,6 @@ class LBStep:
                 sends=sends,
                 error=tried.error,
             )
-            received.sort(key=itemgetter(0))
             tally = tuple(out.values())
 
     def _known(
@@ -468,6 +469,24 @@ def _positions(objects: Objects) -> F64 | None:
             "objects or for none"
         )
     return coords
+
+
+def received_notes(received: Sends) -> NDArray[np.void]:
+    """Join the notes that agents on other ranks have sent; each note gets the rank of its sender."""
+    received = sorted(received, key=itemgetter(0))
+    notes = [np.frombuffer(note, NOTE) for _, (note,) in received]
+    out = np.concatenate([np.empty(0, NOTE), *notes])
+    out["peer"] = np.repeat([rank for rank, _ in received], [len(of_rank) for of_rank in notes])
+    return out
+
+
+def notes_to_send(written: bytes) -> Sends:
+    """Group the notes of an agent by the rank to which they go."""
+    notes = np.frombuffer(written, NOTE)
+    notes = notes[np.argsort(notes["peer"], kind="stable")]
+    ranks, start = np.unique(notes["peer"], return_index=True)
+    pieces = zip(ranks.tolist(), np.split(notes, start[1:]), strict=False)
+    return [(rank, [note.tobytes()]) for rank, note in pieces]
 
 
 def _moves_of(r: int, rank: I32) -> LeavingObjects:

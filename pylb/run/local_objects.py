@@ -173,7 +173,7 @@ class Store:
         return Items(self.objects, self.values, self.estimates)
 
     def take(self, index: Any) -> Items:
-        values = _core.pick(self.values, index)
+        values = [self.values[i] for i in np.asarray(index).tolist()]
         return Items(self.objects.take(index), values, self.estimates[:, index])
 
     def changed(self, gone: Ints, more: list[Items]) -> tuple[Items, F64]:
@@ -202,7 +202,7 @@ class Store:
             values += part.values
         items = Items(
             Objects.join([part.objects for part in parts], order),
-            values if order is None else _core.pick(values, order),
+            values if order is None else [values[i] for i in order.tolist()],
             estimates,
         )
         new = np.zeros(n - len(self))

@@ -586,7 +586,7 @@ class LaggedSteps(OpenLoop):
         If this rank has an error, it waits at most `abort_after` seconds for the other ranks: they
         never arrive here if they wait for messages of this rank.
         """
-        if not self._core.leave(None, -1.0 if error is None else abort_after()):
+        if not self._core.leave(-1.0 if error is None else abort_after()):
             assert error is not None
             self.left = True
             raise error
@@ -615,7 +615,7 @@ class LaggedSteps(OpenLoop):
             stats = Stats._make(record)
             if not self._core.broken and stats.n_ended == 0:
                 self._ready.append(stats)
-        return self._core.leave(None, seconds)
+        return self._core.leave(seconds)
 
 
 class AdvisorLoop(IterationLoop):

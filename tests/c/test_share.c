@@ -3,7 +3,7 @@
 #include "comm/share.h"
 #include "test.h"
 
-enum { P = 4, SIGHTS = 2 };
+enum { P = 4 };
 
 static plb_chunks_t chunks(int n, double predicted, double seconds)
 {
@@ -63,8 +63,8 @@ TEST(test_speeds_are_learned)
     assert_int_equal(plb_learned_speeds_init(&speeds, P, &err), PLB_OK);
     const plb_chunks_t kept = chunks(12, 1.0, 1.0);
     for (int call = 0; call < 12; call++) {
-        plb_speed_sight_t told[P * SIGHTS];
-        for (int k = 0; k < P * SIGHTS; k++) {
+        plb_speed_sight_t told[P];
+        for (int k = 0; k < P; k++) {
             told[k] = (plb_speed_sight_t){-1.0, 0.0, INFINITY};
         }
         const int to = 1 + call % 3;
@@ -74,7 +74,7 @@ TEST(test_speeds_are_learned)
             plb_learned_speeds_ratio(&speeds, 0, &(plb_speed_sight_t){to, 0.0, INFINITY});
         const double with = plb_learned_speeds_ratio(&speeds, 0, &told[0]);
         assert_true(fabs(with - log(1 << to)) <= fabs(before - log(1 << to)) + 1e-12);
-        plb_learned_speeds_update(&speeds, told, SIGHTS);
+        plb_learned_speeds_update(&speeds, told);
     }
     for (int r = 1; r < P; r++) {
         assert_true(fabs(speeds.speed[r] / speeds.speed[0] / (1 << r) - 1.0) < 0.1);
@@ -91,14 +91,14 @@ TEST(test_one_wrong_sight_does_little)
     const plb_chunks_t kept = chunks(20, 1.0, 1.0), alike = kept, light = chunks(20, 1.0, 0.05);
     plb_speed_sight_t told[2] = {plb_speed_compare(1, &alike, &kept), {-1.0, 0.0, INFINITY}};
     for (int call = 0; call < 50; call++) {
-        plb_learned_speeds_update(&speeds, told, 1);
+        plb_learned_speeds_update(&speeds, told);
     }
     assert_true(fabs(speeds.speed[1] - 1.0) < 0.01);
     told[0] = plb_speed_compare(1, &light, &kept);
-    plb_learned_speeds_update(&speeds, told, 1);
+    plb_learned_speeds_update(&speeds, told);
     assert_true(speeds.speed[1] / speeds.speed[0] < 1.2);
     for (int call = 0; call < 20; call++) {
-        plb_learned_speeds_update(&speeds, told, 1);
+        plb_learned_speeds_update(&speeds, told);
     }
     assert_true(speeds.speed[1] / speeds.speed[0] > 15.0);
     plb_learned_speeds_free(&speeds);

@@ -68,7 +68,7 @@ def test_a_rank_passes_a_list_and_sends_nothing_to_a_partner_with_an_array(mpiex
 
 def test_a_lane_works_after_an_exchange_that_could_not_begin():
     world = pytest.importorskip("mpi4py.MPI").COMM_SELF
-    exchanger = pytest.importorskip("pylb._mpi").Exchanger(world)
+    exchanger = pytest.importorskip("pylb._mpi").Comm(world)
     mine = (np.zeros(1, np.int32), np.array([0, 2]), None, None)
     nothing = (np.zeros(0, np.int32), np.array([0]), None, None)
     rows = np.zeros(2)
@@ -82,46 +82,6 @@ def test_a_lane_works_after_an_exchange_that_could_not_begin():
 
 
 # ---- the C core against plain twins ----------------------------------------------------------
-
-
-@given(st.data(), st.sampled_from([1, 2, 3, 4, 8, 12, 16, 24, 32, 40]))
-def test_gather_and_scatter(data, row_bytes):
-    n = data.draw(st.integers(1, 20))
-    index = np.array(data.draw(st.permutations(range(n))), np.int32)
-    rows = np.random.default_rng(n).integers(0, 256, (n, row_bytes), np.uint8)
-    out, back = np.empty_like(rows), np.empty_like(rows)
-    _core.gather(rows, index, out, row_bytes, None)
-    assert np.array_equal(out, rows[index])
-    _core.scatter(out, index, back, row_bytes, None)
-    assert np.array_equal(back, rows)
-    sizes = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
-    offset = np.cumsum([0, *sizes])
-    rows = np.random.default_rng(n).integers(0, 256, (offset[-1], row_bytes), np.uint8)
-    pieces = [rows[offset[i] : offset[i + 1]] for i in index]
-    out, back = np.empty_like(rows), np.empty_like(rows)
-    _core.gather(rows, index, out, row_bytes, offset)
-    assert np.array_equal(out, np.concatenate(pieces))
-    _core.scatter(out, index, back, row_bytes, offset)
-    assert np.array_equal(back, rows)
-
-
-@pytest.mark.parametrize(
-    ("index", "out", "offset"),
-    [
-        ([3], 1, None),
-        ([-1], 1, None),
-        ([0], 2, None),
-        ([0, 1], 1, None),
-        ([0], 1, [0, 4]),
-        ([0], 1, [1, 3]),
-        ([0], 2, [0, 1, 3]),
-        ([0], 1, []),
-    ],
-)
-def test_gather_refuses_indices_outside_of_the_array(index, out, offset):
-    offset = None if offset is None else np.array(offset, np.int64)
-    with pytest.raises(ValueError, match="valid indices"):
-        _core.gather(np.zeros(3), np.array(index, np.int32), np.empty(out), 8, offset)
 
 
 def test_route_refuses_numbers_that_are_not_ranks():

@@ -22,7 +22,7 @@ faulty = ctypes.CDLL(None)
 partner = np.array([1 - comm.rank], np.int32), np.array([0, 1])
 # The calls: tell the partner (Isend), find its rows and drop them, complete the first call.
 for name in ("Isend", "Improbe", "Mrecv", "Test"):
-    exchanger = _mpi.Exchanger(comm)
+    exchanger = _mpi.Comm(comm)
     said = ""
     if comm.rank == 0:
         faulty.faulty_call(name.encode())

@@ -13,6 +13,7 @@ from test_place import SETTINGS, snapshots
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, InfeasibleError
+from pylb.run.lb_step import received_notes
 
 NAMES = [s.name for s in pylb.strategies().values() if s.distributed]
 
@@ -314,16 +315,14 @@ NOTHING = (0.0, 0.0, 0.0, 0.0, 0, 0)
 
 def test_an_agent_reads_and_writes_notes():
     one = agent()
-    sends, mine = one.round([], NOTHING)
-    assert sends == []
+    written, mine = one.round(received_notes([]), NOTHING)
+    assert written == b""
     assert mine == (3.0, 1.0, 3.0, 1.0, 0, 0)
     assert not one.done
     with pytest.raises(RuntimeError, match="not known before the last round"):
         _ = one.rank
-    with pytest.raises(ValueError, match="message of rank 1 is not a whole number of notes"):
-        one.round([(1, [b"x"])], NOTHING)
-    with pytest.raises(TypeError):
-        one.round([(1, b"x")], NOTHING)
+    with pytest.raises(ValueError, match="array of records of 40 bytes"):
+        one.round(np.zeros(1), NOTHING)
 
 
 @pytest.mark.parametrize(
