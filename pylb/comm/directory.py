@@ -113,12 +113,6 @@ class Directory:
     nbytes : int
         Bytes of this rank's table.
 
-    Raises
-    ------
-    DomainError
-        `dtype` or `shape` is not valid, `dtype` contains Python objects, or ranks gave different
-        arguments.
-
     Examples
     --------
     >>> def main(comm):
@@ -194,8 +188,6 @@ class Directory:
         ------
         DuplicateKeyError
             An id is given twice.  Nothing has changed on any rank.
-        DomainError, OutOfRangeError
-            An array has the wrong shape or values.  Nothing has changed on any rank.
         """
         key = np.zeros(0, np.int64)
         values: tuple[Any, ...] = ()
@@ -362,8 +354,6 @@ def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
     ------
     DuplicateKeyError, UnknownKeyError
         An id occurs twice in `have`, or an id of `want` is in no `have`; raised on every rank.
-    DomainError
-        An argument is not an array of integers; raised on every rank.
 
     Examples
     --------
@@ -421,13 +411,6 @@ def migrate(
 
     Raises
     ------
-    DomainError
-        Not exactly one of `to` and (`have`, `want`) is given; there are no `values`; an array does
-        not have n rows; or dtypes or shapes differ between ranks.
-    OutOfRangeError
-        The destination of a row is not a rank.
-    DuplicateKeyError, UnknownKeyError
-        An id occurs twice in `have`, or an id of `want` is in no `have`.
     SerializationError
         An object cannot be pickled or restored.  All errors are raised on every rank.
 

@@ -327,11 +327,6 @@ class Plan:
         Number of rows of each item; None: one row each (see `resize`).
     agreement : Agreement
 
-    Raises
-    ------
-    OutOfRangeError, DomainError
-        A destination is not a rank, or not an integer; every rank raises.
-
     Examples
     --------
     >>> def main(comm):  # of the two items of this rank, one goes to each rank
@@ -516,11 +511,6 @@ class Plan:
             Number of rows of each item.  The returned plan takes arrays with the rows of all items,
             one item after the other; ``received_sizes`` has the number of rows of each received
             item.
-
-        Raises
-        ------
-        DomainError
-            A size is negative, or `sizes` does not have one entry for each item.
         """
         simple = self._simple
         out, into = simple._out, simple._into

@@ -114,14 +114,6 @@ class Snapshot(InNotebook):
     home : (b,) array of int, optional
         Rank where each block is at home.  A block on another rank costs time in CCMLB.
 
-    Raises
-    ------
-    DomainError
-        A load, size or speed is NaN, infinite or negative, a speed is 0, arrays do not fit each
-        other, or only one of `block` and `block_bytes` is given.
-    OutOfRangeError
-        The index of a rank, an object or a block is out of range.
-
     Examples
     --------
     >>> snap = pylb.Snapshot(load=[3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], n_ranks=2)

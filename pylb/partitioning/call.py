@@ -183,10 +183,6 @@ def partition(
         (Zoltan), ``NITER=20`` (METIS: also PTYPE, OBJTYPE, CTYPE, NCUTS, MINCONN, CONTIG),
         ``STRATEGY="quality"`` (Scotch).
 
-    Returns
-    -------
-    Partition
-
     Warns
     -----
     PartitionerWarning
@@ -198,8 +194,6 @@ def partition(
         A value is out of its domain, an object or part is out of range, an id is duplicate or
         unknown, arguments differ between ranks, or the method cannot use the arguments.  All errors
         are raised on every rank.
-    MissingPartError
-        The library is not installed; the message has the command that installs it.
     PartitionerError
         The library failed.
 

@@ -117,8 +117,6 @@ def place_copies(
 
     Raises
     ------
-    DomainError
-        A load is negative, NaN or infinite, or arrays do not fit each other.
     InfeasibleError
         The objects do not fit into the memory.
 

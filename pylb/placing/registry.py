@@ -112,13 +112,7 @@ class Strategy:
         return values_of(self.name, self.params, {} if self.call else self.values)
 
     def bound(self) -> Any:
-        """Return the argument for the C core: the name, or the callable with bound parameters.
-
-        Raises
-        ------
-        MissingPartError
-            The library that the strategy needs is missing.
-        """
+        """Return the argument for the C core: the name, or the callable with bound parameters."""
         if self.library is not None:
             libraries.load(self.library)
         if self.call is None:
@@ -205,11 +199,6 @@ def strategy(which: str | Strategy | Callable[..., Any], /, **params: Any) -> St
     **params
         ``pylb.strategies()[name].params`` lists the parameters of a strategy.  The others keep
         their defaults.  "auto" has the parameters `pylb.decide.selection.PARAMS`.
-
-    Raises
-    ------
-    UnknownStrategyError, DomainError
-        There is no such strategy or parameter, or a value is out of range.
 
     Examples
     --------

@@ -143,10 +143,6 @@ def critical_path(
     network : (alpha, beta)
         Seconds per message and per byte.  By default messages cost nothing.
 
-    Returns
-    -------
-    CriticalPath
-
     Examples
     --------
     >>> path = pylb.prediction.critical_path("run")
@@ -245,10 +241,6 @@ def procedures(
         The rank from which procedures move, and the rank to which they move.  Default: all ranks.
     network : (alpha, beta)
         Seconds per message and per byte.
-
-    Returns
-    -------
-    Procedures
 
     Warns
     -----

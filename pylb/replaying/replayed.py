@@ -493,14 +493,8 @@ def replay(
         Instead of `alpha` and `beta`.  A `Machine`, or its file, has them within nodes and between
         nodes, instead of the distances of the trace.
 
-    Returns
-    -------
-    Replay
-
     Raises
     ------
-    UnknownStrategyError, DomainError
-        There is no such strategy, trigger or parameter, or a value is out of its domain.
     InfeasibleError, StrategyError
         The strategy found no placement, raised an error, or returned no placement.
 

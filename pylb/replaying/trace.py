@@ -57,16 +57,12 @@ class Trace(Phases, InNotebook):
 
         Raises
         ------
-        MissingFileError
-            There is no run, or the files of some ranks are missing.
         FormatError
             A file is neither a run record nor an LBDatafile, or it is damaged (in an LBDatafile,
             the message names the place), or the phases differ between ranks.
         MissingPartError
             msgspec is absent, which reads vt's files; or brotli, for a compressed file; or h5py,
             for HDF5.
-        DomainError
-            `stem` is given, but the path is not a folder; or `threads` is below 1.
 
         Examples
         --------
@@ -91,8 +87,6 @@ class Trace(Phases, InNotebook):
         DomainError
             There are no snapshots; only some snapshots have `coords`; or the number of ranks or of
             loads per object, `speed`, `background`, `memory_limit` or `near` differ.
-        DuplicateKeyError
-            A key occurs twice in one snapshot.
         """
         return cls(
             **snapshot_fields(checks.several("snapshots", snapshots, "a list of pylb.Snapshot"))
@@ -237,10 +231,6 @@ class Trace(Phases, InNotebook):
             new rank, and its ``node`` is replaced.  A communication goes with one of its ends: a
             message with its sender, a broadcast with its receiver, as in vt.
 
-        Returns
-        -------
-        list of Path
-
         Raises
         ------
         DomainError, OutOfRangeError
@@ -305,11 +295,6 @@ class Trace(Phases, InNotebook):
         ----------
         phase : int, optional
             Return only this phase; counted as in ``trace[phase]``.  Default: all phases.
-
-        Raises
-        ------
-        MissingPartError
-            pandas is absent.
         """
         trace = self if phase is None else self._only_phase(phase)
         entity = trace.task_entity
@@ -336,8 +321,7 @@ class Trace(Phases, InNotebook):
         Columns: the phase's id, `type`, `rank` (the rank whose file has it), `from` and `to`
         (recorded keys) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1:
         this end is not a task of the phase), `nbytes` and `messages`.  A trace that was not read
-        from vt's files lacks `type`, `rank`, `from_type` and `to_type`.  Parameter and errors: see
-        `tasks`.
+        from vt's files lacks `type`, `rank`, `from_type` and `to_type`.  Parameter: see `tasks`.
         """
         pandas = optional.require("pandas")
         trace = self if phase is None else self._only_phase(phase)

@@ -292,14 +292,6 @@ class Advisor(RunResults):
     network : (alpha, beta), "measure", Machine or path, optional
         As for `Balancer`.
 
-    Raises
-    ------
-    MPIError
-        The communicator was freed; pylb and mpi4py use different MPIs.
-    UnknownStrategyError, DomainError
-        There is no such strategy or trigger; a parameter is out of its domain; or the strategy is
-        distributed (e.g. "GossipLB").
-
     Notes
     -----
     `advise`, `iterate`, `finish`, `save`, `report` to a file and `rank_loads` are collective.  An

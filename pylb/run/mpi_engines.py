@@ -50,8 +50,6 @@ def cluster(n: int) -> Cluster:
 
     Raises
     ------
-    MissingPartError
-        ipyparallel, cloudpickle or mpi4py is missing.
     StateError
         There is no ``mpiexec``, or the ranks did not start.
 

@@ -270,11 +270,6 @@ class RowPartition:
     decisions : History
         With a `trigger`, a receipt for each of its decisions.
 
-    Raises
-    ------
-    DomainError
-        An argument is out of its domain, or differs between the ranks.
-
     Examples
     --------
     >>> part, x = pylb.RowPartition(comm, 64, model="fpm"), np.arange(64.0)
@@ -604,11 +599,6 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
     -------
     (p, 4) int64
         First row, end of the rows, first column and end of the columns of each rank.
-
-    Raises
-    ------
-    DomainError
-        A share is negative or not finite, or all are 0; the shape is invalid.
 
     Examples
     --------
