@@ -782,8 +782,12 @@ class AsyncBalancer(Balancer):
     <AtSync.GO: 'go'>
     """
 
+    _loop: LaggedLoop
+
     def __init__(self, comm: Any = None, *, lag: float = math.inf, **options: Any) -> None:
         super().__init__(comm, lag=lag, **options)
+        if not lag:
+            raise DomainError("lag is 0: expected a number above 0, so that objects can be ahead")
 
     def begin(self, n: int) -> None:
         """Begin a loop of `n` iterations that each object runs at its own pace.  Collective.

@@ -130,7 +130,13 @@ class LBStep:
         strategy = self.decider.choose(reason, objects.n_objects)
         start = _core.clock()
         placed = self._in_rounds(strategy, objects) if strategy.distributed else self.place(start)
-        self._say_memory(placed.figures)
+        full = float(placed.figures[FULL])
+        if self.facts.is_news(full) and self.agreement.transport.rank == 0:
+            log.warning(
+                "pylb: after iteration %d: no placement keeps the memory limits; a rank or node "
+                "holds %.0f %% of its limit, and gets no more bytes than it holds",
+                *(self.iteration, 100 * full),
+            )
         core = self.decider.core
         core.placed(placed.figures, placed.speed_of_all)
         if not core.goes_on:  # a further slice keeps the ranks from before the first one
@@ -293,16 +299,6 @@ class LBStep:
             r: Placed(figures, speed, out, len(moving), nbytes, objects.key[at], old[at])
             for r, (out, at) in enumerate(zip(moves, come, strict=True))
         }
-
-    def _say_memory(self, figures: F64) -> None:
-        """Log once, on rank 0, that a rank holds more than its memory limit."""
-        full = float(figures[FULL])
-        if self.facts.is_news(full) and self.agreement.transport.rank == 0:
-            log.warning(
-                "pylb: after iteration %d: no placement keeps the memory limits; a rank or node "
-                "holds %.0f %% of its limit, and gets no more bytes than it holds",
-                *(self.iteration, 100 * full),
-            )
 
     # ---- placement in rounds -------------------------------------------------------------------
 

@@ -154,7 +154,16 @@ class Cluster:
             answers = [
                 self._engines[i].apply_async(_call, sent, str(record)) for i in self._engines.ids
             ]
-            self._wait(answers)
+            until = None
+            while not all(answer.ready() for answer in answers):
+                time.sleep(0.05)
+                failed = [a for a in answers if a.ready() and not a.successful()]
+                until = until or (time.monotonic() + GRACE if failed else None)
+                if until is not None and time.monotonic() > until:
+                    self.stop()
+                    failed[0].get()
+            for answer in answers:
+                answer.get()
         finally:
             if shown is not None:
                 shown.stop()
@@ -164,19 +173,6 @@ class Cluster:
         if not record.exists():
             raise StateError("no iteration was recorded: expected a Balancer or Advisor in program")
         return RunRecord.load(record).trace.replay("none")
-
-    def _wait(self, answers: list[Any]) -> None:
-        """Wait for all ranks; if one fails, raise its error, after `GRACE` at the latest."""
-        until = None
-        while not all(answer.ready() for answer in answers):
-            time.sleep(0.05)
-            failed = [a for a in answers if a.ready() and not a.successful()]
-            until = until or (time.monotonic() + GRACE if failed else None)
-            if until is not None and time.monotonic() > until:
-                self.stop()
-                failed[0].get()
-        for answer in answers:
-            answer.get()
 
     def __repr__(self) -> str:
         return f"<Cluster: {self.n} MPI ranks>"
