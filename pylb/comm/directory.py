@@ -200,7 +200,13 @@ class Directory:
         entries = self._entries
         rows = new = key[:0]
         with Attempt() as tried:
-            _check_once(here, plan.source)
+            order = np.argsort(here, kind="stable")
+            again = order[1:][here[order[1:]] == here[order[:-1]]]
+            if len(again):
+                at = int(again.min())
+                a, b = int(plan.source[np.argmax(here == here[at])]), int(plan.source[at])
+                where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
+                raise DuplicateKeyError(f"id {here[at]} is given twice, {where}")
             rows, new = entries.add(here)
         try:
             self._step("update(), second half", tried.error)
@@ -316,17 +322,6 @@ class Directory:
         return f"<Directory: {self.n_here} entries on rank {self.rank} of {self.size}{kind}>"
 
 
-def _check_once(ids: I64, source: I32) -> None:
-    """Check that the ids differ; source: the rank that has given each of them."""
-    order = np.argsort(ids, kind="stable")
-    again = order[1:][ids[order[1:]] == ids[order[:-1]]]
-    if len(again):
-        at = int(again.min())
-        a, b = int(source[np.argmax(ids == ids[at])]), int(source[at])
-        where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
-        raise DuplicateKeyError(f"id {ids[at]} is given twice, {where}")
-
-
 def _shape(name: str, array: NDArray[Any], n: int) -> Any:
     raise DomainError(f"{name} has shape {array.shape}: expected ({n},), one for each id")
 
@@ -429,7 +424,17 @@ def migrate(
             raise DomainError("arguments: expected either to=, or both have= and want=")
         if not values:
             raise DomainError("migrate() without values: expected at least one array or list")
-        _check_rows(values, checks.array("have", have) if ids else checks.array("to", to))
+        n = len(np.atleast_1d(checks.array("have", have) if ids else checks.array("to", to)))
+        for i, value in enumerate(values):
+            if not isinstance(value, list | tuple) and not (
+                isinstance(value, np.ndarray) and value.ndim
+            ):
+                raise DomainError(
+                    f"array {i} is a {type(value).__name__}: expected an array or list"
+                )
+            if len(value) != n:
+                raise DomainError(f"array {i} has {len(value)} rows: expected {n}")
+            checks.without_mask(f"array {i}", value)
     kinds = ", ".join(map(_kind, values))
     words = f"migrate({kinds}, {'have, want' if ids else 'to'})"
     agreement.agree(Step.OBJECTS, words, tried.error)
@@ -442,16 +447,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return f"{value.dtype} {value.shape[1:]}"
     return "objects"
-
-
-def _check_rows(values: tuple[Any, ...], of: NDArray[Any]) -> None:
-    """Check that each array has a row for each entry of `of`."""
-    n = len(np.atleast_1d(of))
-    for i, value in enumerate(values):
-        if not isinstance(value, list | tuple) and not (
-            isinstance(value, np.ndarray) and value.ndim
-        ):
-            raise DomainError(f"array {i} is a {type(value).__name__}: expected an array or list")
-        if len(value) != n:
-            raise DomainError(f"array {i} has {len(value)} rows: expected {n}")
-        checks.without_mask(f"array {i}", value)

@@ -246,25 +246,10 @@ def _cut(side: Side, data: NDArray[np.uint8], row_bytes: int) -> dict[int, NDArr
     return {r: data[a:b] for r, a, b in zip(ranks, start, start[1:], strict=False)}
 
 
-def exchanger_of(agreement: Agreement) -> StepExchanger:
-    """Return the exchanger of an agreement's ranks.  Collective the first time."""
-    return agreement.transport.exchanger() or StepExchanger(agreement)
-
-
 def are_objects(value: Any) -> bool:
     return isinstance(value, list | tuple) or (
         isinstance(value, np.ndarray) and value.dtype.hasobject
     )
-
-
-def checked_values(values: tuple[Any, ...], out: Any, add: bool, sides: Sides) -> list[Any]:
-    """Check all arguments of an exchange; return the result of `_value` for each value."""
-    if not values or (out is not None and len(values) > 1):
-        raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
-    rows = [_value(f"array {i}", value, sides) for i, value in enumerate(values)]
-    if out is not None:
-        _check_out(out, rows[0], sides, add)
-    return rows
 
 
 def _value(name: str, value: Any, sides: Sides) -> Any:
@@ -375,7 +360,7 @@ class Plan:
         self.received_sizes: I64 | None = None
         self._simple = self  # the plan with one row per item: this one, or the one that was resized
         self._repeats = False  # whether an item goes to several ranks
-        self._exchanger = exchanger_of(agreement)
+        self._exchanger = agreement.transport.exchanger() or StepExchanger(agreement)
         agreement.plans += 1
         self._number = agreement.plans
         # Lanes not in use, by direction, dtype and shape of a row, and whether answers are summed.
@@ -544,9 +529,18 @@ class Plan:
         rows: list[Any] = []
         lanes: list[tuple[Any, StepLane | None]] = []  # (key, lane) for each value; objects: None
         with Attempt() as tried:
-            rows = checked_values(values, out, add, sides)
+            if not values or (out is not None and len(values) > 1):
+                raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
+            rows = [_value(f"array {i}", value, sides) for i, value in enumerate(values)]
+            if out is not None:
+                _check_out(out, rows[0], sides, add)
             if direction == "reverse":
-                self._check_repeats(add, rows)
+                checks.flag("add", add)
+                kinds = {"O" if isinstance(value, list) else value.dtype.kind for value in rows}
+                if add and not kinds <= set("biufcm"):  # m: time differences
+                    raise DomainError("add is True: expected arrays of numbers")
+                if self._repeats and not add:
+                    raise StateError("an item went to several ranks: expected add=True")
             lanes = [self._lane(direction, sides, value, add) for value in rows]
         objects = [i for i, value in enumerate(values) if are_objects(value)]
         error = tried.error
@@ -587,7 +581,10 @@ class Plan:
     def _end_rows(
         self, key: Any, lane: StepLane, out: NDArray[Any] | None, came: NDArray[Any]
     ) -> NDArray[Any]:
-        self._give_back(key, lane)
+        # Keep a lane whose exchange has ended, for later exchanges.
+        self._lanes[key] = lane
+        if not key[-1] and not self._repeats:
+            self._last[key[0]] = lane
         if key[-1]:
             return self._total(came, out)
         return came if out is None else out
@@ -601,14 +598,6 @@ class Plan:
         parts: list[Part] = [self._tell(self._sides(direction), error) for _ in range(n)]
         Pending(self.agreement, parts).wait()
         raise AssertionError
-
-    def _check_repeats(self, add: bool, values: list[Any]) -> None:
-        checks.flag("add", add)
-        kinds = {"O" if isinstance(value, list) else value.dtype.kind for value in values}
-        if add and not kinds <= set("biufcm"):  # m: time differences
-            raise DomainError("add is True: expected arrays of numbers")
-        if self._repeats and not add:
-            raise StateError("an item went to several ranks: expected add=True")
 
     def _lane(self, direction: str, sides: Sides, rows: Any, add: bool) -> tuple[Any, Any]:
         """Return a lane for an array, and its key; the lane is an old one or a new one."""
@@ -639,12 +628,6 @@ class Plan:
             return None
         except PylbError as why:
             raise_where_partners_wait(self.agreement, why, bool(lane.unlike))
-
-    def _give_back(self, key: Any, lane: StepLane) -> None:
-        """Keep a lane whose exchange has ended, for later exchanges."""
-        self._lanes[key] = lane
-        if not key[-1] and not self._repeats:
-            self._last[key[0]] = lane
 
     def _total(self, came: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
         """Return the sum of the answers for each item; if `out` is given, add them to `out`."""

@@ -219,7 +219,13 @@ def partition(
     given |= {"nbytes": nbytes, "ratio": migration_ratio, "imbalance": imbalance, "seed": seed}
 
     def read() -> tuple[Request, Problem]:
-        _check_words(params)
+        for word in params:
+            if not word.isupper():
+                known = list(inspect.signature(partition).parameters)[:-1]
+                raise DomainError(
+                    f"no parameter {word!r}: expected one of {', '.join(known)}, or a library's "
+                    f"parameter in capital letters{nearest(word, known)}"
+                )
         levels = None if machine is None else Levels(machine)
         if levels is not None:
             given["parts"] = levels.n_parts if parts is None else parts
@@ -295,17 +301,6 @@ def _choice(
     if cycles < 0:
         raise DomainError(f"cycles is {cycles}: expected 0 or more")
     return Request(names, approach, levels, (starts, cycles, symmetrize))
-
-
-def _check_words(params: dict[str, Any]) -> None:
-    """Raise DomainError for an unknown name; parameters of libraries are in capital letters."""
-    for word in params:
-        if not word.isupper():
-            known = list(inspect.signature(partition).parameters)[:-1]
-            raise DomainError(
-                f"no parameter {word!r}: expected one of {', '.join(known)}, or a library's "
-                f"parameter in capital letters{nearest(word, known)}"
-            )
 
 
 def _facts(choice: Request, problem: Problem) -> RankFacts:

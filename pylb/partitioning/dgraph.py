@@ -315,12 +315,6 @@ def _ordering(perm: I32, answer: list[Any]) -> Ordering:
     )
     fill, before = counts.tolist()
     flops, seconds = figures.tolist()
-    separators = _separators(blocks, parent)
-    return Ordering(perm, fill, flops, before, separators, blocks, parent, seconds)
-
-
-def _separators(blocks: I32, parent: I32) -> I64:
-    """Return the sizes of the blocks that have blocks below them, the last block first."""
     inner = np.unique(parent[parent >= 0])
-    out: I64 = np.diff(blocks)[inner][::-1].astype(np.int64)
-    return out
+    separators: I64 = np.diff(blocks)[inner][::-1].astype(np.int64)
+    return Ordering(perm, fill, flops, before, separators, blocks, parent, seconds)

@@ -347,21 +347,17 @@ def answer_of(call: Callable[..., Any], snapshot: Snapshot) -> I32:
             f"strategy {name!r} returned {type(answer).__name__}: expected "
             f"{snapshot.n_objects} ranks, one integer for each object; {why}"
         ) from None
-    _check(name, out, snapshot)
-    return np.ascontiguousarray(out, dtype=np.int32)
-
-
-def _check(name: str, rank: Any, snapshot: Snapshot) -> None:
-    bad = np.flatnonzero((rank < 0) | (rank >= snapshot.n_ranks))
+    bad = np.flatnonzero((out < 0) | (out >= snapshot.n_ranks))
     if len(bad):
         raise StrategyError(
-            f"strategy {name!r} put object {bad[0]} on rank {rank[bad[0]]}: "
+            f"strategy {name!r} put object {bad[0]} on rank {out[bad[0]]}: "
             f"expected 0 ... {snapshot.n_ranks - 1}"
         )
     if snapshot.migratable is not None:
-        bad = np.flatnonzero(~snapshot.migratable & (rank != snapshot.rank))
+        bad = np.flatnonzero(~snapshot.migratable & (out != snapshot.rank))
         if len(bad):
             raise StrategyError(f"strategy {name!r} moved object {bad[0]}, which may not migrate")
+    return np.ascontiguousarray(out, dtype=np.int32)
 
 
 # ---- methods of `pylb.partition` as strategies --------------------------------------------------

@@ -246,19 +246,15 @@ class Trace(Phases, InNotebook):
         if self._run is None or self._phases is None:
             text = vt_generated.texts(self, where)
         else:
-            self._check_recorded(self._run.arrays, self._phases)
+            _, tasks = vt.rows(self._run.arrays["task_ptr"], self._phases)
+            for name in ("task_entity", "task_rank", "task_load"):
+                if not np.array_equal(getattr(self, name), self._run.arrays[name][tasks]):
+                    raise DomainError(
+                        f"{name} is not as recorded: expected a new placement as rank=; write "
+                        "other changes by Trace.from_snapshots(trace).save(...)"
+                    )
             text = _vt_run().texts(self._run, self._phases, self.task_entity, where)
         return vt.write(folder, stem, self.n_ranks, text, compress)
-
-    def _check_recorded(self, arrays: dict[str, Any], phases: I64) -> None:
-        """Check that the tasks are those of the record, because its text is written again."""
-        _, tasks = vt.rows(arrays["task_ptr"], phases)
-        for name in ("task_entity", "task_rank", "task_load"):
-            if not np.array_equal(getattr(self, name), arrays[name][tasks]):
-                raise DomainError(
-                    f"{name} is not as recorded: expected a new placement as rank=; write other "
-                    f"changes by Trace.from_snapshots(trace).save(...)"
-                )
 
     def _placement(self, rank: ArrayLike) -> I32:
         given = np.asarray(rank)

@@ -187,7 +187,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
         [np.zeros(n_known, np.int32), *(s.rank for s in stretches)], dtype=np.int32
     )
     entity = number[which][n_known:]
-    movable = _joined(stretches, "migratable", bool)
+    movable = np.concatenate([np.zeros(0, bool), *(s.migratable for s in stretches)])
     can_move = np.zeros(len(first), bool)
     can_move[:n_known] = known.entity_migratable
     np.logical_or.at(can_move, entity, movable)
@@ -261,7 +261,11 @@ def stretches_of(trace: Phases) -> Iterator[Stretch]:
     alike: list[Stretch] = []
     for i in range(len(trace)):
         new = stretch_of(trace, i)
-        if alike and not _alike(alike[0], new):
+        if alike and not all(
+            np.array_equal(getattr(alike[0], name), getattr(new, name))
+            for name in Stretch._fields
+            if name not in ("first", "load", "phases")
+        ):
             yield _as_one(alike)
             alike = []
         alike.append(new)
@@ -323,14 +327,6 @@ def _subphases(trace: Phases, tasks: slice, order: Any) -> F64 | None:
     return out[order][None]  # type: ignore[no-any-return]
 
 
-def _alike(a: Stretch, b: Stretch) -> bool:
-    return all(
-        np.array_equal(getattr(a, name), getattr(b, name))
-        for name in Stretch._fields
-        if name not in ("first", "load", "phases")
-    )
-
-
 _COLUMNS = {
     "phase_id": np.int64,
     "task_entity": np.int32,
@@ -349,7 +345,3 @@ _COLUMNS = {
     "task_coords": np.float64,
     "task_subphases": np.float64,
 }
-
-
-def _joined(stretches: list[Stretch], name: str, dtype: Any) -> Any:
-    return np.concatenate([np.zeros(0, dtype), *(getattr(s, name) for s in stretches)])

@@ -189,7 +189,14 @@ class RecordMonitor:
         elif kind == "C":
             self._communicator(one.rank, body)
         elif kind == "P":
-            self._procedure(one.rank, body)
+            number, name = int.from_bytes(body[:4], "little"), body[4:].decode(errors="replace")
+            if number != len(one.rank.procedures) or number >= MOST_NAMES:
+                raise ProtocolError(
+                    f"procedure {number} after {len(one.rank.procedures)} procedures"
+                )
+            if name not in self.procedures:
+                self.procedures.append(name)
+            one.rank.procedures.append(self.procedures.index(name))
         elif kind == "L":
             self._note_lack(**decoded(body, LACK))
         elif kind == "N":
@@ -229,14 +236,6 @@ class RecordMonitor:
             )
         rank.lost += first - rank.n_ops - rank.lost
         rank.add(ops)
-
-    def _procedure(self, rank: RankLog, body: bytes) -> None:
-        number, name = int.from_bytes(body[:4], "little"), body[4:].decode(errors="replace")
-        if number != len(rank.procedures) or number >= MOST_NAMES:
-            raise ProtocolError(f"procedure {number} after {len(rank.procedures)} procedures")
-        if name not in self.procedures:
-            self.procedures.append(name)
-        rank.procedures.append(self.procedures.index(name))
 
     def _communicator(self, rank: RankLog, body: bytes) -> None:
         number, name, members = communicator(body, rank.hello["size"])
