@@ -21,7 +21,7 @@ from pylb.model.machine import Machine, Place
 from pylb.model.topology import Tree
 from pylb.partitioning import serial, zoltan
 from pylb.partitioning.arrays import F64, I32, Rows
-from pylb.partitioning.libraries import APPROACHES, METHODS, Method
+from pylb.partitioning.libraries import APPROACHES, METHODS
 from pylb.partitioning.problem import Problem, complete, drop_zeros, local
 from pylb.partitioning.ranks import RankFacts, Ranks
 from pylb.partitioning.result import Cuts, Partition, Settled, evaluated, of_entries, settle
@@ -343,18 +343,6 @@ def _check(problem: Problem, name: str, approach: str) -> None:
         problem.ranks.together(lambda: check_leaves(problem))
 
 
-def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
-    """Reduce the problem to one weight if the method balances only one."""
-    weight = problem.weight
-    if weight is None or weight.shape[1] == 1 or how.several:
-        return problem
-    warn(
-        f"method {name!r} balances only one weight per object: the first of {weight.shape[1]}",
-        PartitionerWarning,
-    )
-    return replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
-
-
 def _parts_of(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
     """Return (part, held, free).
 
@@ -382,7 +370,13 @@ def _free(problem: Problem, name: str) -> bool:
 
 def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
     how, approach = METHODS[name], choice.approach
-    problem = _one_weight(problem, name, how)
+    weight = problem.weight
+    if not (weight is None or weight.shape[1] == 1 or how.several):
+        warn(
+            f"method {name!r} balances only one weight per object: the first of {weight.shape[1]}",
+            PartitionerWarning,
+        )
+        problem = replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
     if how.takes == "tree":
         return divide_tree(problem), None
     if name == "keep":

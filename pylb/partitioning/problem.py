@@ -115,7 +115,11 @@ def complete(problem: Problem, symmetrize: bool) -> None:
         raise DomainError(f"{problem.n_all} objects: expected at most {arrays.MOST}")
     if ranks.size > 1 and problem.n == 0:
         _adopt(problem, ranks.heard)
-    numbering = _numbering(problem, begins)
+    if all(b in (-1, first) for b, first in zip(begins, problem.dist.tolist(), strict=False)):
+        numbering = None
+    else:
+        ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
+        numbering = Numbering(problem.ranks, ids, problem.first)
     if problem.weight is not None:
         problem.exponent = max(weigh) - LEAST if any(weigh) else 0
         drop_zeros(problem, any(weigh))
@@ -231,14 +235,6 @@ def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
             weight = np.zeros(0) if facts.get(f"{name}, weights given") else None
             empty = Rows(np.zeros(1, np.int64), np.zeros(0, np.int64), weight)
             setattr(problem, name, empty)
-
-
-def _numbering(problem: Problem, begins: tuple[int, ...]) -> Numbering | None:
-    """Return the numbering of the ids; None if each id is the object's number."""
-    if all(b in (-1, first) for b, first in zip(begins, problem.dist.tolist(), strict=False)):
-        return None
-    ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
-    return Numbering(problem.ranks, ids, problem.first)
 
 
 def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:

@@ -148,7 +148,18 @@ def place_copies(
     was = _previous(given.get("previous"), given.get("ranks_before"), len(stack), first, n)
     group_, n_groups = _numbers("group", group, n, "objects")
     node_, n_nodes = _numbers("node", given.get("node"), p, "ranks")
-    _check_groups(group_, n_groups, node_, n_nodes)
+    if group_ is not None:
+        if node_ is None:
+            raise DomainError("group is given without node: expected the node of each rank, too")
+        each = np.bincount(node_)
+        if n_groups < n_nodes:
+            raise DomainError(
+                f"group has {n_groups} groups: expected {n_nodes} or more, one a node"
+            )
+        if each.min() != each.max():
+            raise DomainError(
+                f"node has {each.min()} to {each.max()} ranks a node: expected as many"
+            )
     size, limit = _memory(given.get("memory"), given.get("memory_limit"), n, p)
     sent = given.get("nbytes", given.get("memory"))
     sent = None if sent is None else checks.sizes("nbytes", sent, n)
@@ -282,18 +293,6 @@ def _numbers(name: str, value: Any, n: int, what: str) -> tuple[I32 | None, int]
     if out.min() < 0 or len(np.unique(out)) != out.max() + 1:
         raise DomainError(f"{name} has {np.unique(out)[:5]}: expected 0, 1, ... without gaps")
     return out, int(out.max()) + 1
-
-
-def _check_groups(group: Any, n_groups: int, node: Any, n_nodes: int) -> None:
-    if group is None:
-        return
-    if node is None:
-        raise DomainError("group is given without node: expected the node of each rank, too")
-    each = np.bincount(node)
-    if n_groups < n_nodes:
-        raise DomainError(f"group has {n_groups} groups: expected {n_nodes} or more, one a node")
-    if each.min() != each.max():
-        raise DomainError(f"node has {each.min()} to {each.max()} ranks a node: expected as many")
 
 
 def _memory(memory: Any, limit: Any, n: int, p: int) -> tuple[I64 | None, I64 | None]:

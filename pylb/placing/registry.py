@@ -398,21 +398,16 @@ def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
         used = np.flatnonzero(snapshot.coords.any(axis=0))
         out["coords"] = snapshot.coords[:, : max(used.max(initial=0) + 1, 1)]
     elif takes:
-        out["graph"] = _graph(snapshot)
+        n = snapshot.n_objects
+        edges = (snapshot.edge_src, snapshot.edge_dst, snapshot.edge_bytes)
+        src, dst, size = (np.asarray([] if x is None else x, np.int64) for x in edges)
+        pair = np.concatenate([src * n + dst, dst * n + src])
+        nbytes = np.tile(size, 2)
+        keep = pair // n != pair % n
+        pair, which = np.unique(pair[keep], return_inverse=True)
+        weight = np.maximum(np.bincount(which, nbytes[keep], len(pair)), 1.0)
+        start = np.concatenate([[0], np.cumsum(np.bincount(pair // n, minlength=n))])
+        out["graph"] = start, pair % n, weight
     if snapshot.migratable is not None and not snapshot.migratable.all():
         out["fixed_part"] = np.where(snapshot.migratable, -1, snapshot.rank)
     return out
-
-
-def _graph(snapshot: Snapshot) -> tuple[Any, Any, Any]:
-    """Return the symmetric graph (start, to, weight); a weight is the bytes in both directions."""
-    n = snapshot.n_objects
-    edges = (snapshot.edge_src, snapshot.edge_dst, snapshot.edge_bytes)
-    src, dst, size = (np.asarray([] if x is None else x, np.int64) for x in edges)
-    pair = np.concatenate([src * n + dst, dst * n + src])
-    nbytes = np.tile(size, 2)
-    keep = pair // n != pair % n
-    pair, which = np.unique(pair[keep], return_inverse=True)
-    weight = np.maximum(np.bincount(which, nbytes[keep], len(pair)), 1.0)
-    start = np.concatenate([[0], np.cumsum(np.bincount(pair // n, minlength=n))])
-    return start, pair % n, weight

@@ -149,7 +149,16 @@ class Cluster:
             record = Path(file.name)
         record.unlink()
         sent = optional.require("cloudpickle").dumps((program, args, kwargs))
-        shown = _display(record)
+        from IPython.core.getipython import get_ipython
+        from IPython.display import display
+
+        if not hasattr(get_ipython(), "kernel") or find_spec("anywidget") is None:
+            shown = None
+        else:
+            from pylb.show.explorer import watch
+
+            shown = watch(record)
+            display(shown)  # type: ignore[no-untyped-call]
         try:
             answers = [
                 self._engines[i].apply_async(_call, sent, str(record)) for i in self._engines.ids
@@ -191,20 +200,6 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _display(record: Path) -> Any:
-    """Show the run in the notebook; None: this is no notebook, or anywidget is missing."""
-    from IPython.core.getipython import get_ipython
-    from IPython.display import display
-
-    if not hasattr(get_ipython(), "kernel") or find_spec("anywidget") is None:
-        return None
-    from pylb.show.explorer import watch
-
-    shown = watch(record)
-    display(shown)  # type: ignore[no-untyped-call]
-    return shown
 
 
 def _call(sent: bytes, record: str) -> tuple[int, Any]:

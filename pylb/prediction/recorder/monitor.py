@@ -269,7 +269,18 @@ class RecordMonitor:
             info["library"] = next(r.hello["library"] for r in known if r)
             info.update(self._costs(known))
             info.update(self._asking(known))
-        warnings = self._warnings(known)
+        warnings = list(dict.fromkeys(self.strange))
+        if not self.ranks:
+            warnings.append("no rank called MPI_Init with the recorder loaded")
+        absent = [number for number, rank in enumerate(known) if rank is None]
+        warnings += [f"rank {number} was not recorded" for number in absent[:SHOWN]]
+        if len(absent) > SHOWN:
+            warnings.append(f"{len(absent) - SHOWN} other ranks were not recorded")
+        for number, rank in sorted(self.ranks.items()):
+            warnings += [f"rank {number}: {text}" for text in self._warnings_of(rank)]
+        warnings += [f"not simulated: {what} ({times} times)" for what, times in self.lacks.items()]
+        if names := one_sided([rank.ops() for rank in self.ranks.values()]):
+            warnings.append(f"pylb whatif refuses this recording, for its one-sided calls: {names}")
         return Recording(ops, list(self.members), closed, info, list(self.procedures), warnings)
 
     def _times(self, known: list[RankLog | None]) -> dict[str, Any]:
@@ -312,21 +323,6 @@ class RecordMonitor:
         # ranks notice at once what comes while they wait within an MPI call
         within = sum(float(rank.ops()["inside"].sum()) for rank in ended)
         return {"response": square / (2 * (wall + within))}
-
-    def _warnings(self, known: list[RankLog | None]) -> list[str]:
-        out = list(dict.fromkeys(self.strange))
-        if not self.ranks:
-            out.append("no rank called MPI_Init with the recorder loaded")
-        absent = [number for number, rank in enumerate(known) if rank is None]
-        out += [f"rank {number} was not recorded" for number in absent[:SHOWN]]
-        if len(absent) > SHOWN:
-            out.append(f"{len(absent) - SHOWN} other ranks were not recorded")
-        for number, rank in sorted(self.ranks.items()):
-            out += [f"rank {number}: {text}" for text in self._warnings_of(rank)]
-        out += [f"not simulated: {what} ({times} times)" for what, times in self.lacks.items()]
-        if names := one_sided([rank.ops() for rank in self.ranks.values()]):
-            out.append(f"pylb whatif refuses this recording, for its one-sided calls: {names}")
-        return out
 
     @staticmethod
     def _warnings_of(rank: RankLog) -> list[str]:
