@@ -139,21 +139,21 @@ class Directory:
         self._agreement = agreement
         self.rank = self._agreement.transport.rank
         self.size = self._agreement.transport.size
-        error: Exception | None = None
         self.dtype: np.dtype[Any] | None = None
         self.shape: tuple[int, ...] = ()
-        try:
-            self.dtype = None if dtype is None else np.dtype(dtype)
-            self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
+        with Attempt() as tried:
+            try:
+                self.dtype = None if dtype is None else np.dtype(dtype)
+                self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
+                empty = None if self.dtype is None else np.zeros((1, *self.shape), self.dtype)
+            except DomainError:
+                raise
+            except (TypeError, ValueError) as why:
+                raise DomainError(f"dtype, shape: {why}") from None
             if self.dtype is not None and self.dtype.hasobject:
                 raise DomainError(f"dtype is {self.dtype}: expected one without Python objects")
-            empty = None if self.dtype is None else np.zeros((1, *self.shape), self.dtype)
             self._entries = _Entries(empty)
-        except (DomainError, MemoryError) as why:
-            error = why
-        except Exception as why:
-            error = DomainError(f"dtype, shape: {why}")
-        self._step(f"dtype={self.dtype}, shape={self.shape}", error)
+        self._step(f"dtype={self.dtype}, shape={self.shape}", tried.error)
 
     @property
     def n_here(self) -> int:
@@ -232,10 +232,10 @@ class Directory:
         UnknownKeyError
             An id is not in the directory; raised on every rank.
         """
-        key, error = self._ids(ids)
+        key = np.zeros(0, np.int64)
         with Attempt() as tried:
-            missing = checks.flag("missing", missing)
-        self._step(f"find(missing={missing!r})", error or tried.error)
+            key, missing = checks.integers("ids", ids, np.int64), checks.flag("missing", missing)
+        self._step(f"find(missing={missing!r})", tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
 
@@ -261,8 +261,10 @@ class Directory:
         UnknownKeyError
             An id is not in the directory; raised on every rank, and nothing has changed.
         """
-        key, error = self._ids(ids)
-        self._step("remove()", error)
+        key = np.zeros(0, np.int64)
+        with Attempt() as tried:
+            key = checks.integers("ids", ids, np.int64)
+        self._step("remove()", tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
         with Attempt() as tried:
@@ -298,12 +300,6 @@ class Directory:
         if rows.shape != (n, *self.shape):
             raise DomainError(f"data has shape {rows.shape}: expected {(n, *self.shape)}")
         return who, number, rows
-
-    def _ids(self, ids: ArrayLike) -> tuple[I64, Exception | None]:
-        try:
-            return checks.integers("ids", ids, np.int64), None
-        except Exception as why:
-            return np.zeros(0, np.int64), why
 
     def _check_known(self, key: I64, owner: I32) -> None:
         absent = np.flatnonzero(owner < 0)

@@ -75,41 +75,12 @@ def shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
     return {rank: ordered[a:b] for rank, a, b in pairs}
 
 
-class Ready(NamedTuple):
-    """A value that has arrived."""
-
-    value: Any
-    met: bool = False  # whether a partner passes a list where this rank passes an array
-
-    def wait(self) -> Any:
-        return self.value
+def _given(value: Any) -> Any:
+    return value
 
 
-class Failed(NamedTuple):
-    """An exchange that this rank could not begin; its partners have been told."""
-
-    error: Exception
-    met: bool
-
-    def wait(self) -> NoReturn:
-        raise self.error
-
-
-class PendingRows(NamedTuple):
-    """An exchange, under way, of the rows of one array."""
-
-    lane: StepLane
-    end: Callable[[NDArray[Any]], NDArray[Any]]  # makes the value from the received rows
-
-    @property
-    def met(self) -> bool:
-        return bool(self.lane.unlike)
-
-    def wait(self) -> NDArray[Any]:
-        return self.end(self.lane.wait())
-
-
-Part = Ready | Failed | PendingRows  # the exchange of one value
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 class Pending:
@@ -121,27 +92,26 @@ class Pending:
     array([1., 2.])
     """
 
-    def __init__(self, agreement: Agreement, parts: list[Part], several: bool = False) -> None:
-        self._agreement, self.parts, self._several = agreement, parts, several
+    def __init__(self, agreement: Agreement, several: bool = False) -> None:
+        self._agreement, self._several = agreement, several
+        self.parts: list[Callable[[], Any]] = []  # each ends the exchange of a value
+        self.met = False  # whether a partner passes a list where this rank passes an array
         self._answers: list[Any] = []
         self._error: Exception | None = None
-        self._met = False
 
     def wait(self) -> Any:
         """Wait for the exchange; return the same values as `Plan.forward` or `Plan.reverse`."""
         self.drop()
         if self._error is not None:
-            raise_where_partners_wait(self._agreement, self._error, self._met)
+            raise_where_partners_wait(self._agreement, self._error, self.met)
         return tuple(self._answers) if self._several else self._answers[0]
 
     def drop(self) -> None:
         """Wait for all parts, also after an error: all their messages are under way."""
         while self.parts:
-            part = self.parts[0]
             with Attempt() as tried:
-                self._answers.append(part.wait())
+                self._answers.append(self.parts[0]())
             self._error = self._error or tried.error
-            self._met = self._met or part.met
             del self.parts[0]
 
 
@@ -544,43 +514,45 @@ class Plan:
             lanes = [self._lane(direction, sides, value, add) for value in rows]
         objects = [i for i, value in enumerate(values) if are_objects(value)]
         error = tried.error
-        parts: list[Part] = []
+        pending = Pending(self.agreement, len(values) != 1)
         meetings: list[StepLane] = []
         for i in range(max(len(values), 1)):  # one exchange per value, with or without an error
             with Attempt(MemoryError) as tried:
                 if i in objects:
                     tag = self._tag(f"{direction} objects", True)
                     meetings.append(self._exchanger.meet(sides, tag))
-                    parts.append(Ready(None))
+                    pending.parts.append(partial(_given, None))
                 elif error is None:
-                    parts.append(self._begin_rows(*lanes[i], rows[i], out))
-            if len(parts) == i:
+                    key, lane = lanes[i]
+                    assert lane is not None
+                    into = None if out is None or add else out.view(np.ndarray)
+                    if not lane.begin(rows[i], into):
+                        raise StateError(
+                            "the buffers of this plan do not fit the rows, or are used"
+                        )
+                    pending.parts.append(partial(self._end_rows, pending, key, lane, out))
+            if len(pending.parts) == i:
                 error = error or tried.error
-                parts.append(self._tell(sides, error))
-        pending = Pending(self.agreement, parts, len(values) != 1)
+                self._tell(pending, sides, error)
         if error is not None and not objects:
             pending.wait()  # raises the error
         with Attempt() as tried:
             missed = _wait_for_partners(meetings, sides)
             error = error or missed
             for i in objects:
-                pending.parts[i] = Ready(self._objects(rows, i, sides, error))
+                pending.parts[i] = partial(_given, self._objects(rows, i, sides, error))
         if tried.error is not None:
             pending.drop()
             raise tried.error
         return pending
 
-    def _begin_rows(
-        self, key: Any, lane: Any, rows: NDArray[Any], out: NDArray[Any] | None
-    ) -> PendingRows:
-        add = key[-1]
-        if not lane.begin(rows, None if add or out is None else out.view(np.ndarray)):
-            raise StateError("the buffers of this plan do not fit the rows, or are in use")
-        return PendingRows(lane, partial(self._end_rows, key, lane, out))
-
     def _end_rows(
-        self, key: Any, lane: StepLane, out: NDArray[Any] | None, came: NDArray[Any]
+        self, pending: Pending, key: Any, lane: StepLane, out: NDArray[Any] | None
     ) -> NDArray[Any]:
+        try:
+            came = lane.wait()
+        finally:
+            pending.met |= bool(lane.unlike)
         # Keep a lane whose exchange has ended, for later exchanges.
         self._lanes[key] = lane
         if not key[-1] and not self._repeats:
@@ -589,14 +561,18 @@ class Plan:
             return self._total(came, out)
         return came if out is None else out
 
-    def _tell(self, sides: Sides, error: Exception | None) -> Failed:
+    def _tell(self, pending: Pending, sides: Sides, error: Exception | None) -> None:
+        """Let an exchange fail that this rank cannot begin, and tell the partners."""
         assert error is not None
-        return Failed(error, self._exchanger.tell(sides, error))
+        pending.met |= self._exchanger.tell(sides, error)
+        pending.parts.append(partial(_raise, error))
 
     def _fail(self, direction: str, n: int, error: Exception) -> NoReturn:
         """Raise an error instead of exchanging n arrays; tell it to the partners."""
-        parts: list[Part] = [self._tell(self._sides(direction), error) for _ in range(n)]
-        Pending(self.agreement, parts).wait()
+        pending = Pending(self.agreement)
+        for _ in range(n):
+            self._tell(pending, self._sides(direction), error)
+        pending.wait()
         raise AssertionError
 
     def _lane(self, direction: str, sides: Sides, rows: Any, add: bool) -> tuple[Any, Any]:
@@ -653,7 +629,7 @@ class Plan:
             pack=_pack,
             unpack=_unpack,
             restored=Step.OBJECTS,
-        ).values
+        )
         there = sides.into
         arrived = [item for r in there.rank.tolist() for item in came[r]]
         if there.order is None:

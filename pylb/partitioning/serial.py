@@ -87,7 +87,7 @@ def _on_first_rank(
     def parts() -> dict[int, I32]:
         return {} if found is None else dict(enumerate(np.split(found, problem.dist[1:-1])))
 
-    mine: I32 = exchange_objects(ranks.agreement, Step.PARTITION, 0, parts).values[0]
+    mine: I32 = exchange_objects(ranks.agreement, Step.PARTITION, 0, parts)[0]
     return mine
 
 

@@ -225,7 +225,7 @@ class LBStep:
         came = exchange_objects(
             *(self.agreement, Step.GATHER, self.iteration),
             lambda: {0: Part(*self.objects.part(self.decider.settings), own)},
-        ).values
+        )
         return [came[rank] for rank in sorted(came)]
 
     def _filled(self, fill: Callable[[Snapshot, Objects, tuple[F64, F64, I32]], None]) -> Placed:
@@ -246,7 +246,7 @@ class LBStep:
             fill(snapshot, db.objects, (figures, speed, new))
             return self._parts(whole, db, figures, speed if speed[0] > 0 else None, new)
 
-        placed = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts).values[0]
+        placed = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts)[0]
         return placed  # type: ignore[no-any-return]
 
     def _database(self, whole: list[Part]) -> Database:

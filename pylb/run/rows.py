@@ -544,7 +544,7 @@ class RowPartition:
         got = exchange_objects(
             *(self._agreement, Step.ROWS, self._calls, lambda: self._pieces(arrays, new)),
             arguments=(zlib.crc32(b"rows"), "rows"),
-        ).values
+        )
         sources = sorted(got)
         places = slices_within(new[self.rank], self._boxes[sources])
         box = new[self.rank]
