@@ -294,8 +294,7 @@ class RowPartition:
         self.rank, self.size = transport.rank, transport.size
         with Attempt(DomainError) as tried:
             self.n = self._count(n)
-            if model not in MODELS:
-                raise DomainError(f"model is {model!r}: expected {', '.join(map(repr, MODELS))}")
+            checks.one_of("model", model, MODELS)
             if not isinstance(tol, (int, float)) or not tol >= 0:
                 raise DomainError(f"tol is {tol!r}: expected a relative difference, 0 or more")
             if models is not None:

@@ -301,7 +301,11 @@ def test_the_region_of_the_only_part_is_the_whole_space():
             DomainError,
             "imbalance is 'much': expected a finite number above 1",
         ),
-        ({"parts": 2**31 - 1}, DomainError, "parts is 2147483647: expected a whole number, 1 ... 16777216"),
+        (
+            {"parts": 2**31 - 1},
+            DomainError,
+            "parts is 2147483647: expected a whole number, 1 ... 16777216",
+        ),
         ({"method": 3}, DomainError, "method is 3: expected a name"),
         ({"coords": [1j, 2j, 3j], "graph": None}, DomainError, "coords has dtype complex128"),
         ({"graph": np.eye(3)}, DomainError, r"graph is an array of shape \(3, 3\): expected a sc"),
