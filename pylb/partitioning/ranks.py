@@ -72,13 +72,6 @@ class Ranks:
         if self.size > 1:
             self.agreement.step(Step.PARTITION, 0)
 
-    def gather_short(self, value: bytes) -> list[bytes]:
-        """Gather bytes; this takes one call of MPI if no rank has more than 56."""
-        if self.size == 1:
-            return [value]
-        self.ready()
-        return self.agreement.transport.allgather(value)
-
     def gather(self, value: T) -> list[T]:
         if self.size == 1:
             return [value]

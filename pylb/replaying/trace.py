@@ -147,14 +147,19 @@ class Trace(Phases, InNotebook):
         True
         """
         n_ranks = checks.whole("n_ranks", n_ranks, 1, "a number of ranks", below=2**20 + 1)
-        first, n = self._first_tasks(), self.n_entities
+        n = left = self.n_entities
+        first = np.full(n, -1)  # the first task of each entity: most are in the first phase
+        for begin, end in pairwise(self.task_ptr.tolist()):
+            entity = self.task_entity[begin:end]
+            new = np.flatnonzero(first[entity] < 0)
+            first[entity[new]] = begin + new
+            left -= len(new)
+            if not left:
+                break
         order = np.lexsort((first, self.task_rank[first]))
         where = np.empty(n, np.int32)
         where[order] = (np.arange(n) * n_ranks // max(n, 1)).astype(np.int32)
-        if self._repeats is not None and self._repeats[1:].all():
-            rank = np.tile(where[self.task_entity[: int(self.task_ptr[1])]], len(self))
-        else:  # "clip" is the fastest mode of `take`; all indices are valid
-            rank = where.take(self.task_entity, mode="clip")
+        rank = where.take(self.task_entity, mode="clip")  # the fastest mode; all are valid
         absent = "task_home task_seconds speed background memory_limit measured figures core_group"
         nothing: dict[str, Any] = dict.fromkeys(
             f"{absent} node near group_cores recorded _run _phases".split()
@@ -167,19 +172,6 @@ class Trace(Phases, InNotebook):
             task_subphases=self.parts_of(slice(None)),
             **nothing,
         )
-
-    def _first_tasks(self) -> I64:
-        """Return the first task of each entity; most of these tasks are in the first phase."""
-        out = np.full(self.n_entities, -1)
-        left = len(out)
-        for begin, end in pairwise(self.task_ptr.tolist()):
-            entity = self.task_entity[begin:end]
-            new = np.flatnonzero(out[entity] < 0)
-            out[entity[new]] = begin + new
-            left -= len(new)
-            if not left:
-                break
-        return out
 
     def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
         """Replay the phases with other decisions; see `pylb.replay`.
@@ -322,11 +314,20 @@ class Trace(Phases, InNotebook):
         pandas = optional.require("pandas")
         trace = self if phase is None else self._only_phase(phase)
         if trace._run is None or trace._phases is None:
-            return pandas.DataFrame(trace._edge_columns(), copy=False)
+            columns: dict[str, Any] = {
+                "phase": np.repeat(trace.phase_id, np.diff(trace.edge_ptr)),
+                "from": trace.entity_key[trace.edge_src],
+                "to": trace.entity_key[trace.edge_dst],
+                "src": trace.edge_src,
+                "dst": trace.edge_dst,
+                "nbytes": trace.edge_bytes,
+                "messages": trace.edge_messages,
+            }
+            return pandas.DataFrame(columns, copy=False)
         arrays = trace._run.arrays
         ptr, comms = vt.rows(arrays["comm_ptr"], trace._phases)
         part = {k[5:]: a[comms] for k, a in arrays.items() if k.startswith("comm_")}
-        columns: dict[str, Any] = {"phase": np.repeat(trace.phase_id, np.diff(ptr))}
+        columns = {"phase": np.repeat(trace.phase_id, np.diff(ptr))}
         for name in ("type", "rank", "from", "from_type", "to", "to_type", "src", "dst"):
             columns[name] = part[name]
             if name.endswith("type"):
@@ -338,19 +339,6 @@ class Trace(Phases, InNotebook):
     def _only_phase(self, phase: int) -> Trace:
         i = self._index(phase)
         return self._part(np.arange(i, i + 1))
-
-    def _edge_columns(self) -> dict[str, Any]:
-        """Return the columns of `communications` if the trace was not read from vt's files."""
-        phase = np.repeat(np.arange(self.n_phases), np.diff(self.edge_ptr))
-        return {
-            "phase": self.phase_id[phase],
-            "from": self.entity_key[self.edge_src],
-            "to": self.entity_key[self.edge_dst],
-            "src": self.edge_src,
-            "dst": self.edge_dst,
-            "nbytes": self.edge_bytes,
-            "messages": self.edge_messages,
-        }
 
     def _bars(self) -> dict[str, Any]:
         phase, p = np.repeat(np.arange(self.n_phases), np.diff(self.task_ptr)), self.n_ranks

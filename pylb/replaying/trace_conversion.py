@@ -12,7 +12,7 @@ from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
 from pylb.io.run_record import OF_RANKS, RunData, RunFacts, Stretch
 from pylb.model import checks
-from pylb.model.snapshot import F64, I64, Rows, Snapshot
+from pylb.model.snapshot import I64, Rows, Snapshot
 
 Arrays = dict[str, Any]
 
@@ -297,6 +297,12 @@ def stretch_of(trace: Phases, i: int) -> Stretch:
     def of_tasks(column: Any, default: int) -> I64:
         return np.full(n, default, np.int64) if column is None else column[tasks][order]
 
+    phases = trace.task_subphases
+    if phases is not None:
+        phases = phases[tasks]
+        if trace.speed is not None and trace.task_seconds is None:
+            phases = phases / trace.speed[trace.task_rank[tasks]][:, None]
+        phases = phases[order][None]
     return Stretch(
         i,
         key[order],
@@ -314,17 +320,8 @@ def stretch_of(trace: Phases, i: int) -> Stretch:
         None if trace.task_coords is None else trace.task_coords[tasks][order],
         None if trace.task_work is None else trace.task_work[tasks][order],
         None if trace.entity_birth is None else trace.entity_birth[entity][order],
-        phases=_subphases(trace, tasks, order),
+        phases=phases,
     )
-
-
-def _subphases(trace: Phases, tasks: slice, order: Any) -> F64 | None:
-    if trace.task_subphases is None:
-        return None
-    out = trace.task_subphases[tasks]
-    if trace.speed is not None and trace.task_seconds is None:
-        out = out / trace.speed[trace.task_rank[tasks]][:, None]
-    return out[order][None]  # type: ignore[no-any-return]
 
 
 _COLUMNS = {

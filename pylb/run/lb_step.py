@@ -264,6 +264,12 @@ class LBStep:
             memory = objects.occupied
         elif memory is not None:
             memory = np.maximum(memory, 0) if np.any(memory >= 0) else None
+        coords = objects.columns.get("coords")
+        if coords is not None and (absent := np.isnan(coords[:, 0])).any():
+            raise DomainError(
+                f"object {objects.key[absent.argmax()]} has no coords: expected coords= in add() "
+                "for all objects or for none"
+            )
         edges, multicasts = db.rows.split()
         return Snapshot(
             load=load if speed is None else (load.T * speed[rank]).T,
@@ -275,7 +281,7 @@ class LBStep:
             migratable=objects["migratable"],
             edges=edges,
             multicasts=multicasts,
-            coords=_positions(objects),
+            coords=coords,
             **{**self.facts.links, **facts},
         )
 
@@ -451,18 +457,6 @@ class LBStep:
 def _learned(objects: Objects) -> tuple[F64 | None, F64 | None]:
     """Return the columns from which the decider learns speeds."""
     return objects.columns.get("here"), objects.columns.get("work")
-
-
-def _positions(objects: Objects) -> F64 | None:
-    """Return the positions of all objects, sorted by key; None: no object has one."""
-    coords = objects.columns.get("coords")
-    missing = NO_KEYS if coords is None else np.flatnonzero(np.isnan(coords[:, 0]))
-    if len(missing):
-        raise DomainError(
-            f"object {objects.key[missing[0]]} has no coords: expected coords= in add() for all "
-            "objects or for none"
-        )
-    return coords
 
 
 def _moves_of(r: int, rank: I32) -> LeavingObjects:

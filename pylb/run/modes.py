@@ -975,7 +975,16 @@ class ShadowMode(MeasuringMode):
             self._replay.feed(trace)
             self._followed = until  # only now: an interrupt may end `feed`
             self._replayed += float(np.maximum(figures[:, 0], figures[:, 1]).sum())
-            self._log.extend(self._new_rows())
+            metrics, seconds = self._replay.metrics(len(self._log))
+            columns = (metrics[name].tolist() for name in ("max", "mean", "idle_mean", "min"))
+            self._log.extend(
+                [
+                    Row(time, most, mean, idle, least / most if most > 0 else 1.0, least)
+                    for time, most, mean, idle, least in zip(
+                        seconds.tolist(), *columns, strict=True
+                    )
+                ]
+            )
         self._remaining = None
         if left is not None:
             facts = facts_of_run.ranks_at(2 * left.first) | links
@@ -1004,11 +1013,3 @@ class ShadowMode(MeasuringMode):
         self._history.dropped = Dropped(*dropped)
         steps = dropped[-1] + sum(r.step_seconds for r in self._history.lb_steps)
         self._state.records.would_save = self.saved - steps
-
-    def _new_rows(self) -> list[Row]:
-        metrics, seconds = self._replay.metrics(len(self._log))
-        columns = (metrics[name].tolist() for name in ("max", "mean", "idle_mean", "min"))
-        return [
-            Row(time, most, mean, idle, least / most if most > 0 else 1.0, least)
-            for time, most, mean, idle, least in zip(seconds.tolist(), *columns, strict=True)
-        ]
