@@ -156,7 +156,12 @@ def whatif(
     recording = Recording.given(run)
     aim = target(recording, **where)
     checks.flag("steps", steps)
-    prediction = _simulate(recording, aim, steps)
+    simulation = aim.simulation(recording.comms)
+    kept = [np.zeros(len(ops), STEP) for ops in recording.ops] if steps else None
+    for rank, ops in enumerate(recording.ops):
+        simulation.feed(rank, ops, True, None if kept is None else kept[rank])
+    simulation.run()
+    prediction = outcome(recording, aim, simulation, kept)
     for text in prediction.warnings:
         warn(text)
     return prediction
@@ -288,15 +293,6 @@ def _network(given: Any, assumed: Mapping[str, Any], m: int) -> tuple[F64, F64]:
             )
         out.append(np.ascontiguousarray(matrix))
     return out[0], out[1]
-
-
-def _simulate(recording: Recording, aim: Target, want_steps: bool) -> Prediction:
-    simulation = aim.simulation(recording.comms)
-    steps = [np.zeros(len(ops), STEP) for ops in recording.ops] if want_steps else None
-    for rank, ops in enumerate(recording.ops):
-        simulation.feed(rank, ops, True, None if steps is None else steps[rank])
-    simulation.run()
-    return outcome(recording, aim, simulation, steps)
 
 
 def outcome(

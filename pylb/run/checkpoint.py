@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pickle
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,8 +50,10 @@ def checkpoint(
         checks.flag("pickled", pickled)
         _check_place(state, mode, loop)
         if transport.rank == 0:
-            disk.make_folder(folder)
-            name = disk.new_id().encode()
+            if folder.exists() and not folder.is_dir():
+                raise DomainError(f"path is {os.fspath(path)!r}: expected a folder, or a new name")
+            folder.mkdir(exist_ok=True)
+            name = secrets.token_hex(8).encode()
     words = f"checkpoint({str(path)!r}), pickled={pickled}, pack={pack is not None}"
     state.agreement.agree(Step.CHECKPOINT, words, tried.error)
     loop.complete()

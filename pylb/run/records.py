@@ -17,7 +17,7 @@ from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.cores import Cores, Used
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
-from pylb.io.run_record import Loop, Stretch
+from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.model.machine import BEFORE, as_before, fractions, spans
 from pylb.model.objects import NO_KEYS, Objects, database, used
 from pylb.model.snapshot import F64, I32, I64
@@ -597,15 +597,14 @@ def _make_writer(records: Records, where: Any) -> Any:
 
 
 def _append(writer: Any, kept: Kept, history: History, loops: list[Loop], records: Records) -> None:
-    stretches, rows = kept
-    writer.loops(loops)
-    writer.answers(records.answers)
-    writer.parameters(records.all_parameters())
-    writer.phases(records.objects.phases)
-    for s in stretches:
-        at = s.first - stretches[0].first
-        writer.append(s, rows[at : at + s.iterations], history)
-    writer.receipts(history)
+    facts = RunFacts(
+        parameters=records.all_parameters(),
+        history=history,
+        loops=loops,
+        answers=records.answers,
+        phases=records.objects.phases,
+    )
+    writer.extend(*kept, facts)
 
 
 class Records:
