@@ -277,20 +277,13 @@ def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
     ]
 
 
-def _is_whole(given: NDArray[Any]) -> bool:
-    kind = given.dtype.kind
-    return (
-        kind in "iub" or not given.size or (kind == "f" and bool(np.all(given == np.rint(given))))
-    )
-
-
 def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | None = None) -> Any:
     """Return `value` as a contiguous array of `dtype`, copied only if necessary."""
     try:
         given = np.asarray(value)
-        if given.dtype.kind == "c":
-            raise TypeError(f"its dtype is {given.dtype}")
-        if np.issubdtype(dtype, np.integer) and not _is_whole(given):
+        kind = given.dtype.kind
+        whole = kind in "iub" or not given.size or (kind == "f" and (given == np.rint(given)).all())
+        if kind == "c" or (np.issubdtype(dtype, np.integer) and not whole):
             raise TypeError(f"its dtype is {given.dtype}")
         out = np.ascontiguousarray(given, dtype=dtype)
         if not given.ndim:

@@ -702,6 +702,11 @@ class LocalObjects:
         """Mean seconds to pack an object; 0 if none was packed."""
         return self.sizes.handling
 
+    @property
+    def refused(self) -> tuple[int, Exception] | None:
+        """Key of an object that cannot be packed, and why."""
+        return self.sizes.refused
+
     def recorded(self) -> Objects:
         """Return the objects with the properties that are recorded."""
         return self.store.objects.only("recorded", "optional")

@@ -943,7 +943,7 @@ class ShadowMode(MeasuringMode):
         stretches, rows = self._loads.gather(self._state.done, forget=True)
         with Attempt() as tried:
             # Raise an error if an object cannot be packed, because no LB step could move it.
-            refused = self._state.objects.sizes.refused
+            refused = self._state.objects.refused
             if refused is not None:
                 key, why = refused
                 raise SerializationError(
