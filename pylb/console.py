@@ -179,23 +179,17 @@ def show(
 
 def width_of(out: TextIO) -> int:
     """Return the characters per line: `$COLUMNS`, else those of the terminal, else `PAPER`."""
-    return shutil.get_terminal_size((PAPER, 24)).columns if out.isatty() else _columns_or(PAPER)
-
-
-def _columns_or(default: int) -> int:
+    if out.isatty():
+        return shutil.get_terminal_size((PAPER, 24)).columns
     given = os.environ.get("COLUMNS", "")
-    return int(given) if given.isdecimal() and int(given) else default
+    return int(given) if given.isdecimal() and int(given) else PAPER
 
 
 def fill(text: str, room: int) -> str:
     """Break a text between words into lines of at most `room` characters."""
-    return "\n".join(_broken(text, room))
-
-
-def _broken(cell: str, room: int) -> list[str]:
-    if len(cell) <= room:
-        return [cell]
-    return textwrap.wrap(cell, room, break_long_words=False, break_on_hyphens=False)
+    if len(text) <= room:
+        return text
+    return "\n".join(textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False))
 
 
 def _texts(cells: list[list[Any]], used: Iterable[int]) -> list[list[str]]:
@@ -210,8 +204,10 @@ def _widths(names: Sequence[str], rows: list[list[str]]) -> list[int]:
 def _wrapped(head: Head, rows: list[list[str]], room: int) -> list[list[str]]:
     """Return the rows, with wide texts wrapped so that a line has at most `room` characters."""
     widths = _widths([name for name, _ in head], rows)
-    least = {
-        i: _longest_word(row[i] for row in rows) for i, (_, right) in enumerate(head) if not right
+    least = {  # the longest word of each column that may be wrapped
+        i: max((len(word) for row in rows for word in row[i].split()), default=0)
+        for i, (_, right) in enumerate(head)
+        if not right
     }
     while sum(widths) - 2 > room:
         wide = [i for i in least if widths[i] - 2 > max(least[i], len(head[i][0]), NARROWEST)]
@@ -222,10 +218,6 @@ def _wrapped(head: Head, rows: list[list[str]], room: int) -> list[list[str]]:
         [fill(cell, widths[i] - 2) if i in least else cell for i, cell in enumerate(row)]
         for row in rows
     ]
-
-
-def _longest_word(cells: Iterable[str]) -> int:
-    return max((len(word) for cell in cells for word in cell.split()), default=0)
 
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[str] = ()) -> str:

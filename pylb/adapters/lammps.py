@@ -49,13 +49,6 @@ def run(
     Advisor
         For `lb.report`, `lb.n_lb_steps` and `lb.history`.
 
-    Raises
-    ------
-    MissingPartError
-        The clock "mpi" is not loaded, see above.
-    DomainError
-        `steps` is not 0 or more, or `piece` is not 1 or more.
-
     Examples
     --------
     >>> lb = pylb.adapters.lammps.run(lmp, 3000, "balance 1.0 rcb")  # doctest: +SKIP

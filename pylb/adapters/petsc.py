@@ -27,11 +27,6 @@ def distribute(dm: Any, rank: ArrayLike) -> Any:
     petsc4py.PETSc.SF
         For ``dm.distributeField(sf, section, values)``, which moves fields on the mesh.
 
-    Raises
-    ------
-    DomainError
-        `rank` does not have a valid rank for each cell.
-
     Examples
     --------
     >>> if plan := lb.advise(loads=seconds):  # doctest: +SKIP

@@ -254,7 +254,9 @@ class Addresses:
             messages=len(wanted),
         )
         moved, asked, gone = (rows[rows[:, 2] == kind, :2] for kind in (MOVES, WANTS, LEAVES))
-        self._drop(gone)
+        if len(gone):
+            self._gather_askers()
+            self._asker = self._asker[~np.isin(_pairs(self._asker), _pairs(gone))]
         if stats.n_changed or stats.messages:
             key, at = moved.T
             self._here.put(key, at.astype(np.int32))
@@ -277,12 +279,6 @@ class Addresses:
         self._asked.remove(gone)
         self._most = max(FEW, 2 * len(self._asked))
         return gone
-
-    def _drop(self, rows: I64) -> None:
-        """Forget that ranks have asked for objects; rows: (key, rank)."""
-        if len(rows):
-            self._gather_askers()
-            self._asker = self._asker[~np.isin(_pairs(self._asker), _pairs(rows))]
 
     # ---- ranks that have asked -------------------------------------------------------------------
 

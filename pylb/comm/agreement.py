@@ -374,21 +374,17 @@ class Agreement:
     def _try(
         self, sample: Contribution, sends: Sends, error: Exception | None, into: Memory | None
     ) -> tuple[Any, Sends, Exception | None]:
+        t: Any = self.transport
         try:
-            if self.sharers:
-                return *self._step_beside_sharers(sample, sends, into), error
-            return *self.transport.step(sample, sends, into), error
+            if not self.sharers:
+                return *t.step(sample, sends, into), error
+            t.begin(sample, sends, into)  # ranks that do not come may wait in `share` instead
+            while (answer := t.wait(1.0)) is None:
+                for sharer in self.sharers:
+                    sharer.look(ends=False)
+            return *answer, error
         except MemoryError as why:
             return self.without_memory(sample, error, why)
-
-    def _step_beside_sharers(self, sample: Contribution, sends: Sends, into: Memory | None) -> Any:
-        """Take a step; ranks that do not come to it may wait in `share` instead."""
-        t: Any = self.transport
-        t.begin(sample, sends, into)
-        while (answer := t.wait(1.0)) is None:
-            for sharer in self.sharers:
-                sharer.look(ends=False)
-        return answer
 
     def on_root(self, kind: Step, iteration: int, action: Callable[[], Any]) -> None:
         """Call `action` on rank 0; if it fails, all ranks raise its error.  Collective."""
@@ -459,20 +455,18 @@ class Agreement:
         """Raise the error that the merged contributions report, the same on all ranks."""
         leaving = stats.kind == Step.EXIT
         if stats.failed_rank != NOBODY:
-            raise self._failure(stats.failed_rank, received, leaving)
-        raise self._difference(leaving)
+            rank = stats.failed_rank
+            name, text, at = json.loads(bytes(dict(received)[rank][0]))
+            if not leaving:
+                raise of_rank(rank, name, text)
+            self.ended = f"rank {rank} failed: {text}"
+            raise RemoteError(f"rank {rank}: {text} ({at})")
+        raise self._difference()
 
     def free(self) -> None:
         """Free the MPI objects unless they are needed; the user has freed the communicator."""
 
-    def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:
-        name, text, at = json.loads(bytes(dict(received)[rank][0]))
-        if leaving:
-            self.ended = f"rank {rank} failed: {text}"
-            return RemoteError(f"rank {rank}: {text} ({at})")
-        return of_rank(rank, name, text)
-
-    def _difference(self, leaving: bool) -> Exception:
+    def _difference(self) -> Exception:
         kind, iteration, arguments = self.last_step
         place_here = [kind, iteration, arguments, self.at]
         places = [json.loads(b) for b in self.transport.allgather(json.dumps(place_here).encode())]

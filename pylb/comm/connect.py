@@ -26,7 +26,10 @@ def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
     if comm is None:
         return Agreement(Transport())
     if isinstance(comm, VirtualComm):
-        return _virtual(comm)
+        known = comm.attributes.get("agreement")
+        if not isinstance(known, Agreement):
+            known = comm.attributes["agreement"] = Agreement(Virtual(comm.duplicate()))
+        return known
     if is_group(comm):
         return agreement_on_group(comm)
     from pylb.comm.transport_mpi import agreement_on
@@ -40,17 +43,6 @@ def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
 
 
 RECORD = _core.STATS_BYTES
-
-
-def _virtual(comm: VirtualComm) -> Agreement:
-    """Return the agreement of a virtual communicator's ranks: the same object at each call.
-
-    Collective the first time.
-    """
-    known = comm.attributes.get("agreement")
-    if not isinstance(known, Agreement):
-        known = comm.attributes["agreement"] = Agreement(Virtual(comm.duplicate()))
-    return known
 
 
 class Virtual(Transport):

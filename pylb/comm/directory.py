@@ -113,12 +113,6 @@ class Directory:
     nbytes : int
         Bytes of this rank's table.
 
-    Raises
-    ------
-    DomainError
-        `dtype` or `shape` is not valid, `dtype` contains Python objects, or ranks gave different
-        arguments.
-
     Examples
     --------
     >>> def main(comm):
@@ -145,21 +139,21 @@ class Directory:
         self._agreement = agreement
         self.rank = self._agreement.transport.rank
         self.size = self._agreement.transport.size
-        error: Exception | None = None
         self.dtype: np.dtype[Any] | None = None
         self.shape: tuple[int, ...] = ()
-        try:
-            self.dtype = None if dtype is None else np.dtype(dtype)
-            self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
+        with Attempt() as tried:
+            try:
+                self.dtype = None if dtype is None else np.dtype(dtype)
+                self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
+                empty = None if self.dtype is None else np.zeros((1, *self.shape), self.dtype)
+            except DomainError:
+                raise
+            except (TypeError, ValueError) as why:
+                raise DomainError(f"dtype, shape: {why}") from None
             if self.dtype is not None and self.dtype.hasobject:
                 raise DomainError(f"dtype is {self.dtype}: expected one without Python objects")
-            empty = None if self.dtype is None else np.zeros((1, *self.shape), self.dtype)
             self._entries = _Entries(empty)
-        except (DomainError, MemoryError) as why:
-            error = why
-        except Exception as why:
-            error = DomainError(f"dtype, shape: {why}")
-        self._step(f"dtype={self.dtype}, shape={self.shape}", error)
+        self._step(f"dtype={self.dtype}, shape={self.shape}", tried.error)
 
     @property
     def n_here(self) -> int:
@@ -194,8 +188,6 @@ class Directory:
         ------
         DuplicateKeyError
             An id is given twice.  Nothing has changed on any rank.
-        DomainError, OutOfRangeError
-            An array has the wrong shape or values.  Nothing has changed on any rank.
         """
         key = np.zeros(0, np.int64)
         values: tuple[Any, ...] = ()
@@ -208,7 +200,13 @@ class Directory:
         entries = self._entries
         rows = new = key[:0]
         with Attempt() as tried:
-            _check_once(here, plan.source)
+            order = np.argsort(here, kind="stable")
+            again = order[1:][here[order[1:]] == here[order[:-1]]]
+            if len(again):
+                at = int(again.min())
+                a, b = int(plan.source[np.argmax(here == here[at])]), int(plan.source[at])
+                where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
+                raise DuplicateKeyError(f"id {here[at]} is given twice, {where}")
             rows, new = entries.add(here)
         try:
             self._step("update(), second half", tried.error)
@@ -234,10 +232,10 @@ class Directory:
         UnknownKeyError
             An id is not in the directory; raised on every rank.
         """
-        key, error = self._ids(ids)
+        key = np.zeros(0, np.int64)
         with Attempt() as tried:
-            missing = checks.flag("missing", missing)
-        self._step(f"find(missing={missing!r})", error or tried.error)
+            key, missing = checks.integers("ids", ids, np.int64), checks.flag("missing", missing)
+        self._step(f"find(missing={missing!r})", tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
 
@@ -263,8 +261,10 @@ class Directory:
         UnknownKeyError
             An id is not in the directory; raised on every rank, and nothing has changed.
         """
-        key, error = self._ids(ids)
-        self._step("remove()", error)
+        key = np.zeros(0, np.int64)
+        with Attempt() as tried:
+            key = checks.integers("ids", ids, np.int64)
+        self._step("remove()", tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
         with Attempt() as tried:
@@ -301,12 +301,6 @@ class Directory:
             raise DomainError(f"data has shape {rows.shape}: expected {(n, *self.shape)}")
         return who, number, rows
 
-    def _ids(self, ids: ArrayLike) -> tuple[I64, Exception | None]:
-        try:
-            return checks.integers("ids", ids, np.int64), None
-        except Exception as why:
-            return np.zeros(0, np.int64), why
-
     def _check_known(self, key: I64, owner: I32) -> None:
         absent = np.flatnonzero(owner < 0)
         if len(absent):
@@ -322,17 +316,6 @@ class Directory:
     def __repr__(self) -> str:
         kind = "" if self.dtype is None else f", data {self.dtype} {self.shape}"
         return f"<Directory: {self.n_here} entries on rank {self.rank} of {self.size}{kind}>"
-
-
-def _check_once(ids: I64, source: I32) -> None:
-    """Check that the ids differ; source: the rank that has given each of them."""
-    order = np.argsort(ids, kind="stable")
-    again = order[1:][ids[order[1:]] == ids[order[:-1]]]
-    if len(again):
-        at = int(again.min())
-        a, b = int(source[np.argmax(ids == ids[at])]), int(source[at])
-        where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
-        raise DuplicateKeyError(f"id {ids[at]} is given twice, {where}")
 
 
 def _shape(name: str, array: NDArray[Any], n: int) -> Any:
@@ -362,8 +345,6 @@ def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
     ------
     DuplicateKeyError, UnknownKeyError
         An id occurs twice in `have`, or an id of `want` is in no `have`; raised on every rank.
-    DomainError
-        An argument is not an array of integers; raised on every rank.
 
     Examples
     --------
@@ -421,13 +402,6 @@ def migrate(
 
     Raises
     ------
-    DomainError
-        Not exactly one of `to` and (`have`, `want`) is given; there are no `values`; an array does
-        not have n rows; or dtypes or shapes differ between ranks.
-    OutOfRangeError
-        The destination of a row is not a rank.
-    DuplicateKeyError, UnknownKeyError
-        An id occurs twice in `have`, or an id of `want` is in no `have`.
     SerializationError
         An object cannot be pickled or restored.  All errors are raised on every rank.
 
@@ -446,7 +420,17 @@ def migrate(
             raise DomainError("arguments: expected either to=, or both have= and want=")
         if not values:
             raise DomainError("migrate() without values: expected at least one array or list")
-        _check_rows(values, checks.array("have", have) if ids else checks.array("to", to))
+        n = len(np.atleast_1d(checks.array("have", have) if ids else checks.array("to", to)))
+        for i, value in enumerate(values):
+            if not isinstance(value, list | tuple) and not (
+                isinstance(value, np.ndarray) and value.ndim
+            ):
+                raise DomainError(
+                    f"array {i} is a {type(value).__name__}: expected an array or list"
+                )
+            if len(value) != n:
+                raise DomainError(f"array {i} has {len(value)} rows: expected {n}")
+            checks.without_mask(f"array {i}", value)
     kinds = ", ".join(map(_kind, values))
     words = f"migrate({kinds}, {'have, want' if ids else 'to'})"
     agreement.agree(Step.OBJECTS, words, tried.error)
@@ -459,16 +443,3 @@ def _kind(value: Any) -> str:
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return f"{value.dtype} {value.shape[1:]}"
     return "objects"
-
-
-def _check_rows(values: tuple[Any, ...], of: NDArray[Any]) -> None:
-    """Check that each array has a row for each entry of `of`."""
-    n = len(np.atleast_1d(of))
-    for i, value in enumerate(values):
-        if not isinstance(value, list | tuple) and not (
-            isinstance(value, np.ndarray) and value.ndim
-        ):
-            raise DomainError(f"array {i} is a {type(value).__name__}: expected an array or list")
-        if len(value) != n:
-            raise DomainError(f"array {i} has {len(value)} rows: expected {n}")
-        checks.without_mask(f"array {i}", value)

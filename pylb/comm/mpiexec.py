@@ -72,21 +72,9 @@ def _parts(command: Sequence[str]) -> list[list[str]]:
 def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> list[str]:
     """Return the mpiexec command with `launcher` inserted before each of its programs.
 
-    Parameters
-    ----------
-    command : sequence of str
-        ``mpiexec options program arguments``, perhaps followed by ``: options program arguments``.
-    launcher : sequence of str
+    DomainError: there is no program, a file names the programs, or the supposed program may be the
+    value of an unknown option.
 
-    Raises
-    ------
-    DomainError
-        There is no program, a file names the programs, or the supposed program may be the value of
-        an unknown option.
-
-    Examples
-    --------
-    >>> from pylb.comm.mpiexec import insert_before_programs
     >>> insert_before_programs("mpiexec -n 2 ./a : -n 1 ./b".split(), ["hold"])
     ['mpiexec', '-n', '2', 'hold', './a', ':', '-n', '1', 'hold', './b']
     """

@@ -9,7 +9,7 @@ import io
 import itertools
 import pickle
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.transport import Sends
@@ -126,13 +126,6 @@ def thaw(data: Pickled) -> Any:
 # ---- between ranks ---------------------------------------------------------------------------
 
 
-class Exchanged(NamedTuple):
-    """Values by the rank that gave them (maybe this rank), and the bytes that this rank sent."""
-
-    values: dict[int, Any]
-    nbytes: int
-
-
 def exchange_objects(
     agreement: Agreement,
     kind: Step,
@@ -141,15 +134,14 @@ def exchange_objects(
     *,
     pack: Callable[[Any], Parts] = pack,
     unpack: Callable[[Parts], Any] = unpack,
-    packed: Step | None = None,
     restored: Step | None = None,
     arguments: tuple[int, str] = (0, ""),
-) -> Exchanged:
-    """Send each rank its piece; this rank's own piece stays as it is.  Collective.
+) -> dict[int, Any]:
+    """Send each rank its piece, and return the values by the rank that gave them.  Collective.
 
-    If `pieces`, which returns them by rank, or `pack` fails, all ranks raise the error.  packed,
-    restored: steps in which all ranks agree that packing and restoring have succeeded; without
-    `restored`, only this rank raises an error of `unpack`.
+    This rank's own piece stays as it is.  If `pieces`, which returns them by rank, or `pack` fails,
+    all ranks raise the error.  restored: a step in which all ranks agree that restoring has
+    succeeded; without it, only this rank raises an error of `unpack`.
     """
     me = agreement.transport.rank
     own: dict[int, Any] = {}
@@ -158,8 +150,6 @@ def exchange_objects(
         given = pieces()
         own = {me: given.pop(me)} if me in given else {}
         sends = [(to, pack(piece)) for to, piece in given.items()]
-    if packed is not None:
-        agreement.step(packed, iteration, error=tried.error)
     _, received = agreement.step(kind, iteration, arguments, sends=sends, error=tried.error)
     values: dict[int, Any] = {}
     with Attempt() as tried:
@@ -168,10 +158,9 @@ def exchange_objects(
         agreement.step(restored, iteration, error=tried.error)
     elif tried.error is not None:
         raise tried.error
-    return Exchanged(values | own, sum(size_of(parts) for _, parts in sends))
+    return values | own
 
 
 def gather_objects(agreement: Agreement, kind: Step, iteration: int, value: Any) -> dict[int, Any]:
     """Return the values of all ranks, by rank, on rank 0; {} on the other ranks.  Collective."""
-    came = exchange_objects(agreement, kind, iteration, lambda: {0: value}).values
-    return dict(sorted(came.items()))
+    return dict(sorted(exchange_objects(agreement, kind, iteration, lambda: {0: value}).items()))

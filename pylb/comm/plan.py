@@ -82,41 +82,12 @@ def shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
     return {rank: ordered[a:b] for rank, a, b in pairs}
 
 
-class Ready(NamedTuple):
-    """A value that has arrived."""
-
-    value: Any
-    met: bool = False  # whether a partner passes a list where this rank passes an array
-
-    def wait(self) -> Any:
-        return self.value
+def _given(value: Any) -> Any:
+    return value
 
 
-class Failed(NamedTuple):
-    """An exchange that this rank could not begin; its partners have been told."""
-
-    error: Exception
-    met: bool
-
-    def wait(self) -> NoReturn:
-        raise self.error
-
-
-class PendingRows(NamedTuple):
-    """An exchange, under way, of the rows of one array."""
-
-    lane: StepLane
-    end: Callable[[NDArray[Any]], NDArray[Any]]  # makes the value from the received rows
-
-    @property
-    def met(self) -> bool:
-        return bool(self.lane.unlike)
-
-    def wait(self) -> NDArray[Any]:
-        return self.end(self.lane.wait())
-
-
-Part = Ready | Failed | PendingRows  # the exchange of one value
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 class Pending:
@@ -128,27 +99,26 @@ class Pending:
     array([1., 2.])
     """
 
-    def __init__(self, agreement: Agreement, parts: list[Part], several: bool = False) -> None:
-        self._agreement, self.parts, self._several = agreement, parts, several
+    def __init__(self, agreement: Agreement, several: bool = False) -> None:
+        self._agreement, self._several = agreement, several
+        self.parts: list[Callable[[], Any]] = []  # each ends the exchange of a value
+        self.met = False  # whether a partner passes a list where this rank passes an array
         self._answers: list[Any] = []
         self._error: Exception | None = None
-        self._met = False
 
     def wait(self) -> Any:
         """Wait for the exchange; return the same values as `Plan.forward` or `Plan.reverse`."""
         self.drop()
         if self._error is not None:
-            raise_where_partners_wait(self._agreement, self._error, self._met)
+            raise_where_partners_wait(self._agreement, self._error, self.met)
         return tuple(self._answers) if self._several else self._answers[0]
 
     def drop(self) -> None:
         """Wait for all parts, also after an error: all their messages are under way."""
         while self.parts:
-            part = self.parts[0]
             with Attempt() as tried:
-                self._answers.append(part.wait())
+                self._answers.append(self.parts[0]())
             self._error = self._error or tried.error
-            self._met = self._met or part.met
             del self.parts[0]
 
 
@@ -253,25 +223,10 @@ def _cut(side: Side, data: NDArray[np.uint8], row_bytes: int) -> dict[int, NDArr
     return {r: data[a:b] for r, a, b in zip(ranks, start, start[1:], strict=False)}
 
 
-def exchanger_of(agreement: Agreement) -> StepExchanger:
-    """Return the exchanger of an agreement's ranks.  Collective the first time."""
-    return agreement.transport.exchanger() or StepExchanger(agreement)
-
-
 def are_objects(value: Any) -> bool:
     return isinstance(value, list | tuple) or (
         isinstance(value, np.ndarray) and value.dtype.hasobject
     )
-
-
-def checked_values(values: tuple[Any, ...], out: Any, add: bool, sides: Sides) -> list[Any]:
-    """Check all arguments of an exchange; return the result of `_value` for each value."""
-    if not values or (out is not None and len(values) > 1):
-        raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
-    rows = [_value(f"array {i}", value, sides) for i, value in enumerate(values)]
-    if out is not None:
-        _check_out(out, rows[0], sides, add)
-    return rows
 
 
 def _value(name: str, value: Any, sides: Sides) -> Any:
@@ -334,11 +289,6 @@ class Plan:
         Number of rows of each item; None: one row each (see `resize`).
     agreement : Agreement
 
-    Raises
-    ------
-    OutOfRangeError, DomainError
-        A destination is not a rank, or not an integer; every rank raises.
-
     Examples
     --------
     >>> def main(comm):  # of the two items of this rank, one goes to each rank
@@ -387,7 +337,7 @@ class Plan:
         self.received_sizes: I64 | None = None
         self._simple = self  # the plan with one row per item: this one, or the one that was resized
         self._repeats = False  # whether an item goes to several ranks
-        self._exchanger = exchanger_of(agreement)
+        self._exchanger = agreement.transport.exchanger() or StepExchanger(agreement)
         agreement.plans += 1
         self._number = agreement.plans
         # Lanes not in use, by direction, dtype and shape of a row, and whether answers are summed.
@@ -523,11 +473,6 @@ class Plan:
             Number of rows of each item.  The returned plan takes arrays with the rows of all items,
             one item after the other; ``received_sizes`` has the number of rows of each received
             item.
-
-        Raises
-        ------
-        DomainError
-            A size is negative, or `sizes` does not have one entry for each item.
         """
         simple = self._simple
         out, into = simple._out, simple._into
@@ -561,71 +506,81 @@ class Plan:
         rows: list[Any] = []
         lanes: list[tuple[Any, StepLane | None]] = []  # (key, lane) for each value; objects: None
         with Attempt() as tried:
-            rows = checked_values(values, out, add, sides)
+            if not values or (out is not None and len(values) > 1):
+                raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
+            rows = [_value(f"array {i}", value, sides) for i, value in enumerate(values)]
+            if out is not None:
+                _check_out(out, rows[0], sides, add)
             if direction == "reverse":
-                self._check_repeats(add, rows)
+                checks.flag("add", add)
+                kinds = {"O" if isinstance(value, list) else value.dtype.kind for value in rows}
+                if add and not kinds <= set("biufcm"):  # m: time differences
+                    raise DomainError("add is True: expected arrays of numbers")
+                if self._repeats and not add:
+                    raise StateError("an item went to several ranks: expected add=True")
             lanes = [self._lane(direction, sides, value, add) for value in rows]
         objects = [i for i, value in enumerate(values) if are_objects(value)]
         error = tried.error
-        parts: list[Part] = []
+        pending = Pending(self.agreement, len(values) != 1)
         meetings: list[StepLane] = []
         for i in range(max(len(values), 1)):  # one exchange per value, with or without an error
             with Attempt(MemoryError) as tried:
                 if i in objects:
                     tag = self._tag(f"{direction} objects", True)
                     meetings.append(self._exchanger.meet(sides, tag))
-                    parts.append(Ready(None))
+                    pending.parts.append(partial(_given, None))
                 elif error is None:
-                    parts.append(self._begin_rows(*lanes[i], rows[i], out))
-            if len(parts) == i:
+                    key, lane = lanes[i]
+                    assert lane is not None
+                    into = None if out is None or add else out.view(np.ndarray)
+                    if not lane.begin(rows[i], into):
+                        raise StateError(
+                            "the buffers of this plan do not fit the rows, or are used"
+                        )
+                    pending.parts.append(partial(self._end_rows, pending, key, lane, out))
+            if len(pending.parts) == i:
                 error = error or tried.error
-                parts.append(self._tell(sides, error))
-        pending = Pending(self.agreement, parts, len(values) != 1)
+                self._tell(pending, sides, error)
         if error is not None and not objects:
             pending.wait()  # raises the error
         with Attempt() as tried:
             missed = _wait_for_partners(meetings, sides)
             error = error or missed
             for i in objects:
-                pending.parts[i] = Ready(self._objects(rows, i, sides, error))
+                pending.parts[i] = partial(_given, self._objects(rows, i, sides, error))
         if tried.error is not None:
             pending.drop()
             raise tried.error
         return pending
 
-    def _begin_rows(
-        self, key: Any, lane: Any, rows: NDArray[Any], out: NDArray[Any] | None
-    ) -> PendingRows:
-        add = key[-1]
-        if not lane.begin(rows, None if add or out is None else out.view(np.ndarray)):
-            raise StateError("the buffers of this plan do not fit the rows, or are in use")
-        return PendingRows(lane, partial(self._end_rows, key, lane, out))
-
     def _end_rows(
-        self, key: Any, lane: StepLane, out: NDArray[Any] | None, came: NDArray[Any]
+        self, pending: Pending, key: Any, lane: StepLane, out: NDArray[Any] | None
     ) -> NDArray[Any]:
-        self._give_back(key, lane)
+        try:
+            came = lane.wait()
+        finally:
+            pending.met |= bool(lane.unlike)
+        # Keep a lane whose exchange has ended, for later exchanges.
+        self._lanes[key] = lane
+        if not key[-1] and not self._repeats:
+            self._last[key[0]] = lane
         if key[-1]:
             return self._total(came, out)
         return came if out is None else out
 
-    def _tell(self, sides: Sides, error: Exception | None) -> Failed:
+    def _tell(self, pending: Pending, sides: Sides, error: Exception | None) -> None:
+        """Let an exchange fail that this rank cannot begin, and tell the partners."""
         assert error is not None
-        return Failed(error, self._exchanger.tell(sides, error))
+        pending.met |= self._exchanger.tell(sides, error)
+        pending.parts.append(partial(_raise, error))
 
     def _fail(self, direction: str, n: int, error: Exception) -> NoReturn:
         """Raise an error instead of exchanging n arrays; tell it to the partners."""
-        parts: list[Part] = [self._tell(self._sides(direction), error) for _ in range(n)]
-        Pending(self.agreement, parts).wait()
+        pending = Pending(self.agreement)
+        for _ in range(n):
+            self._tell(pending, self._sides(direction), error)
+        pending.wait()
         raise AssertionError
-
-    def _check_repeats(self, add: bool, values: list[Any]) -> None:
-        checks.flag("add", add)
-        kinds = {"O" if isinstance(value, list) else value.dtype.kind for value in values}
-        if add and not kinds <= set("biufcm"):  # m: time differences
-            raise DomainError("add is True: expected arrays of numbers")
-        if self._repeats and not add:
-            raise StateError("an item went to several ranks: expected add=True")
 
     def _lane(self, direction: str, sides: Sides, rows: Any, add: bool) -> tuple[Any, Any]:
         """Return a lane for an array, and its key; the lane is an old one or a new one."""
@@ -657,12 +612,6 @@ class Plan:
         except PylbError as why:
             raise_where_partners_wait(self.agreement, why, bool(lane.unlike))
 
-    def _give_back(self, key: Any, lane: StepLane) -> None:
-        """Keep a lane whose exchange has ended, for later exchanges."""
-        self._lanes[key] = lane
-        if not key[-1] and not self._repeats:
-            self._last[key[0]] = lane
-
     def _total(self, came: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
         """Return the sum of the answers for each item; if `out` is given, add them to `out`."""
         side = self._out
@@ -684,7 +633,7 @@ class Plan:
             pack=_pack,
             unpack=_unpack,
             restored=Step.OBJECTS,
-        ).values
+        )
         there = sides.into
         arrived = [item for r in there.rank.tolist() for item in came[r]]
         if there.order is None:

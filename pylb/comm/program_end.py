@@ -87,12 +87,8 @@ class ExitingAgreement(Agreement):
 
     def explained(self, error: MPIError) -> MPIError:
         dead = self.transport.died()
-        if not dead:
-            return error
-        return MPIError(
-            "; ".join(f"rank {rank} has died{self._loss(rank)}" for rank in dead)
-            + f" (noticed {self.at}: {error})"
-        )
+        lost = "; ".join(f"rank {rank} has died{self._loss(rank)}" for rank in dead)
+        return MPIError(f"{lost} (noticed {self.at}: {error})") if dead else error
 
     def _loss(self, rank: int) -> str:
         """Return the known objects of a dead rank, in words."""

@@ -47,7 +47,12 @@ def agreement_on(comm: Any) -> Agreement:
 
     checks.mpi_runs()
     native = optional.require("MPI")
-    _same_mpi(native.library_version(), MPI.Get_library_version())
+    ours, theirs = map(optional.first_line, (native.library_version(), MPI.Get_library_version()))
+    if ours != theirs:
+        raise MPIError(
+            f"pylb was built with {ours!r}, mpi4py uses {theirs!r}; rebuild pylb with that MPI's "
+            f"compiler: MPICC=mpicc {optional.rebuild()}"
+        )
     if not isinstance(comm, MPI.Comm):
         comm = MPI.Comm.f2py(native.number_of(comm))
     if comm == MPI.COMM_NULL:
@@ -242,12 +247,3 @@ class MPIExchanger:
 def _freed(comm: Any, keyval: int, agreement: Agreement) -> None:
     """Free the agreement; MPI calls this when the user frees the communicator."""
     agreement.free()
-
-
-def _same_mpi(ours: str, theirs: str) -> None:
-    if optional.first_line(ours) != optional.first_line(theirs):
-        raise MPIError(
-            f"pylb was built with {optional.first_line(ours)!r}, mpi4py uses "
-            f"{optional.first_line(theirs)!r}; rebuild pylb with that MPI's compiler: "
-            f"MPICC=mpicc {optional.rebuild()}"
-        )

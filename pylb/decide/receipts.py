@@ -298,13 +298,7 @@ class History(list[Receipt]):
         return History(r for r in self if r.balanced)
 
     def table(self) -> pd.DataFrame:
-        """Return a pandas DataFrame with a row per receipt: fields, and values of the trigger.
-
-        Raises
-        ------
-        MissingPartError
-            pandas is absent.
-        """
+        """Return a pandas DataFrame with a row per receipt: fields, and values of the trigger."""
         pandas = optional.require("pandas")
         rows = []
         for receipt in self:

@@ -78,13 +78,6 @@ def trigger(which: str | Trigger | Callable[[Cycle], bool], /, **params: Any) ->
         ``pylb.triggers()[name].params`` lists the parameters of a trigger.  The others keep their
         defaults.  A function has none.
 
-    Raises
-    ------
-    UnknownTriggerError
-        No trigger has this name; the message suggests the nearest names.
-    DomainError
-        A parameter is unknown, or its value is out of range.
-
     Examples
     --------
     >>> trigger = pylb.trigger("periodic", every=10)

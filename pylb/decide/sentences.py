@@ -102,17 +102,14 @@ def _is_known(figures: dict[str, float], name: str) -> bool:
 
 
 def _expected(r: Any) -> str:
-    expected = _of_trigger(r) or _of_strategies(r)
+    if not r.balanced and _is_known(r.figures, "level"):  # the reason not to
+        cost = r.figures.get("cost", math.nan)
+        expected = _alternative("An LB step", r.figures["level"], cost)
+    else:
+        expected = _of_strategies(r)
     were = "was" if r.left == 1 else "were"
     left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} {were} left"
     return f"{expected}{left}." if expected else ""
-
-
-def _of_trigger(r: Any) -> str:
-    """Say with which gain and cost the trigger has decided against an LB step, if it says so."""
-    if r.balanced or not _is_known(r.figures, "level"):
-        return ""
-    return _alternative("An LB step", r.figures["level"], r.figures.get("cost", math.nan))
 
 
 def _of_strategies(r: Any) -> str:

@@ -22,7 +22,6 @@ import json
 import math
 import os
 import re
-import secrets
 import struct
 from contextlib import suppress
 from pathlib import Path
@@ -31,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import files
-from pylb.errors import DomainError, FormatError, MissingFileError, SerializationError
+from pylb.errors import FormatError, MissingFileError, SerializationError
 from pylb.io import hdf5
 from pylb.model.objects import COLUMNS, used
 
@@ -58,18 +57,6 @@ class Head(NamedTuple):
     pickled: bool  # whether objects and messages are pickled; else they are plain values
     sizes: list[int]  # bytes of each rank's file
     phases: list[str] | None = None  # names of the phases; None: there was no iteration
-
-
-def new_id() -> str:
-    """Return a name for a new checkpoint."""
-    return secrets.token_hex(8)
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder if it does not exist; DomainError if the path is not a folder."""
-    if folder.exists() and not folder.is_dir():
-        raise DomainError(f"path is {os.fspath(folder)!r}: expected a folder, or a new name")
-    folder.mkdir(exist_ok=True)
 
 
 def file_of(folder: Path, checkpoint: str, rank: int) -> Path:

@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,8 +26,9 @@ from pylb.errors import FormatError
 from pylb.files import begins, decoded, understood, writing
 from pylb.io import hdf5
 from pylb.io.hdf5 import SUFFIXES
-from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, Stretch, check_figures
+from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, RunFacts, Stretch, check_figures
 from pylb.model.objects import COLUMNS, used
+from pylb.model.snapshot import F64
 
 FORMAT = "pylb run"
 VERSION = 8
@@ -88,6 +89,26 @@ class Writer:
         self._n_answers = 0
         self._out.flush()
 
+    def extend(self, stretches: list[Stretch], figures: F64, facts: RunFacts) -> None:
+        """Append stretches, and what is new in the facts of the run.
+
+        figures: `FIGURES` of all iterations of these stretches, (k, 8).
+        """
+        self._set_loops(facts.loops)
+        # A single answer is not written, because the parameters contain it.
+        if len(facts.answers) > 1:
+            self._lines("answers", map(json.dumps, facts.answers[self._n_answers :]))
+            self._n_answers = len(facts.answers)
+        new = {k: v for k, v in facts.parameters.items() if self._parameters.get(k) != v}
+        self._parameters = facts.parameters
+        self._lines("changes", [json.dumps(new)] if new else [])
+        if facts.phases and not len(self._file["phase_names"]):
+            self._lines("phase_names", [json.dumps(facts.phases)])
+        for s in stretches:
+            at = s.first - stretches[0].first
+            self.append(s, figures[at : at + s.iterations], facts.history)
+        self.receipts(facts.history)
+
     def append(self, stretch: Stretch, rows: Any, history: History) -> None:
         """Append a stretch, the `FIGURES` of its iterations (k, 8), and the receipts so far."""
         load = np.ascontiguousarray(stretch.load)
@@ -114,38 +135,18 @@ class Writer:
 
     def receipts(self, history: History) -> None:
         """Append the receipts that are new or changed."""
-        lines, before, self._said = "", self._said, {}
+        before, self._said = self._said, {}
         for i, receipt in enumerate(history):
             number = history.dropped.number(i)
-            self._said[number] = content = json.dumps([number, receipt.to_dict()])
-            if before.get(number) != content:
-                lines += content + "\n"
-        self._extend("receipts", np.frombuffer(lines.encode(), np.uint8))
+            self._said[number] = json.dumps([number, receipt.to_dict()])
+        self._lines("receipts", (x for i, x in self._said.items() if before.get(i) != x))
         self._out.flush()
 
-    def answers(self, answers: list[tuple[int, Any]]) -> None:
-        """Append the answers (see `RunFacts.answers`) that the file does not have yet.
+    def _lines(self, name: str, lines: Iterable[str]) -> None:
+        content = "".join(line + "\n" for line in lines)
+        self._extend(name, np.frombuffer(content.encode(), np.uint8))
 
-        A single answer is not written, because the parameters contain it.
-        """
-        if len(answers) > 1:
-            lines = "".join(json.dumps(row) + "\n" for row in answers[self._n_answers :])
-            self._n_answers = len(answers)
-            self._extend("answers", np.frombuffer(lines.encode(), np.uint8))
-
-    def parameters(self, parameters: dict[str, Any]) -> None:
-        """Append the parameters that have changed."""
-        new = {k: v for k, v in parameters.items() if self._parameters.get(k) != v}
-        self._parameters = parameters
-        if new:
-            self._extend("changes", np.frombuffer(f"{json.dumps(new)}\n".encode(), np.uint8))
-
-    def phases(self, names: tuple[str, ...]) -> None:
-        """Write the names of the phases, once."""
-        if names and not len(self._file["phase_names"]):
-            self._extend("phase_names", np.frombuffer(json.dumps(names).encode(), np.uint8))
-
-    def loops(self, loops: list[Loop]) -> None:
+    def _set_loops(self, loops: list[Loop]) -> None:
         """Write all loops so far again, because costs of earlier loops are measured later."""
         if loops != self._loops:
             self._loops = list(loops)
@@ -172,7 +173,6 @@ class Writer:
 
 def write(run: RunData, path: str | os.PathLike[str]) -> None:
     """Write the record of a whole run; the file appears when it is complete."""
-    figures = run.figures
     n_objects = len(run.stretches[0].key) if run.stretches else 0
     # Objects that remain after iteration i - 1 are written before the iterations from i on.
     stretches = sorted(
@@ -182,12 +182,7 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     with writing(path, "w+b") as file:
         writer = Writer(file, run.n_ranks, run.parameters, n_objects)
         try:
-            writer.loops(run.loops)
-            writer.answers(run.answers)
-            writer.phases(run.phases)
-            for s in stretches:
-                writer.append(s, figures[s.first : s.first + s.iterations], run.history)
-            writer.receipts(run.history)
+            writer.extend(stretches, run.figures, run)
         finally:
             writer.close()
 

@@ -29,24 +29,8 @@ def _is_json(path: str | os.PathLike[str]) -> bool:
     return begins(path, START)
 
 
-def _read_json(path: str | os.PathLike[str]) -> RunData:
-    """Read a run record.  Each rank counts as one object, with its load in each step."""
-    name = decoded(path)
-    with understood(name, "a readable run record"):
-        return _run(name, json_of(name))
-
-
-def _rest(record: dict[str, Any]) -> dict[str, Any]:
-    cores = {"cores": record["cores"]} if "cores" in record else {}
-    sharing: dict[str, Any] = {}
-    if known := record.get("sharing"):  # successive ranks are taken to be on the same host
-        p, n = int(record["n_ranks"]), max(int(known["ranks"]), 1)
-        group = [r // n * n for r in range(p)]
-        sharing = {"sharing": {**known, "group": group, "cores": [known["cores"]] * p}}
-    return {"advisor": True, "keyed": False, **cores, **sharing}
-
-
 def _run(name: str, record: dict[str, Any]) -> RunData:
+    """Return the run of a record.  Each rank counts as one object, with its load in each step."""
     if record.get("format") != FORMAT:
         raise FormatError(f"{name}: JSON, but not a run record of pylb's C library")
     if record["version"] != VERSION:
@@ -63,10 +47,17 @@ def _run(name: str, record: dict[str, Any]) -> RunData:
     if not ((load >= 0) & (load <= MOST)).all():
         raise FormatError(f"{name}: loads: expected numbers from 0 to {MOST:g}")
     columns: dict[str, Any] = dict(zip(FIGURES, figures.T, strict=True))
+    parameters = {word: record[word] for word in SETTINGS}
+    if "cores" in record:
+        parameters["cores"] = record["cores"]
+    if known := record.get("sharing"):  # successive ranks are taken to be on the same host
+        n = max(int(known["ranks"]), 1)
+        group = [r // n * n for r in range(p)]
+        parameters["sharing"] = {**known, "group": group, "cores": [known["cores"]] * p}
     return RunData(
         n_ranks=p,
         stretches=[_stretch(load)] if len(load) else [],
-        parameters={word: record[word] for word in SETTINGS} | _rest(record),
+        parameters=parameters | {"advisor": True, "keyed": False},
         history=History(_receipt(row, record) for row in record["receipts"]),
         loops=[Loop(0, len(load))],
         path=name,
@@ -105,4 +96,8 @@ def is_record(path: str | os.PathLike[str]) -> bool:
 
 def read(path: str | os.PathLike[str]) -> RunData:
     """Read a run record; its errors are those of `pylb.RunRecord.load`."""
-    return _read_json(path) if _is_json(path) else h5.read(path)
+    if not _is_json(path):
+        return h5.read(path)
+    name = decoded(path)
+    with understood(name, "a readable run record"):
+        return _run(name, json_of(name))

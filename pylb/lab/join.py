@@ -42,25 +42,23 @@ def _limits(path: str, rank: int) -> list[list[str]]:
     return list(known["hosts"][host])
 
 
-def _join(bases: list[str], name: str, limits: str) -> None:
-    control: list[list[str]] = []
-    if name == "rank":
-        rank = next((int(os.environ[v]) for v in RANK_VARIABLES if v in os.environ), None)
-        if rank is None:
-            sys.exit("pylb lab: expected OMPI_COMM_WORLD_RANK, PMIX_RANK or PMI_RANK from mpiexec")
-        name, control = f"rank{rank}", _limits(limits, rank)
-    for group in (f"{base}/{name}" for base in bases):
-        os.makedirs(group, exist_ok=True)
-        for file, value in control:
-            if os.path.exists(f"{group}/{file}"):
-                _write(f"{group}/{file}", value)
-        _write(f"{group}/cgroup.procs", str(os.getpid()))
-
-
 def main(argv: list[str]) -> None:
     bases, name, limits, *command = argv
     try:
-        _join(bases.split(":"), name, limits)
+        control: list[list[str]] = []
+        if name == "rank":
+            rank = next((int(os.environ[v]) for v in RANK_VARIABLES if v in os.environ), None)
+            if rank is None:
+                sys.exit(
+                    "pylb lab: expected OMPI_COMM_WORLD_RANK, PMIX_RANK or PMI_RANK from mpiexec"
+                )
+            name, control = f"rank{rank}", _limits(limits, rank)
+        for group in (f"{base}/{name}" for base in bases.split(":")):
+            os.makedirs(group, exist_ok=True)
+            for file, value in control:
+                if os.path.exists(f"{group}/{file}"):
+                    _write(f"{group}/{file}", value)
+            _write(f"{group}/cgroup.procs", str(os.getpid()))
     except OSError as error:
         sys.exit(f"pylb lab: cannot limit {command[0]!r} to its share: {error}")
     try:

@@ -61,7 +61,14 @@ class HostNetwork:
         _do(f"ip -n {self._space('switch.')} link add switch type bridge forward_delay 0")
         _do(f"ip -n {self._space('switch.')} link set switch up")
         for i, host in enumerate(self.hosts):
-            self._join(i, host)
+            self._add_namespace(host.name)
+            inside, switch = self._space(host.name), self._space("switch.")
+            _do(f"ip -n {inside} link set lo up")
+            _do(f"ip -n {switch} link add port{i} type veth peer name eth0 netns {inside}")
+            _do(f"ip -n {switch} link set port{i} master switch up")
+            _do(f"ip -n {inside} address add {NETWORK}{i + 1}/24 dev eth0")
+            _do(f"ip -n {inside} link set eth0 up")
+            self.shape(host.name, host.link)
 
     def _space(self, name: str) -> str:
         return f"{self._state.name}.{name}"
@@ -69,16 +76,6 @@ class HostNetwork:
     def _add_namespace(self, name: str) -> None:
         self._state.will("namespace", self._space(name))
         _do(f"ip netns add {self._space(name)}")
-
-    def _join(self, i: int, host: Host) -> None:
-        self._add_namespace(host.name)
-        inside, switch = self._space(host.name), self._space("switch.")
-        _do(f"ip -n {inside} link set lo up")
-        _do(f"ip -n {switch} link add port{i} type veth peer name eth0 netns {inside}")
-        _do(f"ip -n {switch} link set port{i} master switch up")
-        _do(f"ip -n {inside} address add {NETWORK}{i + 1}/24 dev eth0")
-        _do(f"ip -n {inside} link set eth0 up")
-        self.shape(host.name, host.link)
 
     def shape(self, name: str, link: Link) -> None:
         """Limit the host's connection from now on."""

@@ -432,16 +432,13 @@ def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Hel
             total += limits[stop].share
             stop += 1
         shares += _run_together([[*c, "spin", str(SECONDS)] for c in commands[first:stop]])
-    return [
-        Held(share, _memory(limit, command))
-        for share, limit, command in zip(shares, limits, commands, strict=True)
-    ]
-
-
-def _memory(limit: Limit, command: Sequence[str]) -> int | None:
-    if limit.memory is None or BEYOND * limit.memory > MOST_TOUCHED:
-        return None
-    return round(_run_together([[*command, "touch", str(round(BEYOND * limit.memory))]])[0])
+    out = []
+    for share, limit, command in zip(shares, limits, commands, strict=True):
+        memory, touched = None, round(BEYOND * (limit.memory or 0))
+        if 0 < touched <= MOST_TOUCHED:
+            memory = round(_run_together([[*command, "touch", str(touched)]])[0])
+        out.append(Held(share, memory))
+    return out
 
 
 def joined(network: HostNetwork) -> list[Joined]:

@@ -78,20 +78,18 @@ class _Clock:
             now = self._elapsed()
             self._make([c for c in self.left if c.at is not None and c.at <= now])
             if listener in ready:
-                self._listen(listener.accept()[0])
-
-    def _listen(self, line: socket.socket) -> None:
-        with line:
-            try:
-                line.settimeout(PATIENCE)
-                words = b""
-                while (more := line.recv(MOST_WORDS)) and len(words) < MOST_WORDS:
-                    words += more
-                moment = words.decode(errors="replace")
-                changed = self._make([c for c in self.left if c.when == moment])
-                line.sendall(b"1" if changed else b"0")
-            except OSError:
-                pass  # the program has ended, or sent no name in time
+                line = listener.accept()[0]
+                with line:
+                    try:
+                        line.settimeout(PATIENCE)
+                        words = b""
+                        while (more := line.recv(MOST_WORDS)) and len(words) < MOST_WORDS:
+                            words += more
+                        moment = words.decode(errors="replace")
+                        changed = self._make([c for c in self.left if c.when == moment])
+                        line.sendall(b"1" if changed else b"0")
+                    except OSError:
+                        pass  # the program has ended, or sent no name in time
 
     def _make(self, now: Sequence[Change]) -> bool:
         for change in now:

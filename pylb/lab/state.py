@@ -169,7 +169,8 @@ def swap_on(state: State, size: int) -> str:
 
     The machine's own swap is used if enough of it is free.
     """
-    free = swap_free()
+    words = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    free = 1024 * int(words.get("SwapFree", "0 kB").split()[0])
     if free >= size:
         return f"swap: the machine's own, {units.shown_bytes(free)} free"
     if size > MOST * shutil.disk_usage(FOLDER).free:
@@ -189,9 +190,3 @@ def swap_on(state: State, size: int) -> str:
             f"disk, or give the machine {units.shown_bytes(size)} of swap"
         ) from why
     return f"swap: {units.shown_bytes(size)} in {path}"
-
-
-def swap_free() -> int:
-    """Return the free bytes of the machine's swap."""
-    words = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    return 1024 * int(words.get("SwapFree", "0 kB").split()[0])

@@ -13,11 +13,6 @@ _HERE = Path(__file__).parent
 def get_include() -> str:
     """Return the folder of ``pylb.h`` and ``pylb.hpp``, for ``cc -I``, and of ``pylb.f90``.
 
-    Raises
-    ------
-    MissingPartError
-        The C library was left out of this installation.
-
     Examples
     --------
     >>> from pathlib import Path
@@ -31,11 +26,6 @@ def get_library() -> str:
     """Return the folder of ``libpylb`` and ``libpylb_mpi``, for ``cc -L``.
 
     ``libpylb_mpi`` exists if pylb was built with MPI.
-
-    Raises
-    ------
-    MissingPartError
-        The C library was left out of this installation.
 
     Examples
     --------

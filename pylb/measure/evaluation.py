@@ -84,10 +84,6 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     rank : (n,) array of int, optional
         The rank of each object.  Default: the present one.
 
-    Returns
-    -------
-    Evaluation
-
     Examples
     --------
     >>> edges = ([0, 1], [3, 3], [800, 200])  # from, to, bytes

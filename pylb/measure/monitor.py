@@ -123,19 +123,14 @@ class Monitor:
         )
         speed, load = self.machine.speed, self.machine.busy
         if measured.any() and np.isfinite(sample.work[measured]).all():
-            speed = self._by_work(sample, measured)
+            before = self.machine.speed
+            now = np.where(measured, sample.work / np.where(measured, sample.seconds, 1.0), 0.0)
+            scale = now[measured].sum() / max(before[measured].sum(), 1e-300)
+            speed = np.where(measured, now, before * scale)
         else:
             speed = np.where(measured, self._alone * np.maximum(used, 1e-3), speed)
         self.machine = self.machine.with_speeds(speed, np.where(measured, 1.0 - used, load))
         return self.machine
-
-    def _by_work(self, sample: SpeedSample, measured: Any) -> F64:
-        """Return the work per second; ranks without a measurement keep their relative speed."""
-        before = self.machine.speed
-        now = np.where(measured, sample.work / np.where(measured, sample.seconds, 1.0), 0.0)
-        scale = now[measured].sum() / max(before[measured].sum(), 1e-300)
-        out: F64 = np.where(measured, now, before * scale)
-        return out
 
 
 def _check(machine: Machine, size: int) -> None:

@@ -384,11 +384,6 @@ class Machine:
     speed, busy : (p,) float64
         Speed and load of each rank (see `Place`), e.g. for ``Snapshot(speed=machine.speed)``.
 
-    Raises
-    ------
-    DomainError
-        A value is out of its domain.
-
     Examples
     --------
     >>> machine = pylb.Machine.parse("node:2[speed=1,3] rank:2")
@@ -542,11 +537,6 @@ class Machine:
         Returns
         -------
         (p,) float64
-
-        Raises
-        ------
-        DomainError
-            All ranks have speed 0; `w_comm` is out of its range.
         """
         tree, leaf = self._parts
         w_comm = checks.number("w_comm", w_comm)
@@ -628,11 +618,6 @@ class Machine:
         value for each of these places; fewer values are repeated cyclically:
         ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.  The speeds of all levels are
         multiplied.
-
-        Raises
-        ------
-        FormatError
-            The string does not describe a machine.
         """
         return cls(parse(text))
 
@@ -647,13 +632,7 @@ class Machine:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Machine:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        MissingFileError, FormatError
-            The file does not exist, or does not describe a machine.
-        """
+        """Read what `save` wrote."""
         with files.understood(path, "a file that describes a machine"):
             content = files.json_of(path)
             files.check_format(content, FORMAT)

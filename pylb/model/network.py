@@ -60,11 +60,6 @@ class Network(NamedTuple):
         ----------
         nbytes, seconds : array_like, (n,)
             Size and time of each message; n >= 2, sizes not all the same, seconds > 0.
-
-        Raises
-        ------
-        DomainError
-            The arrays do not fulfil these conditions.
         """
         x, y = np.asarray(nbytes, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
         if x.ndim != 1 or x.shape != y.shape:
@@ -96,13 +91,6 @@ def measure_network(comm: Any) -> Network:
     messages slower; the mean over the pairs is fitted.  Collective; blocks for some milliseconds.
 
     With one rank, alpha and beta are 0.  On a virtual cluster they are known, and not measured.
-
-    Raises
-    ------
-    DomainError
-        `comm` is not an intracommunicator of mpi4py, or was freed.
-    MissingPartError
-        mpi4py is missing.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.errors import DomainError
 from pylb.model import checks
-from pylb.model.snapshot import I32, I64, Rows, starts
+from pylb.model.snapshot import I64, Rows, starts
 
 NO_KEYS: I64 = np.zeros(0, np.int64)
 
@@ -213,13 +213,7 @@ def _rows(key: I64, edges: list[Any], passes: list[int]) -> Rows:
     else:
         by = np.argsort(src * np.int64(len(key)) + dst, kind="stable")
     by = by[(src[by] >= 0) & (dst[by] >= 0)]  # leave out edges of removed objects
-    which = _renumbered(src[by], number[by])
+    which = np.zeros(len(by), np.int32)  # 1, 2, ..., independently of the number of ranks
+    rows = by[cast := np.flatnonzero(number[by])]
+    which[cast] = np.cumsum(starts(number[rows]) | starts(src[rows]))
     return Rows(src[by], dst[by], amounts[by, 0], amounts[by, 1], which)
-
-
-def _renumbered(src: I32, number: I64) -> I32:
-    """Number the multicasts 1, 2, ..., independently of the number of ranks."""
-    out = np.zeros(len(number), np.int32)
-    rows = np.flatnonzero(number)
-    out[rows] = np.cumsum(starts(number[rows]) | starts(src[rows]))
-    return out

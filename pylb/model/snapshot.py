@@ -114,14 +114,6 @@ class Snapshot(InNotebook):
     home : (b,) array of int, optional
         Rank where each block is at home.  A block on another rank costs time in CCMLB.
 
-    Raises
-    ------
-    DomainError
-        A load, size or speed is NaN, infinite or negative, a speed is 0, arrays do not fit each
-        other, or only one of `block` and `block_bytes` is given.
-    OutOfRangeError
-        The index of a rank, an object or a block is out of range.
-
     Examples
     --------
     >>> snap = pylb.Snapshot(load=[3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], n_ranks=2)
@@ -285,20 +277,13 @@ def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
     ]
 
 
-def _is_whole(given: NDArray[Any]) -> bool:
-    kind = given.dtype.kind
-    return (
-        kind in "iub" or not given.size or (kind == "f" and bool(np.all(given == np.rint(given))))
-    )
-
-
 def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | None = None) -> Any:
     """Return `value` as a contiguous array of `dtype`, copied only if necessary."""
     try:
         given = np.asarray(value)
-        if given.dtype.kind == "c":
-            raise TypeError(f"its dtype is {given.dtype}")
-        if np.issubdtype(dtype, np.integer) and not _is_whole(given):
+        kind = given.dtype.kind
+        whole = kind in "iub" or not given.size or (kind == "f" and (given == np.rint(given)).all())
+        if kind == "c" or (np.issubdtype(dtype, np.integer) and not whole):
             raise TypeError(f"its dtype is {given.dtype}")
         out = np.ascontiguousarray(given, dtype=dtype)
         if not given.ndim:

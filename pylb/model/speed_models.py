@@ -50,12 +50,6 @@ class SpeedModels:
         Rank i has the points ``start[i]`` to ``start[i + 1] - 1``.
     rows, speed : (start[p],) float64
 
-    Raises
-    ------
-    DomainError
-        The two arrays of a rank differ in length, a value is not in 1e-30 ... 1e30, or the rows, or
-        their times, do not increase.
-
     Examples
     --------
     >>> models = pylb.SpeedModels([([100, 200], [50.0, 40.0]), ([100], [25.0])])
@@ -395,13 +389,7 @@ class SpeedModels:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SpeedModels:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        MissingFileError, FormatError
-            The file does not exist, or is not a file of speed models.
-        """
+        """Read what `save` wrote."""
         with files.understood(path, "a file of speed models"):
             found = files.json_of(path)
             files.check_format(found, FORMAT)

@@ -295,11 +295,6 @@ def hops(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = None) ->
     rank : (n,) array of int, optional
         The placement.  Default: the snapshot's own.
 
-    Raises
-    ------
-    DomainError
-        The machine does not have one place for each rank.
-
     Examples
     --------
     >>> snap = pylb.Snapshot([1.0] * 4, rank=[0, 1, 2, 3], edges=([0], [2], [800]))
@@ -323,7 +318,7 @@ def map_ranks(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = Non
     Parameters
     ----------
     snapshot, machine, rank
-        As in `hops`, with the same errors.
+        As in `hops`.
 
     Examples
     --------

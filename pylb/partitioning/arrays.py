@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.errors import DomainError, UnknownKeyError
 from pylb.model import checks
-from pylb.model.checks import integer as integer
 from pylb.partitioning.ranks import Numbering, Ranks, owners
 
 F64 = NDArray[np.float64]

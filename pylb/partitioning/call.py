@@ -8,7 +8,6 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from pylb.model.machine import Machine, Place
 from pylb.model.topology import Tree
 from pylb.partitioning import serial, zoltan
 from pylb.partitioning.arrays import F64, I32, Rows
-from pylb.partitioning.libraries import APPROACHES, METHODS, Method
+from pylb.partitioning.libraries import APPROACHES, METHODS
 from pylb.partitioning.problem import Problem, complete, drop_zeros, local
 from pylb.partitioning.ranks import RankFacts, Ranks
 from pylb.partitioning.result import Cuts, Partition, Settled, evaluated, of_entries, settle
@@ -183,10 +182,6 @@ def partition(
         (Zoltan), ``NITER=20`` (METIS: also PTYPE, OBJTYPE, CTYPE, NCUTS, MINCONN, CONTIG),
         ``STRATEGY="quality"`` (Scotch).
 
-    Returns
-    -------
-    Partition
-
     Warns
     -----
     PartitionerWarning
@@ -198,8 +193,6 @@ def partition(
         A value is out of its domain, an object or part is out of range, an id is duplicate or
         unknown, arguments differ between ranks, or the method cannot use the arguments.  All errors
         are raised on every rank.
-    MissingPartError
-        The library is not installed; the message has the command that installs it.
     PartitionerError
         The library failed.
 
@@ -213,29 +206,26 @@ def partition(
     >>> pylb.partition(coords=xyz, parts=2, method="block").part
     array([0, 0, 0, 0, 1, 1, 1, 1], dtype=int32)
     """
+    given = {**locals()}
     ranks = Ranks(comm)
-    given = {"graph": graph, "nets": nets, "coords": coords, "tree": tree, "ids": ids}
-    given |= {
-        "parts": parts,
-        "weight": weight,
-        "shares": shares,
-        "fixed_part": fixed_part,
-        "old": old,
-    }
-    given |= {"nbytes": nbytes, "ratio": migration_ratio, "imbalance": imbalance, "seed": seed}
 
     def read() -> tuple[Request, Problem]:
-        _check_words(params)
+        for word in params:
+            if not word.isupper():
+                known = list(inspect.signature(partition).parameters)[:-1]
+                raise DomainError(
+                    f"no parameter {word!r}: expected one of {', '.join(known)}, or a library's "
+                    f"parameter in capital letters{nearest(word, known)}"
+                )
         levels = None if machine is None else Levels(machine)
         if levels is not None:
             given["parts"] = levels.n_parts if parts is None else parts
             given["shares"] = levels.shares if shares is None else shares
-        choice = _choice(ranks, method, approach, levels, (starts, cycles, symmetrize), given)
-        return choice, local(ranks, **given, params=params)
+        return _choice(ranks, levels, given), local(ranks, given)
 
     def whole() -> Partition:
         choice, problem = ranks.together(read, lambda found: _facts(*found))
-        complete(problem, symmetrize)
+        complete(problem, choice.work[2])
         for name in choice.names:
             _check(problem, name, choice.approach)
 
@@ -254,15 +244,9 @@ class Request(NamedTuple):
     work: tuple[int, int, bool]  # starts, cycles, symmetrize
 
 
-def _choice(
-    ranks: Ranks,
-    method: str | Sequence[str] | None,
-    approach: str | None,
-    levels: Levels | None,
-    work: tuple[int, int, bool],
-    given: dict[str, Any],
-) -> Request:
+def _choice(ranks: Ranks, levels: Levels | None, given: dict[str, Any]) -> Request:
     """Check the arguments that choose the method, and fill in the defaults."""
+    method, approach = given["method"], given["approach"]
     if method is None:
         some = [name for name in ("nets", "graph", "coords", "tree") if given[name] is not None]
         rest = {"coords": "rcb", "tree": "reftree"}
@@ -291,43 +275,21 @@ def _choice(
         names = tuple(METHODS[name].over or name for name in names)
     if approach is None:
         approach = "partition" if given["old"] is None else "repartition"
-    if approach not in APPROACHES:
-        raise DomainError(f"approach is {approach!r}: expected {', '.join(APPROACHES)}")
-    starts, cycles, symmetrize = work
-    starts, cycles = checks.integer("starts", starts), checks.integer("cycles", cycles)
-    symmetrize = checks.flag("symmetrize", symmetrize)
-    if starts < 1:
-        raise DomainError(f"starts is {starts}: expected 1 or more")
-    if cycles < 0:
-        raise DomainError(f"cycles is {cycles}: expected 0 or more")
+    checks.one_of("approach", approach, APPROACHES)
+    starts = checks.whole("starts", given["starts"], 1)
+    cycles = checks.whole("cycles", given["cycles"], 0)
+    symmetrize = checks.flag("symmetrize", given["symmetrize"])
     return Request(names, approach, levels, (starts, cycles, symmetrize))
 
 
-def _check_words(params: dict[str, Any]) -> None:
-    """Raise DomainError for an unknown name; parameters of libraries are in capital letters."""
-    for word in params:
-        if not word.isupper():
-            known = list(inspect.signature(partition).parameters)[:-1]
-            raise DomainError(
-                f"no parameter {word!r}: expected one of {', '.join(known)}, or a library's "
-                f"parameter in capital letters{nearest(word, known)}"
-            )
-
-
 def _facts(choice: Request, problem: Problem) -> RankFacts:
-    names, approach, levels, (starts, cycles, symmetrize) = choice
+    names, approach, levels, work = choice
     machine = None
     if levels is not None:
         text = f"{levels.branch} {levels.label.tolist()}"
         machine = f"{levels.n_parts} leaves, checksum {zlib.crc32(text.encode()):08x}"
-    return problem.facts(
-        method="/".join(names),
-        approach=approach,
-        machine=machine,
-        starts=starts,
-        cycles=cycles,
-        symmetrize=symmetrize,
-    )
+    what = {"method": "/".join(names), "approach": approach, "machine": machine}
+    return problem.facts(**what, **dict(zip(("starts", "cycles", "symmetrize"), work, strict=True)))
 
 
 def _check(problem: Problem, name: str, approach: str) -> None:
@@ -340,8 +302,7 @@ def _check(problem: Problem, name: str, approach: str) -> None:
         names = [key for key, row in METHODS.items() if row.fixes]
         if problem.ranks.size > 1:  # "scotch" then means a method that takes none
             names = [key for key in names if METHODS[METHODS[key].over or key].fixes]
-        others = ", ".join(names)
-        raise DomainError(f"method {name!r} takes no fixed objects: {others} do")
+        raise DomainError(f"method {name!r} takes no fixed objects: {', '.join(names)} do")
     alone = problem.old is None and problem.ranks.size == 1
     if approach != "partition" and alone:
         raise DomainError(f"old is missing: approach {approach!r} starts from the present parts")
@@ -352,18 +313,6 @@ def _check(problem: Problem, name: str, approach: str) -> None:
         )
     if problem.tree is not None and how.takes == "tree":
         problem.ranks.together(lambda: check_leaves(problem))
-
-
-def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
-    """Reduce the problem to one weight if the method balances only one."""
-    weight = problem.weight
-    if weight is None or weight.shape[1] == 1 or how.several:
-        return problem
-    warn(
-        f"method {name!r} balances only one weight per object: the first of {weight.shape[1]}",
-        PartitionerWarning,
-    )
-    return replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
 
 
 def _parts_of(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
@@ -393,7 +342,13 @@ def _free(problem: Problem, name: str) -> bool:
 
 def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
     how, approach = METHODS[name], choice.approach
-    problem = _one_weight(problem, name, how)
+    weight = problem.weight
+    if not (weight is None or weight.shape[1] == 1 or how.several):
+        warn(
+            f"method {name!r} balances only one weight per object: the first of {weight.shape[1]}",
+            PartitionerWarning,
+        )
+        problem = replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
     if how.takes == "tree":
         return divide_tree(problem), None
     if name == "keep":
@@ -470,14 +425,8 @@ class Levels:
                 "leaves, or a string or file that describes a machine"
             )
 
-    @cached_property
-    def depth(self) -> int:
-        """Number of levels below the root."""
-        return _depth(self.branch)
-
-    @property
-    def n_parts(self) -> int:
-        return len(self.label)
+        self.depth = _depth(self.branch)  # number of levels below the root
+        self.n_parts = len(self.label)
 
 
 def _branch(place: Place) -> Branch:
@@ -588,25 +537,14 @@ def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
     number = np.full(problem.n, -1, np.int32)
     number[keep] = dist[ranks.rank] + np.arange(counts[ranks.rank])
 
-    def renamed(rows: Rows | None, of_rows: NDArray[np.bool_] | None) -> Rows | None:
-        if rows is None:
-            return None
-        return _select(problem, rows, of_rows, number)
-
-    def taken(array: Any) -> Any:
-        return None if array is None else np.ascontiguousarray(array[keep])
-
-    names = ("weight", "coords", "fixed_part", "old", "nbytes")
-    arrays = {name: taken(getattr(problem, name)) for name in names}
-    inner = replace(
-        problem,
-        n=counts[ranks.rank],
-        dist=dist,
-        ids=None,
-        graph=renamed(problem.graph, keep),
-        nets=renamed(problem.nets, None),
-        **arrays,
-    )
+    arrays: dict[str, Any] = {}
+    for name in ("weight", "coords", "fixed_part", "old", "nbytes"):
+        array = getattr(problem, name)
+        arrays[name] = None if array is None else np.ascontiguousarray(array[keep])
+    for name, of_rows in (("graph", keep), ("nets", None)):
+        rows = getattr(problem, name)
+        arrays[name] = None if rows is None else _select(problem, rows, of_rows, number)
+    inner = replace(problem, n=counts[ranks.rank], dist=dist, ids=None, **arrays)
     if inner.weight is not None:
         drop_zeros(inner, bool(ranks.sum(np.count_nonzero(inner.weight, axis=0)).any()))
     return inner

@@ -266,7 +266,10 @@ def order(
     library = optional.require("PT-Scotch")  # the arguments are checked first
     agreement, total = part.agreement, int(part.firsts[-1])
     # allocated before the call in which ranks wait for each other
-    perm, blocks, above = agreement.together(Step.GRAPH, lambda: _room(part, total))
+    n = total + 1 if agreement.transport.rank == 0 else 0
+    perm, blocks, above = agreement.together(
+        Step.GRAPH, lambda: [np.zeros(k, np.int32) for k in (len(part.ids), n, n)]
+    )
     n_blocks, seconds, mine = 0, 0.0, list[I32]()
     with Attempt() as tried:
         start = time.perf_counter()
@@ -289,12 +292,6 @@ def order(
     return _ordering(perm, answer if root else received[0][1])
 
 
-def _room(part: LocalGraph, total: int) -> tuple[I32, I32, I32]:
-    """Return memory for the order of this rank's vertices and, on rank 0, for the blocks."""
-    n = total + 1 if part.agreement.transport.rank == 0 else 0
-    return np.zeros(len(part.ids), np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32)
-
-
 def _counted(pieces: list[Any], seconds: float) -> tuple[I64, F64]:
     """Count the fill; pieces: degrees, neighbours and new positions of each rank's vertices."""
     degree, to, place = (
@@ -315,12 +312,6 @@ def _ordering(perm: I32, answer: list[Any]) -> Ordering:
     )
     fill, before = counts.tolist()
     flops, seconds = figures.tolist()
-    separators = _separators(blocks, parent)
-    return Ordering(perm, fill, flops, before, separators, blocks, parent, seconds)
-
-
-def _separators(blocks: I32, parent: I32) -> I64:
-    """Return the sizes of the blocks that have blocks below them, the last block first."""
     inner = np.unique(parent[parent >= 0])
-    out: I64 = np.diff(blocks)[inner][::-1].astype(np.int64)
-    return out
+    separators: I64 = np.diff(blocks)[inner][::-1].astype(np.int64)
+    return Ordering(perm, fill, flops, before, separators, blocks, parent, seconds)

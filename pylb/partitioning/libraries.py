@@ -68,15 +68,11 @@ def load(name: str) -> None:
     module = require(name)
     _core.install(_core.MTKAHYPAR if name == "mtkahypar" else module.partitioner)
     if name == "Zoltan":
-        _start_mpi()
+        from mpi4py import MPI
 
-
-def _start_mpi() -> None:
-    from mpi4py import MPI
-
-    if not MPI.Is_initialized():
-        MPI.Init()
-        atexit.register(_end_mpi)
+        if not MPI.Is_initialized():
+            MPI.Init()
+            atexit.register(_end_mpi)
 
 
 def _end_mpi() -> None:

@@ -90,14 +90,6 @@ def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any
     return np.ceil(limit).astype(np.int64)
 
 
-def _pairs(start: I32, to: I32, weight: I32) -> tuple[I32, I32, I32]:
-    """Return the edges of a symmetric graph as nets of two vertices."""
-    source = np.repeat(np.arange(len(start) - 1, dtype=np.int32), np.diff(start))
-    one = source < to
-    pins = np.stack([source[one], to[one]], axis=1).ravel()
-    return np.arange(0, len(pins) + 1, 2, dtype=np.int32), pins, weight[one]
-
-
 def answer_of(
     n: int,
     parts: int,
@@ -117,7 +109,11 @@ def answer_of(
     if edge_weight is None:
         edge_weight = np.ones(len(start) - 1 if nets else len(to), np.int32)
     if not nets:
-        start, to, edge_weight = _pairs(start, to, edge_weight)
+        # The edges of a symmetric graph become nets of two vertices.
+        source = np.repeat(np.arange(len(start) - 1, dtype=np.int32), np.diff(start))
+        one = source < to
+        to, edge_weight = np.stack([source[one], to[one]], axis=1).ravel(), edge_weight[one]
+        start = np.arange(0, len(to) + 1, 2, dtype=np.int32)
     share = np.ones(parts) if share is None else share
     # Sums of weights must fit into 32 bits.
     weight = weight // (1 + int(imbalance * weight.sum(dtype=np.int64)) // MOST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import frexp
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.partitioning import arrays
 from pylb.partitioning.arrays import F64, I32, Rows
 from pylb.partitioning.ranks import Numbering, RankFacts, Ranks
@@ -115,7 +117,11 @@ def complete(problem: Problem, symmetrize: bool) -> None:
         raise DomainError(f"{problem.n_all} objects: expected at most {arrays.MOST}")
     if ranks.size > 1 and problem.n == 0:
         _adopt(problem, ranks.heard)
-    numbering = _numbering(problem, begins)
+    if all(b in (-1, first) for b, first in zip(begins, problem.dist.tolist(), strict=False)):
+        numbering = None
+    else:
+        ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
+        numbering = Numbering(problem.ranks, ids, problem.first)
     if problem.weight is not None:
         problem.exponent = max(weigh) - LEAST if any(weigh) else 0
         drop_zeros(problem, any(weigh))
@@ -130,81 +136,63 @@ def complete(problem: Problem, symmetrize: bool) -> None:
 # ---- one rank ----------------------------------------------------------------------------------
 
 
-def local(
-    ranks: Ranks,
-    graph: Any,
-    nets: Any,
-    coords: Any,
-    tree: Any,
-    ids: Any,
-    parts: Any,
-    weight: Any,
-    shares: Any,
-    fixed_part: Any,
-    old: Any,
-    nbytes: Any,
-    ratio: float,
-    imbalance: float,
-    seed: int,
-    params: dict[str, Any],
-) -> Problem:
-    """Check the arguments of this rank, as far as that is possible without the other ranks."""
-    k = ranks.size if parts is None and ranks.comm is not None else parts
-    k = 2 if k is None else arrays.integer("parts", k)
-    if not 1 <= k <= arrays.MOST_PARTS:
-        raise DomainError(f"parts is {k}: expected 1 ... {arrays.MOST_PARTS}")
+def local(ranks: Ranks, given: dict[str, Any]) -> Problem:
+    """Check the arguments of this rank, as far as that is possible without the other ranks.
+
+    given: those of `pylb.partition`, by name.
+    """
+    k = ranks.size if given["parts"] is None and ranks.comm is not None else given["parts"]
+    k = checks.whole("parts", 2 if k is None else k, 1, below=arrays.MOST_PARTS + 1)
     out = Problem(ranks, k, 0)
-    out.imbalance = arrays.number("imbalance", imbalance, 1.0)
-    out.ratio = arrays.number("migration_ratio", ratio, 0.0)
-    out.seed = arrays.integer("seed", seed)
-    if not 0 <= out.seed <= arrays.MOST:
-        raise DomainError(f"seed is {seed}: expected 0 ... {arrays.MOST}")
+    out.imbalance = arrays.number("imbalance", given["imbalance"], 1.0)
+    out.ratio = arrays.number("migration_ratio", given["migration_ratio"], 0.0)
+    out.seed = checks.whole("seed", given["seed"], 0, below=arrays.MOST + 1)
     out.params = {
         name: str(int(value)) if isinstance(value, bool | np.bool_) else str(value)
-        for name, value in params.items()
+        for name, value in given["params"].items()
     }
-    out.coords = None if coords is None else arrays.points("coords", coords)
-    out.graph = None if graph is None else arrays.rows("graph", graph, per_entry=True)
-    out.nets = None if nets is None else arrays.rows("nets", nets, per_entry=False)
-    out.tree = None if tree is None else tree_of(tree)
-    out.n = _count(ranks, out, nets, ids, weight, old)
+
+    def made(name: str, make: Callable[..., Any], *how: Any) -> Any:
+        value = given[name]
+        return None if value is None else make(name, value, *how)
+
+    out.coords = made("coords", arrays.points)
+    out.graph, out.nets = made("graph", arrays.rows, True), made("nets", arrays.rows, False)
+    out.tree = made("tree", tree_of)
+    out.n = _count(ranks, out, given)
     for name, rows in (("coords", out.coords), ("graph", out.graph)):
         if rows is not None and len(rows) != out.n:
             raise DomainError(f"{name} has {len(rows)} rows: expected {out.n}, one per object")
-    if ids is not None:
-        out.ids = arrays.whole("ids", ids, out.n).astype(np.int64, copy=False)
+    if given["ids"] is not None:
+        out.ids = arrays.whole("ids", given["ids"], out.n).astype(np.int64, copy=False)
+    weight, shares = made("weight", arrays.vector, out.n, True), made("shares", arrays.vector, k)
     if weight is not None:
-        given = arrays.vector("weight", weight, out.n, several=True)
-        out.weight = given.reshape(out.n, -1) if out.n else given.reshape(0, 1)
+        out.weight = weight.reshape(out.n, -1) if out.n else weight.reshape(0, 1)
     if shares is not None:
-        out.shares = arrays.vector("shares", shares, k)
-        if not out.shares.sum() > 0:
+        if not shares.sum() > 0:
             raise DomainError("shares are all zero: expected at least one above zero")
-        out.shares = out.shares / out.shares.sum()
-    out.fixed_part = (
-        None if fixed_part is None else arrays.places("fixed_part", fixed_part, out.n, k)
-    )
-    out.old = None if old is None else arrays.places("old", old, out.n, k)
-    out.nbytes = None if nbytes is None else arrays.vector("nbytes", nbytes, out.n)
+        out.shares = shares / shares.sum()
+    out.fixed_part = made("fixed_part", arrays.places, out.n, k)
+    out.old, out.nbytes = made("old", arrays.places, out.n, k), made("nbytes", arrays.vector, out.n)
     return out
 
 
-def _count(ranks: Ranks, out: Problem, nets: Any, ids: Any, weight: Any, old: Any) -> int:
+def _count(ranks: Ranks, out: Problem, given: dict[str, Any]) -> int:
     """Return the number of this rank's objects."""
     for rows in (out.coords, out.graph):
         if rows is not None:
             return len(rows)
     if out.tree is not None and ranks.size == 1:
         return out.tree.n_leaves
-    for values in (ids, weight, old):
-        if values is not None:
-            return len(np.asarray(values))
+    for name in ("ids", "weight", "old"):
+        if given[name] is not None:
+            return len(np.asarray(given[name]))
     if ranks.size > 1:
         raise DomainError(
             "ids are missing: no other argument gives the number of objects of this rank"
         )
-    if hasattr(nets, "tocsr"):
-        return int(nets.shape[1])
+    if hasattr(given["nets"], "tocsr"):
+        return int(given["nets"].shape[1])
     if out.nets is not None:
         return int(out.nets.to.max()) + 1 if len(out.nets.to) else 0
     return 0
@@ -231,14 +219,6 @@ def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
             weight = np.zeros(0) if facts.get(f"{name}, weights given") else None
             empty = Rows(np.zeros(1, np.int64), np.zeros(0, np.int64), weight)
             setattr(problem, name, empty)
-
-
-def _numbering(problem: Problem, begins: tuple[int, ...]) -> Numbering | None:
-    """Return the numbering of the ids; None if each id is the object's number."""
-    if all(b in (-1, first) for b, first in zip(begins, problem.dist.tolist(), strict=False)):
-        return None
-    ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
-    return Numbering(problem.ranks, ids, problem.first)
 
 
 def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
@@ -290,21 +270,15 @@ class RefinementTree(NamedTuple):
         return len(self.place)
 
 
-def tree_of(value: Any) -> RefinementTree:
-    """Make a tree from the parent of each element, -1 for the coarsest elements."""
-    parent = arrays.whole("tree", value)
-    n = len(parent)
-    bad = np.flatnonzero((parent < -1) | (parent >= n))
-    if len(bad):
-        raise DomainError(
-            f"tree[{bad[0]}] is {parent[bad[0]]}: expected an element 0 ... {n - 1}, or -1"
-        )
-    return RefinementTree(parent, _places(parent))
+def tree_of(name: str, value: Any) -> RefinementTree:
+    """Make a tree from the parent of each element, -1 for the coarsest elements.
 
-
-def _places(parent: NDArray[Any]) -> I64:
-    """Return the position of each leaf in depth-first order; computed level by level."""
+    The position of each leaf in depth-first order is computed level by level.
+    """
+    parent = arrays.whole(name, value)
     n = len(parent)
+    for i in np.flatnonzero((parent < -1) | (parent >= n))[:1]:
+        raise DomainError(f"{name}[{i}] is {parent[i]}: expected an element 0 ... {n - 1}, or -1")
     # In `order`, the children of an element follow each other, sorted by index.
     order = np.argsort(parent, kind="stable")
     levels = _levels(parent, order)
@@ -320,8 +294,7 @@ def _places(parent: NDArray[Any]) -> I64:
         first[1:] = up[1:] != up[:-1]
         of_first = np.flatnonzero(first)[np.cumsum(first) - 1]
         begin[level] = before - before[of_first] + np.where(up < 0, 0, begin[up])
-    place: I64 = begin[is_leaf]
-    return place
+    return RefinementTree(parent, begin[is_leaf])
 
 
 def _levels(parent: NDArray[Any], order: I64) -> list[I64]:

@@ -72,13 +72,6 @@ class Ranks:
         if self.size > 1:
             self.agreement.step(Step.PARTITION, 0)
 
-    def gather_short(self, value: bytes) -> list[bytes]:
-        """Gather bytes; this takes one call of MPI if no rank has more than 56."""
-        if self.size == 1:
-            return [value]
-        self.ready()
-        return self.agreement.transport.allgather(value)
-
     def gather(self, value: T) -> list[T]:
         if self.size == 1:
             return [value]
@@ -127,23 +120,18 @@ class Ranks:
         self.heard, self.numbers = [mine.same] * self.size, [numbers[1:] for numbers in every]
         if any(digest != every[0][0] for digest, *_ in every):
             self.heard = self.gather(mine.same)
-            _same(self.heard)
+            names = {name for facts in self.heard for name in facts if not name.startswith("_")}
+            for name in sorted(names):
+                seen = [facts.get(name) for facts in self.heard]
+                known = [x for x in seen if x is not None]
+                if any(x != known[0] for x in known):
+                    raise DomainError(
+                        f"{name} differs: {by_rank(map(str, seen))}; expected the same on all ranks"
+                    )
 
     def plan(self, dest: Callable[[], NDArray[Any]]) -> Plan:
         """Make a plan that sends each item to the rank that `dest` returns.  Collective."""
         return Plan.on(self.agreement, dest)
-
-
-def _same(everyone: list[dict[str, Any]]) -> None:
-    """Check that every value of `RankFacts.same` is the same on all ranks that have it."""
-    names = {name for facts in everyone for name in facts if not name.startswith("_")}
-    for name in sorted(names):
-        seen = [facts.get(name) for facts in everyone]
-        known = [x for x in seen if x is not None]
-        if any(x != known[0] for x in known):
-            raise DomainError(
-                f"{name} differs: {by_rank(map(str, seen))}; expected the same on all ranks"
-            )
 
 
 def owners(dist: I64, number: NDArray[Any]) -> I64:

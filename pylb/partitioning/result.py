@@ -79,11 +79,7 @@ class Quality:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the metrics as a dict for JSON."""
-        out: dict[str, Any] = {}
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            out[name] = value.tolist() if isinstance(value, np.ndarray) else value
-        return out
+        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
 
     def __str__(self) -> str:
         lines = [f"{'':12}{'sum':>12}{'min':>12}{'mean':>12}{'max':>12}"]
@@ -305,7 +301,10 @@ def _names(problem: Problem, part: I32, objects: F64) -> I32 | None:
     objects: the number of this rank's objects in each part.
     """
     ranks, k = problem.ranks, problem.parts
-    fixed = None if problem.fixed_part is None else _fixed(problem)
+    fixed: Any = None  # which parts have fixed objects on any rank; these keep their numbers
+    if problem.fixed_part is not None:
+        held = problem.fixed_part[problem.fixed_part >= 0]
+        fixed = ranks.sum(np.bincount(held, minlength=k)) > 0
     overlap = _NO_OVERLAP if problem.old is None else _overlap(problem, part)
     on_rank = None
     if 1 < ranks.size <= MOST_NUMBERS // k:
@@ -313,14 +312,6 @@ def _names(problem: Problem, part: I32, objects: F64) -> I32 | None:
         on_rank = np.concatenate(ranks.gather(sizes))
     name = _core.remap(k, ranks.size, problem.shares, fixed, *overlap, on_rank)
     return None if (name == np.arange(k)).all() else name
-
-
-def _fixed(problem: Problem) -> NDArray[np.bool_]:
-    """Say which parts have fixed objects on any rank; these parts keep their numbers."""
-    assert problem.fixed_part is not None
-    count = np.bincount(problem.fixed_part[problem.fixed_part >= 0], minlength=problem.parts)
-    held: NDArray[np.bool_] = problem.ranks.sum(count) > 0
-    return held
 
 
 def _overlap(problem: Problem, part: I32) -> Overlap:
@@ -396,11 +387,10 @@ def _least(problem: Problem, loads: F64) -> float:
             continue
         weight = np.ones(problem.n) if problem.weight is None else problem.weight[:, c]
         some = weight[weight > 0]
-        here = (
-            problem.fixed_part >= 0 if problem.fixed_part is not None else np.zeros(problem.n, bool)
-        )
-        where = np.zeros(0, np.int64) if problem.fixed_part is None else problem.fixed_part[here]
-        fixed = np.bincount(where, weight[here], k)
+        fixed: Any = np.zeros(k)
+        if problem.fixed_part is not None:
+            here = problem.fixed_part >= 0
+            fixed = np.bincount(problem.fixed_part[here], weight[here], k)
         ends = ranks.gather((some.max(initial=0.0), some.min(initial=np.inf), len(some)))
         most, fewest, numbers = zip(*ends, strict=True)
         least = max(

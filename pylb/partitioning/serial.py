@@ -79,23 +79,19 @@ def _on_first_rank(
     def ask_first() -> I32 | None:
         if ranks.rank:
             return None
-        parts, *rest = zip(*pieces.values(), strict=True)
-        return call(_joined(problem, rest), _concatenated(parts))
+        parts, *columns = zip(*pieces.values(), strict=True)
+        joined: dict[str, Any] = dict(zip(JOINED, map(_concatenated, columns), strict=True))
+        n = problem.n_all
+        whole = replace(problem, ranks=Ranks(), n=n, dist=np.array([0, n]), ids=None, **joined)
+        return call(whole, _concatenated(parts))
 
     found = ranks.together(ask_first)
 
     def parts() -> dict[int, I32]:
         return {} if found is None else dict(enumerate(np.split(found, problem.dist[1:-1])))
 
-    mine: I32 = exchange_objects(ranks.agreement, Step.PARTITION, 0, parts).values[0]
+    mine: I32 = exchange_objects(ranks.agreement, Step.PARTITION, 0, parts)[0]
     return mine
-
-
-def _joined(problem: Problem, columns: list[tuple[Any, ...]]) -> Problem:
-    """Return the problem of all ranks' objects; columns: all ranks' values for each of `JOINED`."""
-    joined: dict[str, Any] = dict(zip(JOINED, map(_concatenated, columns), strict=True))
-    n = problem.n_all
-    return replace(problem, ranks=Ranks(), n=n, dist=np.array([0, n]), ids=None, **joined)
 
 
 def _concatenated(column: tuple[Any, ...]) -> Any:

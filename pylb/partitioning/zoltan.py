@@ -81,7 +81,7 @@ def with_an_end(problem: Problem) -> Problem:
     if problem.n:
         own[1] = -coords[:, -1].max()
         own[2:] = [x.min() for x in coords.T]  # faster than min(axis=0)
-    every = np.array([np.frombuffer(x) for x in ranks.gather_short(own.tobytes())])
+    every = np.array(ranks.gather(own))
     total, high, end = every[:, 0].sum(), -every[:, 1].min(), every[:, 2:].min(axis=0)
     end[-1] = high if high > end[-1] else end[-1] + max(1.0, abs(end[-1]))
     dist = problem.dist.copy()
@@ -201,8 +201,11 @@ class _Parts:
 
 
 def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict[str, Any]:
-    out: dict[str, Any] = {"share": parts.shares, "old": _present_parts(problem, parts)}
-    weight = problem.weight
+    old, weight = None, problem.weight
+    if problem.old is not None:  # else Zoltan assumes that objects are in their rank's first part
+        old = parts.of(present(problem))
+        old = old if parts.same else np.maximum(old, 0)  # 0: the part is not in `parts`
+    out: dict[str, Any] = {"share": parts.shares, "old": old}
     if weight is not None:
         out |= {"weight": _near_one(problem, weight), "n_weights": weight.shape[1]}
     if how.takes == "coords" and problem.coords is not None:
@@ -230,14 +233,6 @@ def _near_one(problem: Problem, weight: F64) -> F64:
     if weight.shape[1] > 1:
         exponent = np.frexp(problem.ranks.sum(weight.sum(axis=0)))[1]
     return weight if (np.abs(exponent) < 60).all() else np.ldexp(weight, -exponent)
-
-
-def _present_parts(problem: Problem, parts: _Parts) -> I32 | None:
-    """Return present parts in Zoltan's numbers; 0 if the part is not in `parts`."""
-    if problem.old is None:
-        return None  # Zoltan then assumes that this rank's objects are in the rank's first part
-    old = parts.of(present(problem))
-    return old if parts.same else np.maximum(old, 0)
 
 
 def present(problem: Problem) -> I32:

@@ -14,7 +14,7 @@ from pylb import _core
 from pylb.console import InNotebook, clip
 from pylb.errors import DomainError
 from pylb.model import checks
-from pylb.model.snapshot import F64, I32, I64, Snapshot
+from pylb.model.snapshot import F64, I32, Snapshot
 from pylb.threads import stoppable
 
 NAME = "CopiesLB"
@@ -117,8 +117,6 @@ def place_copies(
 
     Raises
     ------
-    DomainError
-        A load is negative, NaN or infinite, or arrays do not fit each other.
     InfeasibleError
         The objects do not fit into the memory.
 
@@ -150,8 +148,26 @@ def place_copies(
     was = _previous(given.get("previous"), given.get("ranks_before"), len(stack), first, n)
     group_, n_groups = _numbers("group", group, n, "objects")
     node_, n_nodes = _numbers("node", given.get("node"), p, "ranks")
-    _check_groups(group_, n_groups, node_, n_nodes)
-    size, limit = _memory(given.get("memory"), given.get("memory_limit"), n, p)
+    if group_ is not None:
+        if node_ is None:
+            raise DomainError("group is given without node: expected the node of each rank, too")
+        each = np.bincount(node_)
+        if n_groups < n_nodes:
+            raise DomainError(
+                f"group has {n_groups} groups: expected {n_nodes} or more, one a node"
+            )
+        if each.min() != each.max():
+            raise DomainError(
+                f"node has {each.min()} to {each.max()} ranks a node: expected as many"
+            )
+    size, limit = given.get("memory"), given.get("memory_limit")
+    if limit is None:
+        size = None  # nothing limits it
+    elif size is None:
+        raise DomainError("memory_limit is given without memory: expected bytes of each object")
+    else:
+        size = checks.sizes("memory", size, n)
+        limit = checks.sizes("memory_limit", limit, p)
     sent = given.get("nbytes", given.get("memory"))
     sent = None if sent is None else checks.sizes("nbytes", sent, n)
     numbers = (
@@ -195,9 +211,10 @@ def _of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
     """Return what a snapshot says; refuse what has no meaning for copies."""
     if snapshot.load.ndim != 1:
         raise DomainError(f"load has shape {snapshot.load.shape}: expected (n,) with {NAME}")
-    for name in ("speed", "background", "migratable", "block"):
+    defaults = {"speed": 1, "background": 0, "migratable": True, "block": -1}
+    for name, default in defaults.items():
         value = getattr(snapshot, name)
-        if value is not None and not _alike(name, value):
+        if value is not None and not np.all(value == default):
             raise DomainError(
                 f"{name} is given: expected none with {NAME}, whose ranks are alike and whose "
                 "objects may all migrate"
@@ -209,12 +226,6 @@ def _of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
         "ranks": snapshot.n_ranks,
         "ranks_before": snapshot.rank,
     }
-
-
-def _alike(name: str, value: Any) -> bool:
-    """Whether a property that is given says no more than its default."""
-    default = {"speed": 1, "background": 0, "migratable": True, "block": -1}[name]
-    return bool(np.all(value == default))
 
 
 def _first(slots: Any, ranks: Any) -> I32:
@@ -284,23 +295,3 @@ def _numbers(name: str, value: Any, n: int, what: str) -> tuple[I32 | None, int]
     if out.min() < 0 or len(np.unique(out)) != out.max() + 1:
         raise DomainError(f"{name} has {np.unique(out)[:5]}: expected 0, 1, ... without gaps")
     return out, int(out.max()) + 1
-
-
-def _check_groups(group: Any, n_groups: int, node: Any, n_nodes: int) -> None:
-    if group is None:
-        return
-    if node is None:
-        raise DomainError("group is given without node: expected the node of each rank, too")
-    each = np.bincount(node)
-    if n_groups < n_nodes:
-        raise DomainError(f"group has {n_groups} groups: expected {n_nodes} or more, one a node")
-    if each.min() != each.max():
-        raise DomainError(f"node has {each.min()} to {each.max()} ranks a node: expected as many")
-
-
-def _memory(memory: Any, limit: Any, n: int, p: int) -> tuple[I64 | None, I64 | None]:
-    if limit is None or memory is None:
-        if limit is not None:
-            raise DomainError("memory_limit is given without memory: expected bytes of each object")
-        return None, None
-    return checks.sizes("memory", memory, n), checks.sizes("memory_limit", limit, p)

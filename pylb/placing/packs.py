@@ -84,8 +84,6 @@ def pack(
 
     Raises
     ------
-    DomainError
-        A length or cost is negative, NaN or infinite, or arrays do not fit each other.
     InfeasibleError
         The capacity suffices for no packing that was found; the message names an item.
 

@@ -112,8 +112,6 @@ def place(
 
     Raises
     ------
-    UnknownStrategyError, DomainError
-        There is no such strategy or parameter, or a parameter is out of range.
     InfeasibleError
         No placement within the memory limits was found; the message says how many bytes are
         lacking.
@@ -200,11 +198,6 @@ def traffic(
     strategy : str or `pylb.strategy`
         A distributed strategy: ``pylb.strategies()[name].distributed`` is True.
     seed : int
-
-    Raises
-    ------
-    UnknownStrategyError, DomainError
-        As in `place`; also if the strategy is not distributed.
 
     Examples
     --------

@@ -112,13 +112,7 @@ class Strategy:
         return values_of(self.name, self.params, {} if self.call else self.values)
 
     def bound(self) -> Any:
-        """Return the argument for the C core: the name, or the callable with bound parameters.
-
-        Raises
-        ------
-        MissingPartError
-            The library that the strategy needs is missing.
-        """
+        """Return the argument for the C core: the name, or the callable with bound parameters."""
         if self.library is not None:
             libraries.load(self.library)
         if self.call is None:
@@ -205,11 +199,6 @@ def strategy(which: str | Strategy | Callable[..., Any], /, **params: Any) -> St
     **params
         ``pylb.strategies()[name].params`` lists the parameters of a strategy.  The others keep
         their defaults.  "auto" has the parameters `pylb.decide.selection.PARAMS`.
-
-    Raises
-    ------
-    UnknownStrategyError, DomainError
-        There is no such strategy or parameter, or a value is out of range.
 
     Examples
     --------
@@ -358,21 +347,17 @@ def answer_of(call: Callable[..., Any], snapshot: Snapshot) -> I32:
             f"strategy {name!r} returned {type(answer).__name__}: expected "
             f"{snapshot.n_objects} ranks, one integer for each object; {why}"
         ) from None
-    _check(name, out, snapshot)
-    return np.ascontiguousarray(out, dtype=np.int32)
-
-
-def _check(name: str, rank: Any, snapshot: Snapshot) -> None:
-    bad = np.flatnonzero((rank < 0) | (rank >= snapshot.n_ranks))
+    bad = np.flatnonzero((out < 0) | (out >= snapshot.n_ranks))
     if len(bad):
         raise StrategyError(
-            f"strategy {name!r} put object {bad[0]} on rank {rank[bad[0]]}: "
+            f"strategy {name!r} put object {bad[0]} on rank {out[bad[0]]}: "
             f"expected 0 ... {snapshot.n_ranks - 1}"
         )
     if snapshot.migratable is not None:
-        bad = np.flatnonzero(~snapshot.migratable & (rank != snapshot.rank))
+        bad = np.flatnonzero(~snapshot.migratable & (out != snapshot.rank))
         if len(bad):
             raise StrategyError(f"strategy {name!r} moved object {bad[0]}, which may not migrate")
+    return np.ascontiguousarray(out, dtype=np.int32)
 
 
 # ---- methods of `pylb.partition` as strategies --------------------------------------------------
@@ -413,21 +398,16 @@ def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
         used = np.flatnonzero(snapshot.coords.any(axis=0))
         out["coords"] = snapshot.coords[:, : max(used.max(initial=0) + 1, 1)]
     elif takes:
-        out["graph"] = _graph(snapshot)
+        n = snapshot.n_objects
+        edges = (snapshot.edge_src, snapshot.edge_dst, snapshot.edge_bytes)
+        src, dst, size = (np.asarray([] if x is None else x, np.int64) for x in edges)
+        pair = np.concatenate([src * n + dst, dst * n + src])
+        nbytes = np.tile(size, 2)
+        keep = pair // n != pair % n
+        pair, which = np.unique(pair[keep], return_inverse=True)
+        weight = np.maximum(np.bincount(which, nbytes[keep], len(pair)), 1.0)
+        start = np.concatenate([[0], np.cumsum(np.bincount(pair // n, minlength=n))])
+        out["graph"] = start, pair % n, weight
     if snapshot.migratable is not None and not snapshot.migratable.all():
         out["fixed_part"] = np.where(snapshot.migratable, -1, snapshot.rank)
     return out
-
-
-def _graph(snapshot: Snapshot) -> tuple[Any, Any, Any]:
-    """Return the symmetric graph (start, to, weight); a weight is the bytes in both directions."""
-    n = snapshot.n_objects
-    edges = (snapshot.edge_src, snapshot.edge_dst, snapshot.edge_bytes)
-    src, dst, size = (np.asarray([] if x is None else x, np.int64) for x in edges)
-    pair = np.concatenate([src * n + dst, dst * n + src])
-    nbytes = np.tile(size, 2)
-    keep = pair // n != pair % n
-    pair, which = np.unique(pair[keep], return_inverse=True)
-    weight = np.maximum(np.bincount(which, nbytes[keep], len(pair)), 1.0)
-    start = np.concatenate([[0], np.cumsum(np.bincount(pair // n, minlength=n))])
-    return start, pair % n, weight

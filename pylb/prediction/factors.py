@@ -14,6 +14,7 @@ from pylb import _core
 from pylb.console import percent
 from pylb.errors import DomainError, FormatError, OutOfRangeError, UnknownKeyError, nearest, warn
 from pylb.model import checks
+from pylb.model.network import Network
 from pylb.model.snapshot import F64
 from pylb.prediction.prediction import comm_arrays
 from pylb.prediction.recorder.layout import OpKind
@@ -143,10 +144,6 @@ def critical_path(
     network : (alpha, beta)
         Seconds per message and per byte.  By default messages cost nothing.
 
-    Returns
-    -------
-    CriticalPath
-
     Examples
     --------
     >>> path = pylb.prediction.critical_path("run")
@@ -156,7 +153,7 @@ def critical_path(
     recording = Recording.given(run)
     ops, names = recording.ops, recording.procedures
     hops = [np.zeros(len(mine), HOP) for mine in ops]
-    query: Any = (NOTHING, -1, -1, -1, False, *_network(network))
+    query: Any = (NOTHING, -1, -1, -1, False, *Network.of(network))
     lengths, stuck = _core.path_lengths(ops, *comm_arrays(recording.comms), [query], hops)
     if stuck[0]:
         raise DomainError(
@@ -246,10 +243,6 @@ def procedures(
     network : (alpha, beta)
         Seconds per message and per byte.
 
-    Returns
-    -------
-    Procedures
-
     Warns
     -----
     UserWarning
@@ -273,7 +266,7 @@ def procedures(
             raise OutOfRangeError(f"{name} is {rank}: expected 0 ... {recording.n_ranks - 1}")
     kept = source is not None or target is not None
     between = (-1 if source is None else source, -1 if target is None else target)
-    costs = _network(network)
+    costs = Network.of(network)
     queries: list[tuple[int, int, int, int, bool, float, float]] = [
         (change, number, *between, kept, *costs)
         for number in range(len(recording.procedures))
@@ -295,18 +288,6 @@ def procedures(
             for number, name in enumerate(recording.procedures)
         ]
     )
-
-
-def _network(given: tuple[float, float]) -> tuple[float, float]:
-    try:
-        alpha, beta = (float(value) for value in given)
-    except (TypeError, ValueError):
-        alpha = beta = np.nan
-    if not (alpha >= 0 and beta >= 0 and np.isfinite([alpha, beta]).all()):
-        raise DomainError(
-            f"network is {given!r}: expected (alpha, beta), finite numbers of seconds, 0 or more"
-        )
-    return alpha, beta
 
 
 def _seconds(recording: Recording, number: int) -> float:

@@ -142,10 +142,6 @@ def whatif(
         The target: ``placement``, ``speed``, ``node``, ``network``, ``share`` and the other
         arguments of `target`.
 
-    Returns
-    -------
-    Prediction
-
     Examples
     --------
     >>> run = pylb.Recording.load("run")

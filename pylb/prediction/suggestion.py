@@ -120,7 +120,16 @@ class _Search:
         # By the bytes of each simulated placement: its prediction, and how it was found (name of a
         # strategy, "step by step" or "unchanged").
         self.tried: dict[bytes, tuple[Prediction, str]] = {}
-        self.edges = _messages(recording)
+        sums: list[tuple[NDArray[Any], ...]] = [
+            (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+        ]
+        for rank, ops in enumerate(recording.ops):
+            sends = ops[(ops["kind"] == OpKind.SEND) | (ops["kind"] == OpKind.ISEND)]
+            peers, where = np.unique(sends["peer"], return_inverse=True)
+            nbytes = np.bincount(where, sends["bytes"], len(peers))
+            some = nbytes > 0
+            sums.append((np.full(some.sum(), rank, np.int32), peers[some], nbytes[some]))
+        self.edges = Edges(*(np.concatenate(column) for column in zip(*sums, strict=True)))
         self.now = self.simulate(now)
         self.present = self.now.target.placement
 
@@ -222,20 +231,6 @@ class _Search:
         node = self.now.target.node[at]
         away = node[np.asarray(self.edges.src)] != node[np.asarray(self.edges.dst)]
         return int(np.asarray(self.edges.nbytes)[away].sum())
-
-
-def _messages(recording: Recording) -> Edges:
-    """Return the bytes that each rank sends to each other rank."""
-    sums: list[tuple[NDArray[Any], ...]] = [
-        (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
-    ]
-    for rank, ops in enumerate(recording.ops):
-        sends = ops[(ops["kind"] == OpKind.SEND) | (ops["kind"] == OpKind.ISEND)]
-        peers, where = np.unique(sends["peer"], return_inverse=True)
-        nbytes = np.bincount(where, sends["bytes"], len(peers))
-        some = nbytes > 0
-        sums.append((np.full(some.sum(), rank, np.int32), peers[some], nbytes[some]))
-    return Edges(*(np.concatenate(column) for column in zip(*sums, strict=True)))
 
 
 def _moved_procedures(recording: Recording, now: float) -> list[Suggestion]:

@@ -72,11 +72,6 @@ class Imbalance:
     start : float
         State for which the first placement is made; used with `drift`.
 
-    Raises
-    ------
-    DomainError
-        A value is not finite, the mean is not above zero, or arrays differ in length.
-
     Examples
     --------
     >>> program = pylb.replaying.Imbalance(0.52, lambda k: 0.1 * k, iterations=500)
@@ -129,11 +124,6 @@ class Imbalance:
             As for `Imbalance`.
         rate : callable
             Change of max/mean as a function of the number of iterations since the last LB step.
-
-        Raises
-        ------
-        DomainError
-            A value is not finite, or the mean is not above zero.
         """
         n = _length(iterations, None)
         imbalance = [1.0]
@@ -165,11 +155,6 @@ class Imbalance:
             Default: the number of iterations and `cost`.
         experience : sequence of float, optional
             What an earlier run has learned, its `GeneratedRun.learned`.
-
-        Raises
-        ------
-        DomainError
-            `cost` is out of range; not exactly one of `trigger` and `every` is given.
         """
         cost = checks.seconds("cost", cost)
         when = of_arguments(every, trigger)
@@ -303,16 +288,6 @@ def hotspot(
         Standard deviation of the logarithm of the factor.
     seed : int
         The same arguments give the same run.
-
-    Returns
-    -------
-    Trace
-
-    Raises
-    ------
-    DomainError
-        A number of ranks, objects or phases is below 1, `peak`, `noise` or `seed` is below 0,
-        `width` is not above 0, or a value is not finite.
 
     Examples
     --------

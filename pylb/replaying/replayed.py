@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from pylb import _core
 from pylb.console import InNotebook, count
 from pylb.decide.decider import (
-    Decider,
     Settings,
     StrategyLike,
     TriggerLike,
@@ -496,14 +495,8 @@ def replay(
         Instead of `alpha` and `beta`.  A `Machine`, or its file, has them within nodes and between
         nodes, instead of the distances of the trace.
 
-    Returns
-    -------
-    Replay
-
     Raises
     ------
-    UnknownStrategyError, DomainError
-        There is no such strategy, trigger or parameter, or a value is out of its domain.
     InfeasibleError, StrategyError
         The strategy found no placement, raised an error, or returned no placement.
 
@@ -584,10 +577,15 @@ def replay(
     rank, times = core.take()
     if strategy == "unbalanced" and not _is_keyed(trace):
         metrics, seconds, times = _as_before(trace, seconds, times)
+    if decider is not None:
+        decisions = _foreseen(decider.history, metrics) if foresight else decider.history
+    else:
+        done = trace.recorded.history if trace.recorded and strategy == "none" else []
+        decisions = History(r for r in done if r.moved)
     return Replay(
         metrics=metrics,
         iteration_time=seconds,
-        decisions=_decisions(decider, trace, strategy, foresight, metrics),
+        decisions=decisions,
         rank=trace.task_rank if rank is None else rank,
         strategy=given.strategy.name if given else str(strategy),
         trigger="" if given is None else f"every {every}" if every else given.trigger.name,
@@ -639,19 +637,6 @@ def _as_before(
     metrics = [_core.metrics(row) for row in was]
     out = {name: np.array([m[name] for m in metrics]) for name in _core.metrics([1.0])}
     return out, seconds + spans(was, sharing) - spans(worked, sharing), was
-
-
-def _decisions(
-    decider: Decider | None,
-    trace: Phases,
-    strategy: StrategyLike,
-    foresight: bool,
-    metrics: dict[str, F64],
-) -> History:
-    if decider is None:
-        done = trace.recorded.history if trace.recorded else []
-        return History(r for r in done if r.moved and strategy == "none")
-    return _foreseen(decider.history, metrics) if foresight else decider.history
 
 
 def _foreseen(history: History, metrics: dict[str, F64]) -> History:

@@ -30,15 +30,6 @@ class RunRecord(RunData, InNotebook):
         """Read a run record; if it is truncated, up to its last complete iteration.
 
         In a record of the C library (JSON), each rank counts as one object.
-
-        Raises
-        ------
-        MissingFileError
-            There is no such file.
-        FormatError
-            The file is not a run record, has a newer version, or is damaged.
-        MissingPartError
-            h5py is absent.
         """
         return cls(**vars(records.read(path)))
 
@@ -47,11 +38,6 @@ class RunRecord(RunData, InNotebook):
         """Make a record of a trace.
 
         The record has no receipts, and an iteration takes as long as its slowest rank.
-
-        Raises
-        ------
-        DuplicateKeyError
-            Two objects of the trace have the same key.
         """
         m = trace.replay("none").metrics
         lowest = np.divide(m["min"], m["max"], out=np.ones_like(m["max"]), where=m["max"] > 0)

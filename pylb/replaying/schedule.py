@@ -56,14 +56,8 @@ def optimum(
         tried from this number of placements, those that are reached in the shortest time.  A larger
         number finds better schedules and takes longer.
 
-    Returns
-    -------
-    Optimum
-
     Raises
     ------
-    UnknownStrategyError, DomainError
-        There is no such strategy or parameter, or a value is out of its domain.
     InfeasibleError, StrategyError
         The strategy found no placement, raised an error, or returned no placement.
 

@@ -57,16 +57,12 @@ class Trace(Phases, InNotebook):
 
         Raises
         ------
-        MissingFileError
-            There is no run, or the files of some ranks are missing.
         FormatError
             A file is neither a run record nor an LBDatafile, or it is damaged (in an LBDatafile,
             the message names the place), or the phases differ between ranks.
         MissingPartError
             msgspec is absent, which reads vt's files; or brotli, for a compressed file; or h5py,
             for HDF5.
-        DomainError
-            `stem` is given, but the path is not a folder; or `threads` is below 1.
 
         Examples
         --------
@@ -91,8 +87,6 @@ class Trace(Phases, InNotebook):
         DomainError
             There are no snapshots; only some snapshots have `coords`; or the number of ranks or of
             loads per object, `speed`, `background`, `memory_limit` or `near` differ.
-        DuplicateKeyError
-            A key occurs twice in one snapshot.
         """
         return cls(
             **snapshot_fields(checks.several("snapshots", snapshots, "a list of pylb.Snapshot"))
@@ -154,14 +148,19 @@ class Trace(Phases, InNotebook):
         True
         """
         n_ranks = checks.whole("n_ranks", n_ranks, 1, "a number of ranks", below=2**20 + 1)
-        first, n = self._first_tasks(), self.n_entities
+        n = left = self.n_entities
+        first = np.full(n, -1)  # the first task of each entity: most are in the first phase
+        for begin, end in pairwise(self.task_ptr.tolist()):
+            entity = self.task_entity[begin:end]
+            new = np.flatnonzero(first[entity] < 0)
+            first[entity[new]] = begin + new
+            left -= len(new)
+            if not left:
+                break
         order = np.lexsort((first, self.task_rank[first]))
         where = np.empty(n, np.int32)
         where[order] = (np.arange(n) * n_ranks // max(n, 1)).astype(np.int32)
-        if self._repeats is not None and self._repeats[1:].all():
-            rank = np.tile(where[self.task_entity[: int(self.task_ptr[1])]], len(self))
-        else:  # "clip" is the fastest mode of `take`; all indices are valid
-            rank = where.take(self.task_entity, mode="clip")
+        rank = where.take(self.task_entity, mode="clip")  # the fastest mode; all are valid
         absent = "task_home task_seconds speed background memory_limit measured figures core_group"
         nothing: dict[str, Any] = dict.fromkeys(
             f"{absent} node near group_cores block_home recorded _run _phases".split()
@@ -174,19 +173,6 @@ class Trace(Phases, InNotebook):
             task_subphases=self.parts_of(slice(None)),
             **nothing,
         )
-
-    def _first_tasks(self) -> I64:
-        """Return the first task of each entity; most of these tasks are in the first phase."""
-        out = np.full(self.n_entities, -1)
-        left = len(out)
-        for begin, end in pairwise(self.task_ptr.tolist()):
-            entity = self.task_entity[begin:end]
-            new = np.flatnonzero(out[entity] < 0)
-            out[entity[new]] = begin + new
-            left -= len(new)
-            if not left:
-                break
-        return out
 
     def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
         """Replay the phases with other decisions; see `pylb.replay`.
@@ -238,10 +224,6 @@ class Trace(Phases, InNotebook):
             new rank, and its ``node`` is replaced.  A communication goes with one of its ends: a
             message with its sender, a broadcast with its receiver, as in vt.
 
-        Returns
-        -------
-        list of Path
-
         Raises
         ------
         DomainError, OutOfRangeError
@@ -257,19 +239,15 @@ class Trace(Phases, InNotebook):
         if self._run is None or self._phases is None:
             text = vt_generated.texts(self, where)
         else:
-            self._check_recorded(self._run.arrays, self._phases)
+            _, tasks = vt.rows(self._run.arrays["task_ptr"], self._phases)
+            for name in ("task_entity", "task_rank", "task_load"):
+                if not np.array_equal(getattr(self, name), self._run.arrays[name][tasks]):
+                    raise DomainError(
+                        f"{name} is not as recorded: expected a new placement as rank=; write "
+                        "other changes by Trace.from_snapshots(trace).save(...)"
+                    )
             text = _vt_run().texts(self._run, self._phases, self.task_entity, where)
         return vt.write(folder, stem, self.n_ranks, text, compress)
-
-    def _check_recorded(self, arrays: dict[str, Any], phases: I64) -> None:
-        """Check that the tasks are those of the record, because its text is written again."""
-        _, tasks = vt.rows(arrays["task_ptr"], phases)
-        for name in ("task_entity", "task_rank", "task_load"):
-            if not np.array_equal(getattr(self, name), arrays[name][tasks]):
-                raise DomainError(
-                    f"{name} is not as recorded: expected a new placement as rank=; write other "
-                    f"changes by Trace.from_snapshots(trace).save(...)"
-                )
 
     def _placement(self, rank: ArrayLike) -> I32:
         given = np.asarray(rank)
@@ -306,11 +284,6 @@ class Trace(Phases, InNotebook):
         ----------
         phase : int, optional
             Return only this phase; counted as in ``trace[phase]``.  Default: all phases.
-
-        Raises
-        ------
-        MissingPartError
-            pandas is absent.
         """
         trace = self if phase is None else self._only_phase(phase)
         entity = trace.task_entity
@@ -337,17 +310,25 @@ class Trace(Phases, InNotebook):
         Columns: the phase's id, `type`, `rank` (the rank whose file has it), `from` and `to`
         (recorded keys) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1:
         this end is not a task of the phase), `nbytes` and `messages`.  A trace that was not read
-        from vt's files lacks `type`, `rank`, `from_type` and `to_type`.  Parameter and errors: see
-        `tasks`.
+        from vt's files lacks `type`, `rank`, `from_type` and `to_type`.  Parameter: see `tasks`.
         """
         pandas = optional.require("pandas")
         trace = self if phase is None else self._only_phase(phase)
         if trace._run is None or trace._phases is None:
-            return pandas.DataFrame(trace._edge_columns(), copy=False)
+            columns: dict[str, Any] = {
+                "phase": np.repeat(trace.phase_id, np.diff(trace.edge_ptr)),
+                "from": trace.entity_key[trace.edge_src],
+                "to": trace.entity_key[trace.edge_dst],
+                "src": trace.edge_src,
+                "dst": trace.edge_dst,
+                "nbytes": trace.edge_bytes,
+                "messages": trace.edge_messages,
+            }
+            return pandas.DataFrame(columns, copy=False)
         arrays = trace._run.arrays
         ptr, comms = vt.rows(arrays["comm_ptr"], trace._phases)
         part = {k[5:]: a[comms] for k, a in arrays.items() if k.startswith("comm_")}
-        columns: dict[str, Any] = {"phase": np.repeat(trace.phase_id, np.diff(ptr))}
+        columns = {"phase": np.repeat(trace.phase_id, np.diff(ptr))}
         for name in ("type", "rank", "from", "from_type", "to", "to_type", "src", "dst"):
             columns[name] = part[name]
             if name.endswith("type"):
@@ -359,19 +340,6 @@ class Trace(Phases, InNotebook):
     def _only_phase(self, phase: int) -> Trace:
         i = self._index(phase)
         return self._part(np.arange(i, i + 1))
-
-    def _edge_columns(self) -> dict[str, Any]:
-        """Return the columns of `communications` if the trace was not read from vt's files."""
-        phase = np.repeat(np.arange(self.n_phases), np.diff(self.edge_ptr))
-        return {
-            "phase": self.phase_id[phase],
-            "from": self.entity_key[self.edge_src],
-            "to": self.entity_key[self.edge_dst],
-            "src": self.edge_src,
-            "dst": self.edge_dst,
-            "nbytes": self.edge_bytes,
-            "messages": self.edge_messages,
-        }
 
     def _bars(self) -> dict[str, Any]:
         phase, p = np.repeat(np.arange(self.n_phases), np.diff(self.task_ptr)), self.n_ranks

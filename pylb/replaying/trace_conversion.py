@@ -13,7 +13,7 @@ from pylb.io.phases import COLLECTION, Phases, frozen
 from pylb.io.run_record import OF_RANKS, RunData, RunFacts, Stretch
 from pylb.model import checks
 from pylb.model.objects import blocks, shared_of
-from pylb.model.snapshot import F64, I64, Rows, Snapshot
+from pylb.model.snapshot import I64, Rows, Snapshot
 
 Arrays = dict[str, Any]
 
@@ -189,7 +189,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
         [np.zeros(n_known, np.int32), *(s.rank for s in stretches)], dtype=np.int32
     )
     entity = number[which][n_known:]
-    movable = _joined(stretches, "migratable", bool)
+    movable = np.concatenate([np.zeros(0, bool), *(s.migratable for s in stretches)])
     can_move = np.zeros(len(first), bool)
     can_move[:n_known] = known.entity_migratable
     np.logical_or.at(can_move, entity, movable)
@@ -276,7 +276,11 @@ def stretches_of(trace: Phases) -> Iterator[Stretch]:
     alike: list[Stretch] = []
     for i in range(len(trace)):
         new = stretch_of(trace, i)
-        if alike and not _alike(alike[0], new):
+        if alike and not all(
+            np.array_equal(getattr(alike[0], name), getattr(new, name))
+            for name in Stretch._fields
+            if name not in ("first", "load", "phases")
+        ):
             yield _as_one(alike)
             alike = []
         alike.append(new)
@@ -289,6 +293,10 @@ def _as_one(alike: list[Stretch]) -> Stretch:
     if one.phases is None:
         return one
     return one._replace(phases=np.concatenate([np.asarray(s.phases) for s in alike]))
+
+
+def _shared(block: Any, block_bytes: I64 | None, home: Any) -> I64 | None:
+    return None if block is None or block_bytes is None else shared_of(block, block_bytes, home)
 
 
 def stretch_of(trace: Phases, i: int) -> Stretch:
@@ -308,6 +316,12 @@ def stretch_of(trace: Phases, i: int) -> Stretch:
     def of_tasks(column: Any, default: int) -> I64:
         return np.full(n, default, np.int64) if column is None else column[tasks][order]
 
+    phases = trace.task_subphases
+    if phases is not None:
+        phases = phases[tasks]
+        if trace.speed is not None and trace.task_seconds is None:
+            phases = phases / trace.speed[trace.task_rank[tasks]][:, None]
+        phases = phases[order][None]
     return Stretch(
         i,
         key[order],
@@ -325,32 +339,11 @@ def stretch_of(trace: Phases, i: int) -> Stretch:
         None if trace.task_coords is None else trace.task_coords[tasks][order],
         None if trace.task_work is None else trace.task_work[tasks][order],
         None if trace.entity_birth is None else trace.entity_birth[entity][order],
-        phases=_subphases(trace, tasks, order),
+        phases=phases,
         shared=_shared(
             None if trace.task_block is None else trace.task_block[tasks][order],
             *(trace.block_bytes, trace.block_home),
         ),
-    )
-
-
-def _shared(block: Any, block_bytes: I64 | None, home: Any) -> I64 | None:
-    return None if block is None or block_bytes is None else shared_of(block, block_bytes, home)
-
-
-def _subphases(trace: Phases, tasks: slice, order: Any) -> F64 | None:
-    if trace.task_subphases is None:
-        return None
-    out = trace.task_subphases[tasks]
-    if trace.speed is not None and trace.task_seconds is None:
-        out = out / trace.speed[trace.task_rank[tasks]][:, None]
-    return out[order][None]  # type: ignore[no-any-return]
-
-
-def _alike(a: Stretch, b: Stretch) -> bool:
-    return all(
-        np.array_equal(getattr(a, name), getattr(b, name))
-        for name in Stretch._fields
-        if name not in ("first", "load", "phases")
     )
 
 
@@ -373,7 +366,3 @@ _COLUMNS = {
     "task_coords": np.float64,
     "task_subphases": np.float64,
 }
-
-
-def _joined(stretches: list[Stretch], name: str, dtype: Any) -> Any:
-    return np.concatenate([np.zeros(0, dtype), *(getattr(s, name) for s in stretches)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import zlib
@@ -42,12 +43,6 @@ class AdvisorInput:
         self._state, self._watch = state, watch
         self._said = False  # whether `_rebalanced` has logged its warning
 
-    @property
-    def coefficients(self) -> F64 | None:
-        """Seconds per unit of each feature, from this rank's own steps."""
-        model = self._state.model
-        return None if model is None else LoadModel.coefficients(model.sums)
-
     def measure(
         self,
         advice: Advice | None,
@@ -71,7 +66,11 @@ class AdvisorInput:
             raise DomainError(
                 "more than one of loads, weights and features is given: expected only one of them"
             )
-        form, words = _form(is_given, {**arrays, "ahead": ahead or None})
+        # Which arguments are given: as a code (0: no cells), and in words.
+        names = (*WAYS, *arrays, "ahead")
+        there = [*is_given, *(x is not None for x in arrays.values()), ahead]
+        form = sum(1 << i for i, one in enumerate(there) if one)
+        words = f"advise({', '.join(itertools.compress(names, there))})"
         model: LoadModel | None = None
         self._state.check(places=any(is_given))
         time = watch.elapsed() if watch.work.used or watch.measures else 0.0
@@ -100,21 +99,23 @@ class AdvisorInput:
         else:
             given = ("weights", weights) if features is None else ("features", features)
             features = features_of(given[1], given[0])
-            form, words = (
-                form + (features.shape[1] << 16),
-                f"{words} of {features.shape[1]} columns",
-            )
-            spent, parts = self._seconds(seconds)
             model, k = self._state.model, features.shape[1]
+            form, words = form + (k << 16), f"{words} of {k} columns"
+            spent, parts = self._seconds(seconds)
             if model is None or len(model.sums) != k:
                 model = LoadModel(k)
             model = model.observe(features, spent)
-            share = _shares(model, features, spent)
+            # Each cell gets a part of the rank's seconds, in proportion to what the model predicts.
+            share = features @ LoadModel.coefficients(model.sums)
+            if (total := share.sum()) > 0:
+                share = share / total * spent
             cells = cells_of(share, spent, **arrays)
             if len(parts):  # each cell is taken to have the same share of every phase
                 of_cells = np.outer(parts, share / spent if spent > 0 else share)
                 cells = cells._replace(parts=of_cells, totals=parts)
-        phases = self._phases(len(cells.totals))
+        phases = tuple(watch.parts) or tuple(map(str, range(len(cells.totals))))
+        known = self._state.cells
+        checks.same_phases(phases, known.names, known.rank, "step", self._state.done)
         if phases:
             form += zlib.crc32(repr(phases).encode()) >> 1 << 32
             words += f" with the phases {', '.join(phases)} in step {self._state.done}"
@@ -135,12 +136,6 @@ class AdvisorInput:
             ahead,
             phases,
         )
-
-    def _phases(self, d: int) -> tuple[str, ...]:
-        """Return the names of the phases; DomainError: the step has other phases than before."""
-        names, cells = tuple(self._watch.parts) or tuple(map(str, range(d))), self._state.cells
-        checks.same_phases(names, cells.names, cells.rank, "step", self._state.done)
-        return names
 
     def _outcome(self, advice: Advice, now: Cells, changed: bool) -> tuple[float, bool]:
         """Return the seconds of the redistribution, and whether this rank carried it out."""
@@ -216,29 +211,6 @@ class AdvisorInput:
         return False
 
 
-def _shares(model: LoadModel, features: F64, seconds: float) -> F64:
-    """Divide the rank's seconds between its cells, in proportion to what the model predicts."""
-    share = features @ LoadModel.coefficients(model.sums)
-    total = share.sum()
-    return share / total * seconds if total > 0 else share
-
-
-def _form(is_given: list[bool], arrays: dict[str, Any]) -> tuple[int, str]:
-    """Return which arguments the program gave: as a code (0: no cells), and in words."""
-    given = [*is_given, *(x is not None for x in arrays.values())]
-    words = [name for name, there in zip((*WAYS, *arrays), given, strict=True) if there]
-    return sum(1 << i for i, there in enumerate(given) if there), f"advise({', '.join(words)})"
-
-
-def _together(comm: Any, ranks: Any, lag: Any) -> Agreement:
-    """Return the agreement of ranks that this process tells."""
-    if comm is not None:
-        raise DomainError(f"ranks is {ranks!r}: expected it only without comm")
-    if lag:
-        raise DomainError(f"lag is {lag!r}: expected 0 with ranks=, as no rank waits")
-    return Agreement(Together(checks.whole("ranks", ranks, 1, "a number of ranks", 1 << 31)))
-
-
 MODES: dict[str, type[Any]] = {"on": AdvisingMode, "shadow": ShadowMode, "off": MeasuringMode}
 
 
@@ -291,14 +263,6 @@ class Advisor(RunResults):
         `memory`, or, if `memory` is not given, to the sum of their `nbytes`.
     network : (alpha, beta), "measure", Machine or path, optional
         As for `Balancer`.
-
-    Raises
-    ------
-    MPIError
-        The communicator was freed; pylb and mpi4py use different MPIs.
-    UnknownStrategyError, DomainError
-        There is no such strategy or trigger; a parameter is out of its domain; or the strategy is
-        distributed (e.g. "GossipLB").
 
     Notes
     -----
@@ -376,7 +340,13 @@ class Advisor(RunResults):
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
         del arguments["ranks"], arguments["cost"]
         if ranks is not None:
-            agreement = _together(comm, ranks, lag)
+            if comm is not None:
+                raise DomainError(f"ranks is {ranks!r}: expected it only without comm")
+            if lag:
+                raise DomainError(f"lag is {lag!r}: expected 0 with ranks=, as no rank waits")
+            agreement = Agreement(
+                Together(checks.whole("ranks", ranks, 1, "a number of ranks", 1 << 31))
+            )
             arguments["record"] = False
         elif cost is not None:
             raise DomainError(f"cost is {cost!r}: expected it only with ranks=")
@@ -678,7 +648,8 @@ class Advisor(RunResults):
 
         (LB steps use a fit to all ranks.)  None if `advise` was given neither features nor weights.
         """
-        return self._input.coefficients
+        model = self._state.model
+        return None if model is None else LoadModel.coefficients(model.sums)
 
     def __repr__(self) -> str:
         return (

@@ -117,13 +117,7 @@ class ProgramObjects:
         coords: ArrayLike | None = None,
         shared: tuple[int, ...] | None = None,
     ) -> None:
-        """Change properties of an object of this rank, see `add`.  None: no change.
-
-        Raises
-        ------
-        UnknownKeyError
-            There is no such object on this rank.
-        """
+        """Change properties of an object of this rank, see `add`.  None: no change."""
         key = self._key_here(key)
         properties = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
         self._objects.update(key, checked({**properties, "coords": coords, "shared": shared}))
@@ -137,11 +131,6 @@ class ProgramObjects:
         -------
         object
             The object.
-
-        Raises
-        ------
-        UnknownKeyError
-            There is no such object on this rank.
         """
         key = self._key_here(key)
         return self._objects.remove(key)
@@ -243,12 +232,8 @@ class ProgramObjects:
 
         Raises
         ------
-        UnknownKeyError
-            There is no such object on this rank; a new one is there from the next iteration on.
         StateError
             The phase has not begun in this iteration.
-        DomainError
-            The seconds are no finite number, zero or more.
 
         Examples
         --------
@@ -275,11 +260,6 @@ class ProgramObjects:
         has called `ranks_of`.  Migrations update this knowledge.  In an LB step, a rank may forget
         objects to which it has sent no message since the previous LB step, except those for which
         it has called `ranks_of`.
-
-        Raises
-        ------
-        UnknownKeyError
-            This rank knows no such object.
         """
         objects, key = self._objects, key_of(key)
         if objects.has(key):
@@ -399,11 +379,6 @@ class ProgramObjects:
         -------
         list of (source, data)
             Sorted by source; the messages of one source are in the order of sending.
-
-        Raises
-        ------
-        UnknownKeyError
-            There is no such object on this rank.
         """
         try:
             return self._mail.inbox(key)
@@ -529,13 +504,6 @@ class Balancer(ProgramObjects, RunResults):
     replay : path, optional
         File of a run, written by `save` or `record`: repeat the LB steps of that run at the same
         iterations and with the same placements, whatever the present loads are.  Needs lag=0.
-
-    Raises
-    ------
-    MPIError
-        The communicator was freed; pylb and mpi4py use different MPIs.
-    UnknownStrategyError, DomainError
-        There is no such strategy or trigger; a parameter is out of its domain.
 
     Notes
     -----
@@ -778,10 +746,6 @@ class Balancer(ProgramObjects, RunResults):
 
         Raises
         ------
-        MissingFileError
-            There is no complete checkpoint.
-        FormatError
-            A file is cut short or damaged, is of another version, or is no checkpoint.
         DomainError, StateError, SerializationError
             `unpack` or `pickled` does not fit the checkpoint; `record`, `replay` or shadow mode is
             asked for; an object cannot be restored.
@@ -826,8 +790,12 @@ class AsyncBalancer(Balancer):
     <AtSync.GO: 'go'>
     """
 
+    _loop: LaggedLoop
+
     def __init__(self, comm: Any = None, *, lag: float = math.inf, **options: Any) -> None:
         super().__init__(comm, lag=lag, **options)
+        if not lag:
+            raise DomainError("lag is 0: expected a number above 0, so that objects can be ahead")
 
     def begin(self, n: int) -> None:
         """Begin a loop of `n` iterations that each object runs at its own pace.  Collective.

@@ -15,7 +15,7 @@ from pylb.model.snapshot import F64, I32, I64, _array
 from pylb.run.local_objects import NO_PARTS
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
-OPTIONAL = ("nbytes", "memory", "migratable", "shared")  # optional properties of cells
+OPTIONAL = ("nbytes", "memory", "migratable", "shared")  # properties that a program may give
 
 
 class Cells(NamedTuple):
@@ -24,11 +24,7 @@ class Cells(NamedTuple):
     loads: F64  # seconds of each cell
     seconds: float  # sum of the loads
     keys: I64 | None = None  # None: the key of a cell is made from its rank and index
-    nbytes: I64 | None = None
-    memory: I64 | None = None
-    migratable: NDArray[np.bool_] | None = None
-    shared: I64 | None = None  # (n, 3), see `pylb.model.objects.COLUMNS`
-    coords: F64 | None = None  # (n, 1 ... 3)
+    columns: dict[str, NDArray[Any]] = {}  # noqa: RUF012  further properties, as in `COLUMNS`
     edges: Any = None  # as the program gave them; `edges_of` checks them when they are needed
     parts: F64 = NO_PARTS  # (d, n), seconds of each cell in each of d phases; d is 0 without phases
     totals: F64 = np.zeros(0)  # (d,), seconds of this rank in each phase
@@ -43,18 +39,17 @@ def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **g
         for name in OPTIONAL
         if given[name] is not None
     }
+    if coords is not None:
+        given_coords = _array("coords", coords, np.float64)
+        shape = given_coords.shape
+        if len(shape) != 2 or shape[0] != n or not 1 <= shape[1] <= 3:
+            raise DomainError(f"coords has shape {shape}: expected ({n}, 1 ... 3)")
+        columns["coords"] = np.pad(given_coords, ((0, 0), (0, 3 - shape[1])))  # missing ones are 0
     if keys is not None:
         keys = _array("keys", keys, np.int64, (n,))
     elif edges is not None:
         raise DomainError("edges without keys: expected both, because edges name cells by keys")
-    return Cells(
-        loads,
-        seconds,
-        keys,
-        coords=None if coords is None else _coords(coords, n),
-        edges=edges,
-        **columns,
-    )
+    return Cells(loads, seconds, keys, columns, edges)
 
 
 def loads_of(loads: Any) -> tuple[F64, F64]:
@@ -73,13 +68,6 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
     for i, k in np.argwhere(~((out >= 0) & (out <= 1e30)))[:1]:
         raise DomainError(f"loads[{i}, {k}] is {out[i, k]:g}: expected 0 ... 1e30 seconds")
     return out.sum(axis=1), np.ascontiguousarray(out.T)
-
-
-def _coords(coords: Any, n: int) -> F64:
-    out: F64 = _array("coords", coords, np.float64)
-    if out.ndim != 2 or len(out) != n or not 1 <= out.shape[1] <= 3:
-        raise DomainError(f"coords has shape {out.shape}: expected ({n}, 1 ... 3)")
-    return out
 
 
 def _shared(shared: Any, n: int) -> I64:
@@ -119,10 +107,6 @@ def edges_of(edges: Any) -> I64:
         )
     whole = [np.rint(x).astype(np.int64) for x in (sent, messages)]
     return np.stack([src, dst, *whole, np.zeros_like(src)], axis=1)
-
-
-def _equal(one: Cells, other: Cells, name: str) -> bool:
-    return np.array_equal(getattr(one, name), getattr(other, name))
 
 
 class CellMessages(NamedTuple):
@@ -171,16 +155,10 @@ class LocalCells:
 
     def recorded(self) -> Objects:
         """Return the cells with the properties that are recorded and that strategies see."""
-        now = self.now
-        columns: dict[str, NDArray[Any]] = {
-            name: array for name in OPTIONAL if (array := getattr(now, name)) is not None
-        }
         if self.whole:
-            n = len(now.loads)  # 0 before the first step, else 1
-            return Objects(np.full(n, self.rank), {**columns, "migratable": np.zeros(n, np.bool_)})
-        if now.coords is not None:  # missing dimensions are 0
-            columns["coords"] = np.pad(now.coords, ((0, 0), (0, 3 - now.coords.shape[1])))
-        return Objects(self.keys, columns)
+            n = len(self.now.loads)  # 0 before the first step, else 1
+            return Objects(np.full(n, self.rank), {"migratable": np.zeros(n, np.bool_)})
+        return Objects(self.keys, self.now.columns)
 
     def part(self, _: Settings) -> tuple[Objects, I64, int]:
         """Return this rank's part of the load database: cells, edges and `passes`."""
@@ -211,30 +189,28 @@ class LocalCells:
 
     def accept(self, now: Cells, changed: bool, sent: CellMessages) -> None:
         """Keep the cells of a step that has ended; changed: the result of `changed`."""
-        same = all(_equal(now, self.now, name) for name in OPTIONAL) and now.coords is None
-        self.version += not same
+        new, old = now.columns, self.now.columns
+        same = new.keys() == old.keys() and all(map(np.array_equal, new.values(), old.values()))
+        self.version += "coords" in new or not same
         self.now, self.sent = now, sent
         if changed:
             n = len(now.loads)
             self.keys = (self.rank << 32) + np.arange(n) if now.keys is None else now.keys.copy()
-            self._find_homes()
+            keys, homes = self._known
+            if len(keys):
+                place = np.minimum(np.searchsorted(keys, self.keys), len(keys) - 1)
+                known = keys[place] == self.keys
+                self.homes = np.where(known, homes[place], self.rank).astype(np.int32)
+            else:
+                self.homes = np.full(len(self.keys), self.rank, np.int32)
+            order = np.argsort(self.keys, kind="stable")
+            self._known = self.keys[order], self.homes[order]
 
     def learn_homes(self, keys: I64, homes: I32) -> None:
         """Learn where cells that may come to this rank were first."""
         every = np.append(self._known[0], keys), np.append(self._known[1], homes)
         order = np.argsort(every[0], kind="stable")
         self._known = every[0][order], every[1][order]
-
-    def _find_homes(self) -> None:
-        keys, homes = self._known
-        if len(keys):
-            place = np.minimum(np.searchsorted(keys, self.keys), len(keys) - 1)
-            known = keys[place] == self.keys
-            self.homes = np.where(known, homes[place], self.rank).astype(np.int32)
-        else:
-            self.homes = np.full(len(self.keys), self.rank, np.int32)
-        order = np.argsort(self.keys, kind="stable")
-        self._known = self.keys[order], self.homes[order]
 
     def edges(self) -> I64:
         return self.sent.edges

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pickle
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,8 +50,10 @@ def checkpoint(
         checks.flag("pickled", pickled)
         _check_place(state, mode, loop)
         if transport.rank == 0:
-            disk.make_folder(folder)
-            name = disk.new_id().encode()
+            if folder.exists() and not folder.is_dir():
+                raise DomainError(f"path is {os.fspath(path)!r}: expected a folder, or a new name")
+            folder.mkdir(exist_ok=True)
+            name = secrets.token_hex(8).encode()
     words = f"checkpoint({str(path)!r}), pickled={pickled}, pack={pack is not None}"
     state.agreement.agree(Step.CHECKPOINT, words, tried.error)
     loop.complete()
@@ -82,7 +85,14 @@ def _each_file(
     with Attempt() as tried:
         arrays = _objects(state, pack, pickled) | _messages(state, pickled)
         if state.objects.rank == 0:
-            arrays |= _run(state, mode)
+            figures = state.records.figures
+            encoded = json.dumps([r.to_dict() for r in mode.history.lb_steps]).encode()
+            arrays |= {
+                "rows": figures.table(),
+                "spans": [figures.span, state.objects.store.passes, len(state.decider.before)],
+                "loops": np.array([loop[:3] for loop in state.records.loops], np.float64),
+                "receipts": np.frombuffer(encoded, np.uint8),
+            }
         size[0] = disk.write(file, arrays)
     try:
         state.agreement.step(Step.CHECKPOINT, state.done, error=tried.error)
@@ -139,30 +149,15 @@ def _objects(state: RunState, pack: Pack | None, pickled: bool) -> disk.Arrays:
 
 
 def _messages(state: RunState, pickled: bool) -> disk.Arrays:
-    """Return the arrays of the messages that wait in the inboxes."""
-    if state.options.lag:
-        return _mail([], [], [])
-    mail, keys = state.objects.mailbox.mail, state.objects.store.keys.tolist()
+    """Return the arrays of the messages that wait in the inboxes; with a lag, there are none."""
+    mail = state.objects.mailbox.mail
+    keys = [] if state.options.lag else state.objects.store.keys.tolist()
     letters = [(key, source, data) for key in keys for source, data in mail.inbox(key)]
-    encoded = [_bytes(f"a message from {s} to {t}", data, pickled) for t, s, data in letters]
-    return _mail([t for t, _, _ in letters], [s for _, s, _ in letters], encoded)
-
-
-def _mail(target: list[int], source: list[int], encoded: list[bytes]) -> disk.Arrays:
-    message, at = disk.joined(encoded)
-    return {"target": target, "source": source, "message": message, "message_at": at}
-
-
-def _run(state: RunState, mode: MeasuringMode) -> disk.Arrays:
-    """Return the arrays that are the same on all ranks: iterations, loops and receipts."""
-    figures = state.records.figures
-    encoded = json.dumps([r.to_dict() for r in mode.history.lb_steps]).encode()
-    return {
-        "rows": figures.table(),
-        "spans": [figures.span, state.objects.store.passes, len(state.decider.before)],
-        "loops": np.array([loop[:3] for loop in state.records.loops], np.float64),
-        "receipts": np.frombuffer(encoded, np.uint8),
-    }
+    message, at = disk.joined(
+        [_bytes(f"a message from {s} to {t}", data, pickled) for t, s, data in letters]
+    )
+    ends = {"target": [t for t, _, _ in letters], "source": [s for _, s, _ in letters]}
+    return {**ends, "message": message, "message_at": at}
 
 
 def _bytes(what: str, value: Any, pickled: bool) -> bytes:
@@ -456,14 +451,10 @@ def _seen_again(
             core.judge(last.gain)  # enters the gain into the receipt
         if i in done:
             core.abandon()
-            last = done[i]
-            _repeat(decider, last, n_objects)
+            last = r = done[i]
+            decider.choose(-1, n_objects)
+            placing = np.array([getattr(r, name) for name in _core.FIGURES])
+            core.placed(placing, np.array(r.speed) if r.speed else None)
+            core.balanced(r.migrations, r.nbytes, r.seconds_migration, r.seconds, r.moved)
             ask = NOTHING
     return bool(ask == BALANCE)
-
-
-def _repeat(decider: Decider, r: Receipt, n_objects: int) -> None:
-    decider.choose(-1, n_objects)
-    figures = np.array([getattr(r, name) for name in _core.FIGURES])
-    decider.core.placed(figures, np.array(r.speed) if r.speed else None)
-    decider.core.balanced(r.migrations, r.nbytes, r.seconds_migration, r.seconds, r.moved)

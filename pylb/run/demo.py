@@ -74,10 +74,6 @@ def run(
     **balancing
         Arguments of `Balancer`: strategy, trigger, every, mode, ...
 
-    Returns
-    -------
-    Report
-
     Examples
     --------
     >>> report = pylb.demo.run(n_ranks=4, save="small.h5", report="small.html")

@@ -131,7 +131,13 @@ class LBStep:
         strategy = self.decider.choose(reason, objects.n_objects)
         start = _core.clock()
         placed = self._in_rounds(strategy, objects) if strategy.distributed else self.place(start)
-        self._say_memory(placed.figures)
+        full = float(placed.figures[FULL])
+        if self.facts.is_news(full) and self.agreement.transport.rank == 0:
+            log.warning(
+                "pylb: after iteration %d: no placement keeps the memory limits; a rank or node "
+                "holds %.0f %% of its limit, and gets no more bytes than it holds",
+                *(self.iteration, 100 * full),
+            )
         core = self.decider.core
         core.placed(placed.figures, placed.speed_of_all)
         if not core.goes_on:  # a further slice keeps the ranks from before the first one
@@ -220,7 +226,7 @@ class LBStep:
         came = exchange_objects(
             *(self.agreement, Step.GATHER, self.iteration),
             lambda: {0: Part(*self.objects.part(self.decider.settings), own)},
-        ).values
+        )
         return [came[rank] for rank in sorted(came)]
 
     def _filled(self, fill: Callable[[Snapshot, Objects, tuple[F64, F64, I32]], None]) -> Placed:
@@ -241,7 +247,7 @@ class LBStep:
             fill(snapshot, db.objects, (figures, speed, new))
             return self._parts(whole, db, figures, speed if speed[0] > 0 else None, new)
 
-        placed = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts).values[0]
+        placed = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts)[0]
         return placed  # type: ignore[no-any-return]
 
     def _database(self, whole: list[Part]) -> Database:
@@ -259,6 +265,12 @@ class LBStep:
             memory = objects.occupied
         elif memory is not None:
             memory = np.maximum(memory, 0) if np.any(memory >= 0) else None
+        coords = objects.columns.get("coords")
+        if coords is not None and (absent := np.isnan(coords[:, 0])).any():
+            raise DomainError(
+                f"object {objects.key[absent.argmax()]} has no coords: expected coords= in add() "
+                "for all objects or for none"
+            )
         edges, multicasts = db.rows.split()
         return Snapshot(
             load=load if speed is None else (load.T * speed[rank]).T,
@@ -270,7 +282,7 @@ class LBStep:
             migratable=objects["migratable"],
             edges=edges,
             multicasts=multicasts,
-            coords=_positions(objects),
+            coords=coords,
             **blocks(objects.columns.get("shared"), objects.key),
             **{**self.facts.links, **facts},
         )
@@ -295,16 +307,6 @@ class LBStep:
             r: Placed(figures, speed, out, len(moving), nbytes, objects.key[at], old[at])
             for r, (out, at) in enumerate(zip(moves, come, strict=True))
         }
-
-    def _say_memory(self, figures: F64) -> None:
-        """Log once, on rank 0, that a rank holds more than its memory limit."""
-        full = float(figures[FULL])
-        if self.facts.is_news(full) and self.agreement.transport.rank == 0:
-            log.warning(
-                "pylb: after iteration %d: no placement keeps the memory limits; a rank or node "
-                "holds %.0f %% of its limit, and gets no more bytes than it holds",
-                *(self.iteration, 100 * full),
-            )
 
     # ---- placement in rounds -------------------------------------------------------------------
 
@@ -457,18 +459,6 @@ class LBStep:
 def _learned(objects: Objects) -> tuple[F64 | None, F64 | None]:
     """Return the columns from which the decider learns speeds."""
     return objects.columns.get("here"), objects.columns.get("work")
-
-
-def _positions(objects: Objects) -> F64 | None:
-    """Return the positions of all objects, sorted by key; None: no object has one."""
-    coords = objects.columns.get("coords")
-    missing = NO_KEYS if coords is None else np.flatnonzero(np.isnan(coords[:, 0]))
-    if len(missing):
-        raise DomainError(
-            f"object {objects.key[missing[0]]} has no coords: expected coords= in add() for all "
-            "objects or for none"
-        )
-    return coords
 
 
 def received_notes(received: Sends) -> NDArray[np.void]:

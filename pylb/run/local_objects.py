@@ -356,14 +356,6 @@ class Store:
             own = self._given.get((name, place), 0.0)
             self._given[name, place] = own + checks.load(key, value, name)
 
-    def _read_clocks(self) -> None:
-        """Enter what the clocks of phases have measured, and what the program has given."""
-        for name, i, read in self._marks:
-            self._parts[name][i] += checks.load(int(self.keys[i]), read(), name)
-        for (name, i), value in self._given.items():
-            self._parts[name][i] = value
-        self._marks, self._given = [], {}
-
     def _check_outside(self) -> None:
         beyond = np.flatnonzero(self.seconds)
         if len(beyond):
@@ -385,7 +377,12 @@ class Store:
     def join_phases(self, iteration: int, rank: int) -> str:
         """At the end of an iteration, sum the loads over the phases; return the phases' names."""
         names = tuple(self._parts)
-        self._read_clocks()
+        # Enter what the clocks of phases have measured, and what the program has given.
+        for name, i, read in self._marks:
+            self._parts[name][i] += checks.load(int(self.keys[i]), read(), name)
+        for (name, i), value in self._given.items():
+            self._parts[name][i] = value
+        self._marks, self._given = [], {}
         checks.same_phases(names, self.phases, rank, "iteration", iteration)
         if names:
             self._check_outside()

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -203,15 +203,6 @@ class BalancerLoop(IterationLoop):
             state.records.cut()  # also after break
             state.records.seconds += _core.clock() - begin
 
-    def begin(self, n: int) -> None:
-        raise StateError("begin() with lag=0: expected an AsyncBalancer with lag=... above 0")
-
-    def at_sync(self, key: int | None) -> AtSync:
-        raise StateError("at_sync(): no loop of begin() is under way")
-
-    def lb_step(self) -> None:
-        raise StateError("lb_step(): no loop of begin() is under way")
-
     def finish(self) -> None:
         """End a loop that this rank has left early; see `Balancer.finish`."""
         self.complete()
@@ -332,15 +323,22 @@ class LaggedLoop(BalancerLoop):
 
     def at_sync(self, key: int | None) -> AtSync:
         protocol = self._of_objects("at_sync")
+        objects = self._state.objects
         answer: AtSync | None
         if key is None:
-            if self._state.objects.stale:
+            if objects.stale:
                 self._join()
             answer = protocol.core.ask()
             if answer is AtSync.END:
                 self._end(protocol)
         else:
-            answer = self._reached(protocol, key)
+            try:
+                load = None if objects.load is None else objects.given_load(key)
+                answer = protocol.core.reached(key, load)
+            except (KeyError, TypeError, OverflowError):
+                if objects.store.place(key_of(key)) >= 0:
+                    raise  # an error of the user's load or trigger
+                raise UnknownKeyError(f"key {key}: no such object on this rank") from None
         return self._fail() if answer is None else answer
 
     def lb_step(self) -> None:
@@ -353,16 +351,6 @@ class LaggedLoop(BalancerLoop):
         if self._protocol is None or not self._protocol.each:
             raise StateError(f"{name}(): no loop of begin() is under way")
         return self._protocol
-
-    def _reached(self, protocol: AtSyncProtocol, key: int) -> Any:
-        objects = self._state.objects
-        try:
-            load = None if objects.load is None else objects.given_load(key)
-            return protocol.core.reached(key, load)
-        except (KeyError, TypeError, OverflowError):
-            if objects.store.place(key_of(key)) >= 0:
-                raise  # an error of the user's load or trigger
-            raise UnknownKeyError(f"key {key}: no such object on this rank") from None
 
     def finish(self) -> None:
         protocol = self._protocol
@@ -397,7 +385,14 @@ class LaggedLoop(BalancerLoop):
                 if it % TAKE == 0:
                     self.take()  # so that statistics which have arrived do not fill the memory
                 if answer is not go or objects.stale:
-                    self._turn(protocol, answer)
+                    if answer is None:
+                        self._fail()
+                    if answer is AtSync.BALANCE:
+                        self._rebalance(protocol)
+                        if protocol.core.at_sync() is None:
+                            self._fail()
+                    elif self._state.objects.stale:
+                        self._join()
             self._end(protocol)
         except MPIError as why:
             state.agreement.at = f"in iteration {protocol.core.contributed}"
@@ -409,16 +404,6 @@ class LaggedLoop(BalancerLoop):
             objects.in_loop = False
             if self._protocol is not None:  # left by break, an error or an interrupt
                 self._protocol.give_up(False)
-
-    def _turn(self, protocol: AtSyncProtocol, answer: AtSync | None) -> None:
-        if answer is None:
-            self._fail()
-        if answer is AtSync.BALANCE:
-            self._rebalance(protocol)
-            if protocol.core.at_sync() is None:
-                self._fail()
-        elif self._state.objects.stale:
-            self._join()
 
     def exchange(self) -> None:
         raise no_messages("exchange", self._state.options.lag)
@@ -442,23 +427,21 @@ class LaggedLoop(BalancerLoop):
         try:
             self._start(n)
             state.agreement.step(Step.OPEN, state.done)  # no rank goes on, if another has failed
-            return self._protocol_of(n, each) if n else None
+            if not n:
+                return None
+            # `balances` is False in shadow mode, which makes its decisions later, in `catch_up`.
+            protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
+            state.agreement.step(Step.OPEN, state.done)
+            self._protocol = protocol
+            protocol.open(state)
+            state.objects.in_loop = True
+            state.objects.join = self._join if each else None
+            return protocol
         except Exception as why:
             state.agreement.tell(why)
             if self._protocol is not None:
                 self._protocol.give_up(True)
             raise
-
-    def _protocol_of(self, n: int, each: bool) -> AtSyncProtocol:
-        state = self._state
-        # `balances` is False in shadow mode, which makes its decisions later, in `catch_up`.
-        protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
-        state.agreement.step(Step.OPEN, state.done)
-        self._protocol = protocol
-        protocol.open(state)
-        state.objects.in_loop = True
-        state.objects.join = self._join if each else None
-        return self._protocol
 
     def complete(self) -> None:
         if self._protocol is not None:
@@ -758,24 +741,20 @@ class AdvisorLoop(IterationLoop):
         state.agreement.at = f"in step {self.step}"
         due = stats is not None and self._enter(stats)
         if due:
-            self._plan()
+            assert isinstance(self._mode, AdvisingMode)
+            part = self._mode.place() if state.places else None
+            state.records.saved.begin(state.done)
+            if part is None or part.migrations:
+                self.advice = Advice(
+                    *(state.agreement, self._watch, self.step - 1, part),
+                    n=len(state.cells.keys),
+                    ahead=self._ahead,
+                )
         now = _core.clock()
         state.records.seconds += max(now - self._last, 0.0)
         self._last = now
         self._watch.resume()
         return due and self.advice is not None
-
-    def _plan(self) -> None:
-        state, mode = self._state, self._mode
-        assert isinstance(mode, AdvisingMode)
-        part = mode.place() if state.places else None
-        state.records.saved.begin(state.done)
-        if part is None or part.migrations:
-            self.advice = Advice(
-                *(state.agreement, self._watch, self.step - 1, part),
-                n=len(state.cells.keys),
-                ahead=self._ahead,
-            )
 
     def _keep(self, measured: Measured, stats: Stats | None) -> None:
         """Keep the measurements of this rank for the LB step and for the records."""
@@ -804,7 +783,14 @@ class AdvisorLoop(IterationLoop):
         state = self._state
         # The latter if seconds are told, not timed.
         state.ended = self.step - 1 + self._ahead, stats.time_max or self._elapsed
-        self._end_iteration(_complete(stats)._replace(iteration=state.done), is_last=False)
+        if not stats.time_max > 0:  # no rank was timed: the largest load is the time of the step
+            most, least = stats.load_max, stats.load_min
+            stats = stats._replace(
+                time_max=most,
+                idle_sum=max(stats.n_ranks * most - stats.load_sum, 0.0),
+                utilization_min=least / most if most > 0 else 1.0,
+            )
+        self._end_iteration(stats._replace(iteration=state.done), is_last=False)
         return self._mode.due
 
 
@@ -829,16 +815,4 @@ def _sample(measured: Measured | None, number: int, background: float) -> Contri
         background=background,
         phases=cells.totals,
         n_phases=len(cells.totals),
-    )
-
-
-def _complete(stats: Stats) -> Stats:
-    """If no rank was timed, the largest load is the time of the step: set time and idle times."""
-    if stats.time_max > 0:
-        return stats
-    most, least = stats.load_max, stats.load_min
-    return stats._replace(
-        time_max=most,
-        idle_sum=max(stats.n_ranks * most - stats.load_sum, 0.0),
-        utilization_min=least / most if most > 0 else 1.0,
     )

@@ -53,7 +53,7 @@ from pylb.replaying.trace_conversion import (
 from pylb.run.cells import CellMessages, Cells, LocalCells
 from pylb.run.experience import named
 from pylb.run.lb_step import LBStep, Placed, Speeds
-from pylb.run.local_objects import LeavingObjects, LocalObjects
+from pylb.run.local_objects import LocalObjects
 from pylb.run.options import Options
 from pylb.run.records import WRITE_EVERY, IterationLog, LoadHistory, Records, Row
 from pylb.run.report import IterationMetrics
@@ -71,10 +71,19 @@ class RunState:
     def __init__(self, agreement: Agreement, options: Options, objects: LocalObjects) -> None:
         self.agreement, self.options, self.objects = agreement, options, objects
         n_ranks = agreement.transport.size
-        settings, self.ahead = options.settings, None
+        settings = options.settings
+        self.ahead: Ahead | None = None  # the strategy, if it may run in a thread
         own = isinstance(objects, LocalObjects) and options.replay is None
-        if own and options.overlaps(agreement) is not False:
-            settings, self.ahead = with_thread(settings)
+        strategy = settings.strategy
+        if (
+            own
+            and options.overlaps(agreement) is not False
+            and strategy.call is not None
+            and not settings.selects
+        ):
+            self.ahead = Ahead(strategy.name, strategy.bound())
+            other = replace(strategy, call=self.ahead, values={})
+            settings = replace(settings, strategy=other, strategies=(other,))
         self.decider = (
             settings.decider(n_ranks, keep=KEPT_RECEIPTS)
             if options.replay is None
@@ -207,16 +216,6 @@ class Ahead:
         return placed if same else self._call(snapshot)
 
 
-def with_thread(given: Settings) -> tuple[Settings, Ahead | None]:
-    """Return settings whose strategy may run in a thread; None: only strategies of the C core."""
-    strategy = given.strategy
-    if strategy.call is None or given.selects:
-        return given, None
-    ahead = Ahead(strategy.name, strategy.bound())
-    other = replace(strategy, call=ahead, values={})
-    return replace(given, strategy=other, strategies=(other,)), ahead
-
-
 ANSWERS = ("no LB step", "an LB step")
 
 
@@ -274,42 +273,6 @@ class ReplayedDecider(Decider):
         receipt.reason = f"the recorded run did an LB step here, because {recorded.reason}"
         receipt.why = f"the recorded run used {recorded.strategy}"
         return receipt
-
-    def check_length(self, end: int) -> None:
-        """Raise DomainError unless the record has `end` iterations or more."""
-        if end > self.run.n_iterations:
-            raise DomainError(
-                f"replay is {self.run.path!r}, a run of {self.run.n_iterations} iterations: "
-                f"expected {end} or more"
-            )
-
-    def check_objects(self, iteration: int, objects: LocalObjects, ranks: bool) -> None:
-        """Check that the recorded run had this rank's objects in that iteration.
-
-        ranks=True: also check that each object was on this rank.  ranks=False: check this only for
-        objects that may not migrate, because an LB step now moves the other objects.
-        """
-        if iteration >= self.run.n_iterations:
-            return
-        there, keys = self.run.at(iteration), objects.store.keys
-        name = f"replay is {self.run.path!r}, a record of another program: in iteration {iteration}"
-        odd = keys[~np.isin(keys, there.key)]
-        if len(odd) or len(there.key) != objects.n_objects:
-            extra = f"; only this program has object {odd[0]}" if len(odd) else ""
-            raise DomainError(
-                f"{name} it has {len(there.key)} objects, but this program has "
-                f"{objects.n_objects}{extra}"
-            )
-        was = there.rank[np.searchsorted(there.key, keys)]
-        moves = was != objects.rank
-        if not ranks:
-            moves &= ~objects.store.objects["migratable"]
-        if np.any(moves):
-            i = np.argmax(moves)
-            here = "but here it is on" if ranks else "but here it may not migrate from"
-            raise DomainError(
-                f"{name} object {keys[i]} is on rank {was[i]}, {here} rank {objects.rank}"
-            )
 
 
 Prices = tuple[float, float, float, float]
@@ -509,7 +472,9 @@ class BalancingMode(MeasuringMode):
         )
         ahead = self._ahead
         self.due = self._answer(bool(asked) or ahead, may_preview=not is_last and not ahead)
-        if self.due and not is_last and not ahead and self._is_slow(stats.time_max):
+        # A strategy that takes long may run in a thread, while the next iteration computes.
+        slow = max(SLOW, SLOW_PART * stats.time_max) < self._least < math.inf
+        if self.due and not is_last and not ahead and slow and state.ahead is not None:
             self._ahead, self.due, self._reason = True, False, state.decider.core.reason
             state.decider.core.abandon()
             state.step().begin(state.ahead)
@@ -517,11 +482,6 @@ class BalancingMode(MeasuringMode):
             self.update_saved()
         if self.due and not is_last:
             self.rebalance(self._reason if ahead else -1)
-
-    def _is_slow(self, seconds: float) -> bool:
-        """Whether the strategy takes so long that the next iteration should hide it."""
-        least = max(SLOW, SLOW_PART * seconds)
-        return self._state.ahead is not None and least < self._least < math.inf
 
     def stand(self, reason: int) -> None:
         if self._answer(asked=True, may_preview=False):
@@ -604,7 +564,12 @@ class ReplayingMode(BalancingMode):
         return self._state.decider
 
     def _started(self, n: int) -> None:
-        self._decider.check_length(self._state.done + n)
+        run, end = self._decider.run, self._state.done + n
+        if end > run.n_iterations:
+            raise DomainError(
+                f"replay is {run.path!r}, a run of {run.n_iterations} iterations: expected {end} "
+                "or more"
+            )
         super()._started(n)
         if n:
             self._check_objects()
@@ -619,10 +584,34 @@ class ReplayingMode(BalancingMode):
         super().rebalance(reason)
 
     def _check_objects(self, ranks: bool = True) -> None:
-        """Check that the record has this program's objects; ranks=True: also on the same ranks."""
-        state = self._state
+        """Check that the recorded run had this program's objects in that iteration.  Collective.
+
+        ranks=True: also check that each object was on this rank.  ranks=False: check this only for
+        objects that may not migrate, because an LB step now moves the other objects.
+        """
+        state, objects, run = self._state, self._state.objects, self._decider.run
+        keys = objects.store.keys
         with Attempt(DomainError) as tried:
-            self._decider.check_objects(state.done, state.objects, ranks)
+            if state.done < run.n_iterations:
+                there = run.at(state.done)
+                name = f"replay is {run.path!r}, a record of another program: in iteration "
+                name += f"{state.done}"
+                odd = keys[~np.isin(keys, there.key)]
+                if len(odd) or len(there.key) != objects.n_objects:
+                    extra = f"; only this program has object {odd[0]}" if len(odd) else ""
+                    raise DomainError(
+                        f"{name} it has {len(there.key)} objects, but this program has "
+                        f"{objects.n_objects}{extra}"
+                    )
+                was = there.rank[np.searchsorted(there.key, keys)]
+                moves = was != objects.rank
+                if not ranks:
+                    moves &= ~objects.store.objects["migratable"]
+                for i in np.flatnonzero(moves)[:1]:
+                    here = "but here it is on" if ranks else "but here it may not migrate from"
+                    raise DomainError(
+                        f"{name} object {keys[i]} is on rank {was[i]}, {here} rank {objects.rank}"
+                    )
         state.agreement.fail_alike(Step.CHANGES, tried.error)
 
 
@@ -677,17 +666,14 @@ class AdvisorState(RunState):
         """
         self.cells.expected = None
         if self.model is not None and self.features is not None:
-            self.cells.expected = self.features @ LoadModel.coefficients(self._sums(self.model))
+            sums = np.ascontiguousarray(self.model.sums)
+            # A rank that has failed comes to this step, but not to the collective call after it.
+            self.agreement.step(Step.GATHER, self.done - 1)
+            every = self.agreement.transport.allgather(sums)
+            # The sums over all ranks fit one model for all of them.
+            whole = np.sum([np.frombuffer(part).reshape(sums.shape) for part in every], axis=0)
+            self.cells.expected = self.features @ LoadModel.coefficients(whole)
         return super().step()
-
-    def _sums(self, model: LoadModel) -> F64:
-        """Add up `LoadModel.sums` over all ranks, to fit one model for all ranks.  Collective."""
-        sums = np.ascontiguousarray(model.sums)
-        # A rank that has failed comes to this step, but not to the collective call after it.
-        self.agreement.step(Step.GATHER, self.done - 1)
-        every = self.agreement.transport.allgather(sums)
-        parts = [np.frombuffer(part).reshape(model.sums.shape) for part in every]
-        return np.sum(parts, axis=0)  # type: ignore[no-any-return]
 
     def check(self, places: bool) -> None:
         """Raise DomainError if only some steps have cells, or if an option needs missing cells."""
@@ -786,17 +772,6 @@ class AdvisingMode(MeasuringMode):
         if ask == PREVIEW:
             ask = self.core.previewed(state.step().preview(), now)
         self._report_switching(was_off)
-        self._say_ignored()
-        self._say_why_not()
-        if self.core.waits and not self._said:
-            self._said = True
-            if state.objects.rank == 0:
-                log.warning("pylb: %s", self.core.waits)
-        self.due = bool(ask == BALANCE)
-        if not self.n_lb_steps:
-            state.records.saved.cancel()
-
-    def _say_ignored(self) -> None:
         n = self.core.n_ignored
         if n > self._ignored == 0 and self._state.objects.rank == 0:
             log.warning(
@@ -806,6 +781,14 @@ class AdvisingMode(MeasuringMode):
                 self._state.done,
             )
         self._ignored = n
+        self._say_why_not()
+        if self.core.waits and not self._said:
+            self._said = True
+            if state.objects.rank == 0:
+                log.warning("pylb: %s", self.core.waits)
+        self.due = bool(ask == BALANCE)
+        if not self.n_lb_steps:
+            state.records.saved.cancel()
 
     def _say_why_not(self) -> None:
         """Say why the first `SILENT` steps had no LB step, although ranks wait for the slowest."""
@@ -839,21 +822,17 @@ class AdvisingMode(MeasuringMode):
         if speed is None:
             speed = np.zeros(state.objects.n_ranks)
         self.core.placed(part.figures, speed, part.migrations, part.nbytes)
-        if state.records.saved.keyed:
-            self._send_homes(part.moves)
+        if state.records.saved.keyed:  # tell the new ranks of cells where these were first
+            moves, cells = part.moves, state.cells
+            columns = cells.keys[moves.places], cells.homes[moves.places]
+            rows = rows_to(moves.to, state.objects.n_ranks, columns)
+            sends: Sends = [(rank, [pairs]) for rank, pairs in rows.items()]
+            _, received = state.agreement.step(Step.PLACE, state.done - 1, sends=sends)
+            came = [np.frombuffer(parts[0], np.int64).reshape(-1, 2) for _, parts in received]
+            if came:
+                keys, homes = np.concatenate(came).T
+                cells.learn_homes(keys, homes.astype(np.int32))
         return part
-
-    def _send_homes(self, moves: LeavingObjects) -> None:
-        """Tell the new ranks of this rank's cells where these were first.  Collective."""
-        state, cells = self._state, self._state.cells
-        columns = cells.keys[moves.places], cells.homes[moves.places]
-        rows = rows_to(moves.to, state.objects.n_ranks, columns)
-        sends: Sends = [(rank, [pairs]) for rank, pairs in rows.items()]
-        _, received = state.agreement.step(Step.PLACE, state.done - 1, sends=sends)
-        came = [np.frombuffer(parts[0], np.int64).reshape(-1, 2) for _, parts in received]
-        if came:
-            keys, homes = np.concatenate(came).T
-            cells.learn_homes(keys, homes.astype(np.int32))
 
     def abandon(self) -> None:
         if self._core is not None:
@@ -963,19 +942,18 @@ class ShadowMode(MeasuringMode):
     def _catch_up(self, left_early: bool = False) -> None:
         stretches, rows = self._loads.gather(self._state.done, forget=True)
         with Attempt() as tried:
-            self._check()
+            # Raise an error if an object cannot be packed, because no LB step could move it.
+            refused = self._state.objects.refused
+            if refused is not None:
+                key, why = refused
+                raise SerializationError(
+                    f"shadow mode: object {key} cannot be pickled: {why}"
+                ) from why
             self._feed(stretches, rows)
             if left_early and self._replay is not None and not self._lost:
                 self._replay.settle(self._remaining, True)
         self._lost |= tried.error is not None
         self._state.agreement.step(Step.RECORD, self._state.done, error=tried.error)
-
-    def _check(self) -> None:
-        """Raise an error if an object cannot be packed, because no LB step could move it."""
-        refused = self._state.objects.refused
-        if refused is not None:
-            key, why = refused
-            raise SerializationError(f"shadow mode: object {key} cannot be pickled: {why}") from why
 
     def _feed(self, stretches: list[Stretch], rows: F64) -> None:
         if self._replay is None or self._lost:
@@ -987,31 +965,31 @@ class ShadowMode(MeasuringMode):
         left = stretches.pop() if stretches and not stretches[-1].iterations else None
         n_ranks = self._state.agreement.transport.size
         if stretches:
-            self._run(stretches, rows, facts_of_run.ranks_at(2 * stretches[0].first + 1) | links)
+            facts = facts_of_run.ranks_at(2 * stretches[0].first + 1) | links
+            until = stretches[-1].first + stretches[-1].iterations
+            arrays = on_speeds(trace_arrays(stretches, self._entities), facts)
+            figures = np.ascontiguousarray(rows[: until - stretches[0].first])
+            sharing = sharing_of(records.all_parameters())
+            trace = Trace(n_ranks, **arrays, figures=figures, **sharing)
+            self._entities = Entities.of(trace)
+            self._replay.feed(trace)
+            self._followed = until  # only now: an interrupt may end `feed`
+            self._replayed += float(np.maximum(figures[:, 0], figures[:, 1]).sum())
+            metrics, seconds = self._replay.metrics(len(self._log))
+            columns = (metrics[name].tolist() for name in ("max", "mean", "idle_mean", "min"))
+            self._log.extend(
+                [
+                    Row(time, most, mean, idle, least / most if most > 0 else 1.0, least)
+                    for time, most, mean, idle, least in zip(
+                        seconds.tolist(), *columns, strict=True
+                    )
+                ]
+            )
         self._remaining = None
         if left is not None:
             facts = facts_of_run.ranks_at(2 * left.first) | links
             self._remaining = one_phase(n_ranks, left, self._entities, facts)
             self._entities = Entities.of(self._remaining)
-
-    def _run(self, stretches: list[Stretch], rows: F64, facts: dict[str, Any]) -> None:
-        until = stretches[-1].first + stretches[-1].iterations
-        arrays = on_speeds(trace_arrays(stretches, self._entities), facts)
-        figures = np.ascontiguousarray(rows[: until - stretches[0].first])
-        n_ranks = self._state.agreement.transport.size
-        sharing = sharing_of(self._state.records.all_parameters())
-        trace = Trace(n_ranks, **arrays, figures=figures, **sharing)
-        self._entities = Entities.of(trace)
-        self._replay.feed(trace)
-        self._followed = until  # only now: an interrupt may end `feed`
-        self._replayed += float(np.maximum(figures[:, 0], figures[:, 1]).sum())
-        self._log.extend(self._new_rows())
-
-    def _results(self) -> bytes:
-        history, log = self._decider.history, self._log
-        receipts, table = [r.to_dict() for r in history], log.table().tolist()
-        results = [receipts, history.dropped, table, log.span, len(log), self._replayed]
-        return json.dumps(results).encode()
 
     def _share(self, left_early: bool) -> None:
         """Send the results of rank 0 to all ranks."""
@@ -1021,7 +999,10 @@ class ShadowMode(MeasuringMode):
             if self._replay is not None:
                 if not left_early:  # otherwise `_catch_up` has made the last decision
                     self._replay.settle(self._remaining)
-                results[0] = self._results()
+                history, log = self._decider.history, self._log
+                receipts, table = [r.to_dict() for r in history], log.table().tolist()
+                every = [receipts, history.dropped, table, log.span, len(log), self._replayed]
+                results[0] = json.dumps(every).encode()
 
         agreement.on_root(Step.PLACE, self._state.done, finish)
         whole = bytes(agreement.transport.allgather(results[0])[0])
@@ -1032,11 +1013,3 @@ class ShadowMode(MeasuringMode):
         self._history.dropped = Dropped(*dropped)
         steps = dropped[-1] + sum(r.step_seconds for r in self._history.lb_steps)
         self._state.records.would_save = self.saved - steps
-
-    def _new_rows(self) -> list[Row]:
-        metrics, seconds = self._replay.metrics(len(self._log))
-        columns = (metrics[name].tolist() for name in ("max", "mean", "idle_mean", "min"))
-        return [
-            Row(time, most, mean, idle, least / most if most > 0 else 1.0, least)
-            for time, most, mean, idle, least in zip(seconds.tolist(), *columns, strict=True)
-        ]

@@ -50,8 +50,6 @@ def cluster(n: int) -> Cluster:
 
     Raises
     ------
-    MissingPartError
-        ipyparallel, cloudpickle or mpi4py is missing.
     StateError
         There is no ``mpiexec``, or the ranks did not start.
 
@@ -151,12 +149,30 @@ class Cluster:
             record = Path(file.name)
         record.unlink()
         sent = optional.require("cloudpickle").dumps((program, args, kwargs))
-        shown = _display(record)
+        from IPython.core.getipython import get_ipython
+        from IPython.display import display
+
+        if not hasattr(get_ipython(), "kernel") or find_spec("anywidget") is None:
+            shown = None
+        else:
+            from pylb.show.explorer import watch
+
+            shown = watch(record)
+            display(shown)  # type: ignore[no-untyped-call]
         try:
             answers = [
                 self._engines[i].apply_async(_call, sent, str(record)) for i in self._engines.ids
             ]
-            self._wait(answers)
+            until = None
+            while not all(answer.ready() for answer in answers):
+                time.sleep(0.05)
+                failed = [a for a in answers if a.ready() and not a.successful()]
+                until = until or (time.monotonic() + GRACE if failed else None)
+                if until is not None and time.monotonic() > until:
+                    self.stop()
+                    failed[0].get()
+            for answer in answers:
+                answer.get()
         finally:
             if shown is not None:
                 shown.stop()
@@ -166,19 +182,6 @@ class Cluster:
         if not record.exists():
             raise StateError("no iteration was recorded: expected a Balancer or Advisor in program")
         return RunRecord.load(record).trace.replay("none")
-
-    def _wait(self, answers: list[Any]) -> None:
-        """Wait for all ranks; if one fails, raise its error, after `GRACE` at the latest."""
-        until = None
-        while not all(answer.ready() for answer in answers):
-            time.sleep(0.05)
-            failed = [a for a in answers if a.ready() and not a.successful()]
-            until = until or (time.monotonic() + GRACE if failed else None)
-            if until is not None and time.monotonic() > until:
-                self.stop()
-                failed[0].get()
-        for answer in answers:
-            answer.get()
 
     def __repr__(self) -> str:
         return f"<Cluster: {self.n} MPI ranks>"
@@ -197,20 +200,6 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _display(record: Path) -> Any:
-    """Show the run in the notebook; None: this is no notebook, or anywidget is missing."""
-    from IPython.core.getipython import get_ipython
-    from IPython.display import display
-
-    if not hasattr(get_ipython(), "kernel") or find_spec("anywidget") is None:
-        return None
-    from pylb.show.explorer import watch
-
-    shown = watch(record)
-    display(shown)  # type: ignore[no-untyped-call]
-    return shown
 
 
 def _call(sent: bytes, record: str) -> tuple[int, Any]:

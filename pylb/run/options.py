@@ -34,11 +34,6 @@ from pylb.placing.registry import Strategy, find, with_network
 from pylb.run.experience import Experience
 
 
-def own_node() -> str:
-    """Return the name of this rank's node: the variable ``PYLB_NODE``, else the host's name."""
-    return os.environ.get("PYLB_NODE") or socket.gethostname()
-
-
 def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
     """Return the ranks that pass the same `text`, ascending; empty: all ranks do.  Collective.
 
@@ -239,7 +234,7 @@ class RankFacts:
         out: Own = {}
         with Attempt() as tried:
             out = {
-                name: self._number(name, value)
+                name: (_checked(name, value()) if callable(value) else value)
                 for name, value in self._given.items()
                 if value != "auto"
             }
@@ -264,7 +259,9 @@ class RankFacts:
         if (node := self.links.get("node")) is not None:
             return np.flatnonzero(node == node[self._agreement.transport.rank]).astype(np.int32)
         if self._near is None:
-            self._near = ranks_with(self._agreement, iteration, own_node())
+            self._near = ranks_with(
+                self._agreement, iteration, os.environ.get("PYLB_NODE") or socket.gethostname()
+            )
         return self._near
 
     def limit_of_root(self, done: int) -> int | None:
@@ -277,9 +274,6 @@ class RankFacts:
         limit = self._agreement.reduce(Step.FORESEE, done, {"limit": ("sum", of_root)})["limit"]
         return int(limit)
 
-    def _number(self, name: str, value: float | Callable[[], Any]) -> float | int:
-        return _checked(name, value()) if callable(value) else value
-
     def of_all(self, done: int) -> list[Answers]:
         """On rank 0, return the properties of all ranks at each change since the previous call.
 
@@ -289,13 +283,13 @@ class RankFacts:
         new, self._answers = self._answers, []
         every = gather_objects(self._agreement, Step.GATHER, done, new)
         asked = sorted({moment for part in every.values() for moment, _ in part})
-        return [(moment, self._joined(every, moment)) for moment in asked]
-
-    def _joined(self, every: dict[int, list[tuple[int, Own]]], moment: int) -> Any:
-        for rank, part in every.items():
-            self._last[rank] = dict(part).get(moment, self._last.get(rank, {}))
-        last = [self._last[rank] for rank in sorted(self._last)]
-        return {name: array.tolist() for name, array in facts_of_all(last).items()}
+        out: list[Answers] = []
+        for moment in asked:
+            for rank, part in every.items():
+                self._last[rank] = dict(part).get(moment, self._last.get(rank, {}))
+            last = facts_of_all([self._last[rank] for rank in sorted(self._last)])
+            out.append((moment, {name: array.tolist() for name, array in last.items()}))
+        return out
 
     def is_news(self, full: float) -> bool:
         """Say whether a rank exceeds its memory limit for the first time; full: memory / limit."""
@@ -445,7 +439,9 @@ class Options:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """The options by name, for reports and records."""
-        settings = self.settings
+        settings, network = self.settings, self.network
+        if isinstance(network, Links):
+            network = "machine" if network.machine else "given"
         return {
             "strategy": settings.strategy.name,
             "strategy_params": dict(settings.strategy.values),
@@ -463,16 +459,9 @@ class Options:
             "record": self.record is not False,
             "replay": self.replay is not None,
             **self.facts.words,
-            **({} if self.network is None else {"network": self._network_in_words}),
+            **({} if network is None else {"network": network}),
             **({"environment": list(settings.environment)} if settings.environment else {}),
         }
-
-    @property
-    def _network_in_words(self) -> str:
-        if isinstance(self.network, str):
-            return self.network
-        assert self.network is not None
-        return "machine" if self.network.machine else "given"
 
     def arguments(self, loop: str) -> tuple[int, str]:
         """Return the arguments of a loop, as a number and as text; all ranks compare them."""
@@ -494,7 +483,9 @@ def options_of(
     distributed: whether "auto" may use a distributed strategy; measures: whether the clock "auto"
     is "mpi" if that works.
     """
-    lag = checked_lag(arguments["lag"])
+    lag = arguments["lag"]
+    if lag != math.inf:
+        lag = checks.whole("lag", lag, 0, "a number of iterations or inf", below=2**20)
     arguments, overrides = overridden(arguments)
     experience, transport = arguments["experience"], agreement.transport
     if experience is not None:
@@ -551,21 +542,6 @@ def _clock(name: Any, agreement: Agreement, measures: bool) -> Any:
             "as a shared library, after this library, and no other tool before it"
         )
     return name
-
-
-def checked_lag(lag: Any) -> float:
-    """Check `lag`; return it as an integer or inf."""
-    if lag == math.inf:
-        return math.inf
-    try:
-        out = operator.index(lag)
-    except TypeError:
-        out = -1
-    if not 0 <= out < 2**20:
-        raise DomainError(
-            f"lag is {lag!r}: expected a number of iterations, from 0 to {2**20 - 1}, or inf"
-        )
-    return out
 
 
 def checked_count(n: Any, lag: float) -> int:

@@ -17,7 +17,7 @@ from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.cores import Cores, Used
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
-from pylb.io.run_record import Loop, Stretch
+from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.model.machine import BEFORE, as_before, fractions, spans
 from pylb.model.objects import NO_KEYS, Objects, database, used
 from pylb.model.snapshot import F64, I32, I64
@@ -246,8 +246,15 @@ class Saved:
             own[0] += background
             self._recent = [*self._recent[1 - BEFORE :], own]
             return
-        if not self._parts or homes is not self._homes:
-            self._open(homes)
+        if not self._parts or homes is not self._homes:  # begin a part, whose last rank is this one
+            self._homes, every = homes, np.array([self._me], np.int32)
+            guests = None if homes is None else homes != self._me
+            if guests is not None and guests.any():
+                others, slot = np.unique(homes[guests], return_inverse=True)
+                every = np.append(others, every).astype(np.int32)
+                self._slot = np.full(len(guests), len(others))
+                self._slot[guests] = slot
+            self._parts.append((every, []))
         ranks, rows = self._parts[-1]
         if self._kept >= MOST_SUMS:  # what LB steps have saved is then not known
             self._parts[:-1] = []
@@ -262,17 +269,6 @@ class Saved:
             background = 0.0  # is part of the first phase
             rows.append(row)
         self._kept += 1
-
-    def _open(self, homes: Any) -> None:
-        """Begin a part: the last one of its ranks is this rank."""
-        self._homes, ranks = homes, np.array([self._me], np.int32)
-        guests = None if homes is None else homes != self._me
-        if guests is not None and guests.any():
-            others, slot = np.unique(homes[guests], return_inverse=True)
-            ranks = np.append(others, ranks).astype(np.int32)
-            self._slot = np.full(len(guests), len(others))
-            self._slot[guests] = slot
-        self._parts.append((ranks, []))
 
     def is_due(self, done: int) -> bool:
         """Whether `update` is due after `done` iterations; the same on all ranks."""
@@ -380,8 +376,8 @@ class LoadHistory:
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
         self._phases: list[F64] = []  # with phases: (n, d) for each of `_loads`
-        self._facts: Any = None  # properties of the objects whose loads are kept
-        self._version = -1  # value of `RecordedObjects.version` for `_facts`
+        self._known = Objects(NO_KEYS)  # the objects whose loads are kept
+        self._version = -1  # value of `LocalObjects.version` for `_known`
         self._rows: list[Sequence[float]] = []  # metrics of the iterations, on rank 0
         self._first = self._rows_from = 0  # first iteration of `_loads`, and of `_rows`
         self._kept = 0  # bytes on this rank
@@ -550,9 +546,16 @@ class RecordWriter:
         """
         records.tell_ranks()
         kept = records.loads.gather(records.done, forget=False)
-        records.agreement.on_root(
-            Step.RECORD, records.done, lambda: self._write(records, kept, history, loops)
-        )
+
+        def write() -> None:
+            with files.writing(self.path, "w+b") as file:
+                writer = _make_writer(records, file)
+                try:
+                    _append(writer, kept, history, loops, records)
+                finally:
+                    writer.close()
+
+        records.agreement.on_root(Step.RECORD, records.done, write)
         return sum(s.iterations for s in kept[0])
 
     def read(self) -> list[Stretch]:
@@ -584,14 +587,6 @@ class RecordWriter:
             self._writer = None
         log.warning("pylb: %s: the recording stops, and the run goes on: %s", self.path, why)
 
-    def _write(self, records: Records, kept: Kept, history: History, loops: list[Loop]) -> None:
-        with files.writing(self.path, "w+b") as file:
-            writer = _make_writer(records, file)
-            try:
-                _append(writer, kept, history, loops, records)
-            finally:
-                writer.close()
-
 
 def _make_writer(records: Records, where: Any) -> Any:
     """Make an HDF5 writer for a path or a file."""
@@ -602,15 +597,14 @@ def _make_writer(records: Records, where: Any) -> Any:
 
 
 def _append(writer: Any, kept: Kept, history: History, loops: list[Loop], records: Records) -> None:
-    stretches, rows = kept
-    writer.loops(loops)
-    writer.answers(records.answers)
-    writer.parameters(records.all_parameters())
-    writer.phases(records.objects.phases)
-    for s in stretches:
-        at = s.first - stretches[0].first
-        writer.append(s, rows[at : at + s.iterations], history)
-    writer.receipts(history)
+    facts = RunFacts(
+        parameters=records.all_parameters(),
+        history=history,
+        loops=loops,
+        answers=records.answers,
+        phases=records.objects.phases,
+    )
+    writer.extend(*kept, facts)
 
 
 class Records:

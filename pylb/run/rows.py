@@ -37,11 +37,6 @@ def overlaps(box: I64, boxes: I64) -> I64:
     return out
 
 
-def extent_of(box: I64) -> tuple[int, ...]:
-    """Return the lengths of a box along its axes."""
-    return tuple((box[1::2] - box[0::2]).tolist())
-
-
 def sizes_of(boxes: I64) -> I64:
     """Return the number of elements of each box."""
     return np.asarray((boxes[:, 1::2] - boxes[:, 0::2]).prod(axis=1), np.int64)
@@ -270,11 +265,6 @@ class RowPartition:
     decisions : History
         With a `trigger`, a receipt for each of its decisions.
 
-    Raises
-    ------
-    DomainError
-        An argument is out of its domain, or differs between the ranks.
-
     Examples
     --------
     >>> part, x = pylb.RowPartition(comm, 64, model="fpm"), np.arange(64.0)
@@ -304,7 +294,13 @@ class RowPartition:
         self.rank, self.size = transport.rank, transport.size
         with Attempt(DomainError) as tried:
             self.n = self._count(n)
-            self._check(model, tol, models)
+            checks.one_of("model", model, MODELS)
+            if not isinstance(tol, (int, float)) or not tol >= 0:
+                raise DomainError(f"tol is {tol!r}: expected a relative difference, 0 or more")
+            if models is not None:
+                checks.instance("models", models, SpeedModels)
+            if models is not None and len(models) != self.size:
+                raise DomainError(f"models has {len(models)} ranks: expected {self.size}")
         # The repr of a function has its memory address, which differs between ranks.
         when = "a function" if callable(trigger) else repr(trigger)
         counted = f"{self._COUNTED}={getattr(self, self._COUNTED, n)}"
@@ -340,16 +336,6 @@ class RowPartition:
         if not 0 <= count <= 10**12:
             raise DomainError(f"n is {n!r}: expected a number of rows, 0 ... 1e12")
         return count
-
-    def _check(self, model: Any, tol: Any, models: Any) -> None:
-        if model not in MODELS:
-            raise DomainError(f"model is {model!r}: expected {', '.join(map(repr, MODELS))}")
-        if not isinstance(tol, (int, float)) or not tol >= 0:
-            raise DomainError(f"tol is {tol!r}: expected a relative difference, 0 or more")
-        if models is not None:
-            checks.instance("models", models, SpeedModels)
-        if models is not None and len(models) != self.size:
-            raise DomainError(f"models has {len(models)} ranks: expected {self.size}")
 
     def _step(self, words: str, data: bytes = b"", error: Exception | None = None) -> None:
         """Check, in a collective step, that all ranks make the same call."""
@@ -441,7 +427,10 @@ class RowPartition:
                     "expected a new partition"
                 )
         self._step(words, error=tried.error)
-        seconds = self._gather()
+        n = max(self._watch.work.n, 1)
+        own = np.array([self._watch.work.take() / n])
+        every = self._agreement.transport.allgather(own)
+        seconds = np.frombuffer(b"".join(every), np.float64)
         spread = self._spread(seconds)
         new = self._agreement.together(
             Step.ROWS, lambda: self._decide(seconds, spread > self.tol), self._calls
@@ -470,13 +459,6 @@ class RowPartition:
         checks.without_mask(f"array {index}", array)
         form = array.format if sparse else "array"
         return f"{form} of {array.dtype} (rows, {', '.join(map(str, array.shape[1:]))})"
-
-    def _gather(self) -> F64:
-        """Return the mean seconds of each rank's timed blocks."""
-        n = max(self._watch.work.n, 1)
-        own = np.array([self._watch.work.take() / n])
-        every = self._agreement.transport.allgather(own)
-        return np.frombuffer(b"".join(every), np.float64)
 
     def _spread(self, seconds: F64) -> float:
         busy = seconds[self.counts > 0]
@@ -561,10 +543,11 @@ class RowPartition:
         got = exchange_objects(
             *(self._agreement, Step.ROWS, self._calls, lambda: self._pieces(arrays, new)),
             arguments=(zlib.crc32(b"rows"), "rows"),
-        ).values
+        )
         sources = sorted(got)
         places = slices_within(new[self.rank], self._boxes[sources])
-        shape = extent_of(new[self.rank])
+        box = new[self.rank]
+        shape = tuple((box[1::2] - box[0::2]).tolist())
         return tuple(
             join_pieces(array, shape, [got[source][i] for source in sources], places)
             for i, array in enumerate(arrays)
@@ -604,11 +587,6 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
     -------
     (p, 4) int64
         First row, end of the rows, first column and end of the columns of each rank.
-
-    Raises
-    ------
-    DomainError
-        A share is negative or not finite, or all are 0; the shape is invalid.
 
     Examples
     --------

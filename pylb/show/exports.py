@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +23,13 @@ def write_tables(course: Course, folder: str | os.PathLike[str]) -> list[Path]:
     """Write ``iterations.csv``, ``ranks.csv``, ``decisions.csv`` and ``moves.csv`` in `folder`."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    return [_write(path / f"{name}.csv", *table) for name, table in tables(course).items()]
+    out = []
+    how = {"newline": "", "encoding": "utf-8", "errors": "backslashreplace"}
+    for name, (columns, rows) in tables(course).items():
+        out.append(path / f"{name}.csv")
+        with files.writing(out[-1], "w", **how) as file:
+            csv.writer(file).writerows(itertools.chain([columns], rows))
+    return out
 
 
 def tables(course: Course) -> dict[str, Table]:
@@ -46,15 +53,6 @@ def tables(course: Course) -> dict[str, Table]:
         "decisions": ([f.name for f in RECEIPT], decisions),
         "moves": (("iteration", "from", "to", "objects", "bytes"), moves),
     }
-
-
-def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    how = {"newline": "", "encoding": "utf-8", "errors": "backslashreplace"}
-    with files.writing(path, "w", **how) as file:
-        out = csv.writer(file)
-        out.writerow(columns)
-        out.writerows(rows)
-    return path
 
 
 def _cell(value: Any) -> Any:

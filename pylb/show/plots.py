@@ -438,7 +438,8 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     ax = axes(ax)
     done = [r for r in history if r.balanced]
     held = [r for r in history if not r.balanced]
-    x, before = [r.iteration for r in done], [_before(r) for r in done]
+    x = [r.iteration for r in done]
+    before = [r.max_over_mean if math.isnan(r.before) else r.before for r in done]
     predicted, realised = [r.predicted for r in done], [r.realised for r in done]
     ax.vlines(x, predicted, before, color=GREY, linewidth=1)
     ax.plot(x, before, "o", color=VERMILLION, markersize=4, label="before")
@@ -463,21 +464,13 @@ def _label(ax: Any, points: list[tuple[Receipt, float]]) -> None:
     ax.figure.draw_without_rendering()  # computes the size of the axes with their labels
     taken: list[Any] = []
     for r, y in points[:MOST_TRIED]:
-        said = ax.annotate(_words(r), (r.iteration, y), **above)
+        net = "" if math.isnan(r.gain) else f"\n{'+' if r.net > 0 else ''}{seconds(r.net)}"
+        said = ax.annotate(f"{r.migrations} moved{net}", (r.iteration, y), **above)
         box = said.get_window_extent().padded(2.0)
         if len(taken) < MOST_WORDS and not any(box.overlaps(other) for other in taken):
             taken.append(box)
         else:
             said.remove()
-
-
-def _before(r: Receipt) -> float:
-    return r.before if not math.isnan(r.before) else r.max_over_mean
-
-
-def _words(r: Receipt) -> str:
-    net = "" if math.isnan(r.gain) else f"\n{'+' if r.net > 0 else ''}{seconds(r.net)}"
-    return f"{r.migrations} moved{net}"
 
 
 # ---- objects ------------------------------------------------------------------------------------

@@ -55,24 +55,21 @@ class RunFile:
         """
         with self._lock:
             if time.monotonic() >= self.due:
-                self._read()
+                begin = time.thread_time()
+                try:
+                    stat = os.stat(self._path)
+                    changed = f"{stat.st_mtime_ns}-{stat.st_size}"
+                    if changed != self._now["seen"]:
+                        new = {**_shown(self._path), "seen": changed}
+                        if changed == self._tried or not _lost_receipts(self._now, new):
+                            self._now = new
+                        self._tried = changed
+                except (FileNotFoundError, DomainError, FormatError):
+                    pass  # the file is missing, being written or without an iteration: keep the old
+                used = time.thread_time() - begin
+                self.due = time.monotonic() + max(self._interval, used / self._share)
             now = self._now
         return {k: now[k] for k in ("said", "seen")} if now["seen"] == seen else now
-
-    def _read(self) -> None:
-        begin = time.thread_time()
-        try:
-            stat = os.stat(self._path)
-            changed = f"{stat.st_mtime_ns}-{stat.st_size}"
-            if changed != self._now["seen"]:
-                new = {**_shown(self._path), "seen": changed}
-                if changed == self._tried or not _lost_receipts(self._now, new):
-                    self._now = new
-                self._tried = changed
-        except (FileNotFoundError, DomainError, FormatError):
-            pass  # the file is missing, being written or has no iteration yet: keep the old state
-        used = time.thread_time() - begin
-        self.due = time.monotonic() + max(self._interval, used / self._share)
 
 
 def _lost_receipts(old: dict[str, Any], new: dict[str, Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -81,14 +80,8 @@ class VirtualCluster:
         network: tuple[float, float] = CLUSTER,
         clock: str = "cpu",
     ) -> None:
-        try:
-            self.n_ranks = operator.index(n_ranks)
-        except TypeError:
-            self.n_ranks = 0
-        if not 1 <= self.n_ranks <= MOST_RANKS:
-            raise DomainError(
-                f"n_ranks is {n_ranks!r}: expected a number of ranks, 1 ... {MOST_RANKS}"
-            )
+        below = MOST_RANKS + 1
+        self.n_ranks = checks.whole("n_ranks", n_ranks, 1, "a number of ranks", below=below)
         self.speed: F64 = checks.floats(
             "speed", [1.0] * self.n_ranks if speed is None else speed, self.n_ranks
         )
@@ -102,8 +95,7 @@ class VirtualCluster:
             raise DomainError(
                 f"network is {network}: expected seconds per message and per byte, below 1e9"
             )
-        if clock not in CLOCKS:
-            raise DomainError(f"clock is {clock!r}: expected {', '.join(map(repr, CLOCKS))}")
+        checks.one_of("clock", clock, CLOCKS)
         self.clock = clock
         self.seconds: F64 = np.zeros(self.n_ranks)
 

@@ -102,27 +102,29 @@ class Scheduler:
         gc.set_threshold(usual[0] and max(usual[0], OBJECTS * len(self.ranks)), *usual[1:])
         try:
             with outer_clock():
-                self._run(program)
+                for rank in self.ranks:
+                    rank.life = greenlet(self._run_rank)
+                    rank.life.gr_context = contextvars.copy_context()
+                while self.ready and self.failure is None:
+                    self.running = self.ready.popleft()
+                    self.running.life.switch(self.running, program)
+                alive = [rank for rank in self.ranks if not rank.ended]
+                if alive and self.failure is None:
+                    doing = (r.doing() if callable(r.doing) else r.doing for r in self.ranks)
+                    words = [
+                        "has ended" if rank.ended else f"waits in {what}"
+                        for rank, what in zip(self.ranks, doing, strict=True)
+                    ]
+                    self.failure = DeadlockError(f"no rank can continue: {by_rank(words)}")
+                for rank in alive:
+                    self.running = rank
+                    if rank.life:  # false: the greenlet has not begun
+                        rank.life.throw(Ended)
         finally:
             gc.set_threshold(*usual)
         if self.failure is not None:
             raise self.failure
         return [rank.result for rank in self.ranks]
-
-    def _run(self, program: Callable[[int], Any]) -> None:
-        for rank in self.ranks:
-            rank.life = greenlet(self._run_rank)
-            rank.life.gr_context = contextvars.copy_context()
-        while self.ready and self.failure is None:
-            self.running = self.ready.popleft()
-            self.running.life.switch(self.running, program)
-        alive = [rank for rank in self.ranks if not rank.ended]
-        if alive and self.failure is None:
-            self.failure = self._deadlock()
-        for rank in alive:
-            self.running = rank
-            if rank.life:  # false: the greenlet has not begun
-                rank.life.throw(Ended)
 
     def _run_rank(self, rank: VirtualRank, program: Callable[[int], Any]) -> None:
         _here.set((self, rank))
@@ -168,14 +170,6 @@ class Scheduler:
         """Let all ranks that wait for this event continue."""
         ticket.at = at
         self.ready.extend(sorted(ticket.waiting, key=lambda rank: rank.number))
-
-    def _deadlock(self) -> DeadlockError:
-        doing = (r.doing() if callable(r.doing) else r.doing for r in self.ranks)
-        words = [
-            "has ended" if rank.ended else f"waits in {what}"
-            for rank, what in zip(self.ranks, doing, strict=True)
-        ]
-        return DeadlockError(f"no rank can continue: {by_rank(words)}")
 
 
 # ---- the communicator: mpi4py's lower-case methods, in virtual time -----------------------------

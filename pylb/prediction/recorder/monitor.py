@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import secrets
 import selectors
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,15 +27,15 @@ SHOWN = 10  # largest number of warnings about absent ranks, and about refused c
 class RankLog:
     """The data received from one rank."""
 
-    hello: dict[str, Any]  # the fields of the first frame, `HELLO`
+    hello: dict[str, Any]  # the first frame
     offset: float  # the monitor's clock minus this rank's clock at the start, in seconds
     room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))  # memory for `ops`
     n_ops: int = 0
     numbers: list[int] = field(default_factory=list)  # the monitor's number of each communicator
-    end: dict[str, Any] | None = None  # the fields of the last frame, `END`
+    end: dict[str, Any] | None = None  # the last frame
     end_offset: float = 0.0  # like `offset`, at the end
     lost: int = 0  # number of operations that did not arrive
-    costs: dict[str, float] = field(default_factory=dict)  # measured costs, `COSTS`
+    costs: dict[str, float] = field(default_factory=dict)  # measured costs of MPI calls
     procedures: list[int] = field(default_factory=list)  # the monitor's number of each procedure
 
     def ops(self) -> NDArray[Any]:
@@ -167,10 +166,6 @@ class RecordMonitor:
             one.known, one.buffer = True, bytearray(rest)
         while len(one.buffer) >= HEAD.size:
             kind, length, first = HEAD.unpack_from(one.buffer)
-            if length > LIMIT:
-                raise ProtocolError(f"a frame of {length} bytes: expected at most {LIMIT}")
-            if kind > 127:
-                raise ProtocolError(f"a frame of kind {kind}: expected at most 127")
             if len(one.buffer) < HEAD.size + length:
                 return
             body = bytes(one.buffer[HEAD.size : HEAD.size + length])
@@ -179,7 +174,7 @@ class RecordMonitor:
 
     def _frame(self, one: Connection, kind: str, first: int, body: bytes) -> None:
         if kind == "H":
-            self._hello(one, hello(body))
+            self._hello(one, json.loads(body))
         elif one.second:
             return
         elif one.rank is None:
@@ -189,14 +184,19 @@ class RecordMonitor:
         elif kind == "C":
             self._communicator(one.rank, body)
         elif kind == "P":
-            self._procedure(one.rank, body)
+            name = body[4:].decode(errors="replace")  # after its number, which follows the last one
+            if name not in self.procedures:
+                self.procedures.append(name)
+            one.rank.procedures.append(self.procedures.index(name))
         elif kind == "L":
-            self._note_lack(**decoded(body, LACK))
+            lack = json.loads(body)
+            self.lacks[lack["what"]] = self.lacks.get(lack["what"], 0) + lack["times"]
         elif kind == "N":
-            one.rank.costs = decoded(body, COSTS)
+            one.rank.costs = json.loads(body)
         elif kind == "E":
-            one.rank.end = decoded(body, END)
-            one.rank.end_offset = time.monotonic() - 1e-9 * one.rank.end["now"]
+            end = json.loads(body)
+            one.rank.end_offset = time.monotonic() - 1e-9 * end["now"]
+            one.rank.end = end
         else:
             raise ProtocolError(f"a frame of the unknown kind {kind!r}")
 
@@ -204,11 +204,9 @@ class RecordMonitor:
         if len(self.strange) < SHOWN:
             self.strange.append(text)
 
-    def _note_lack(self, what: str, times: int) -> None:
-        if len(self.lacks) < MOST_NAMES:
-            self.lacks[what] = self.lacks.get(what, 0) + times
-
     def _hello(self, one: Connection, hello: dict[str, Any]) -> None:
+        if not 0 <= hello["rank"] < hello["size"] <= MOST_RANKS:
+            raise ProtocolError(f"rank {hello['rank']} of {hello['size']}")
         if hello["rank"] in self.ranks or self.size not in (0, hello["size"]):
             one.second = True
             self._note("the command ran more than one MPI program: only the first one is recorded")
@@ -218,33 +216,19 @@ class RecordMonitor:
 
     def _operations(self, rank: RankLog, first: int, sent: NDArray[Any]) -> None:
         ops = sent.copy()
-        ops["comm"] = renumbered(ops["comm"], rank.numbers, "communicator")
+        # The rank's numbers of communicators and procedures become those of the monitor.
+        ops["comm"] = np.array(rank.numbers, np.int32)[ops["comm"]]
         marks = np.flatnonzero((ops["kind"] == OpKind.ENTER) | (ops["kind"] == OpKind.LEAVE))
         if len(marks):
-            mine = ops["tag"][marks]
-            ops["tag"][marks] = renumbered(mine, rank.procedures, "procedure")
-        if not rank.n_ops + rank.lost <= first < 2**62:
-            raise ProtocolError(
-                f"a frame begins with operation {first}: expected {rank.n_ops + rank.lost} or more"
-            )
+            ops["tag"][marks] = np.array(rank.procedures, np.int32)[ops["tag"][marks]]
         rank.lost += first - rank.n_ops - rank.lost
         rank.add(ops)
 
-    def _procedure(self, rank: RankLog, body: bytes) -> None:
-        number, name = int.from_bytes(body[:4], "little"), body[4:].decode(errors="replace")
-        if number != len(rank.procedures) or number >= MOST_NAMES:
-            raise ProtocolError(f"procedure {number} after {len(rank.procedures)} procedures")
-        if name not in self.procedures:
-            self.procedures.append(name)
-        rank.procedures.append(self.procedures.index(name))
-
     def _communicator(self, rank: RankLog, body: bytes) -> None:
-        number, name, members = communicator(body, rank.hello["size"])
-        if number != len(rank.numbers):
-            raise ProtocolError(f"communicator {number} after {len(rank.numbers)} communicators")
+        _, name, size = COMM.unpack_from(body)
         if name not in self._comms:
             self._comms[name] = len(self.members)
-            self.members.append(members)
+            self.members.append(np.frombuffer(body, np.int32, size, COMM.size).copy())
         rank.numbers.append(self._comms[name])
 
     # ---- the recording -------------------------------------------------------------------------
@@ -270,7 +254,18 @@ class RecordMonitor:
             info["library"] = next(r.hello["library"] for r in known if r)
             info.update(self._costs(known))
             info.update(self._asking(known))
-        warnings = self._warnings(known)
+        warnings = list(dict.fromkeys(self.strange))
+        if not self.ranks:
+            warnings.append("no rank called MPI_Init with the recorder loaded")
+        absent = [number for number, rank in enumerate(known) if rank is None]
+        warnings += [f"rank {number} was not recorded" for number in absent[:SHOWN]]
+        if len(absent) > SHOWN:
+            warnings.append(f"{len(absent) - SHOWN} other ranks were not recorded")
+        for number, rank in sorted(self.ranks.items()):
+            warnings += [f"rank {number}: {text}" for text in self._warnings_of(rank)]
+        warnings += [f"not simulated: {what} ({times} times)" for what, times in self.lacks.items()]
+        if names := one_sided([rank.ops() for rank in self.ranks.values()]):
+            warnings.append(f"pylb whatif refuses this recording, for its one-sided calls: {names}")
         return Recording(ops, list(self.members), closed, info, list(self.procedures), warnings)
 
     def _times(self, known: list[RankLog | None]) -> dict[str, Any]:
@@ -314,21 +309,6 @@ class RecordMonitor:
         within = sum(float(rank.ops()["inside"].sum()) for rank in ended)
         return {"response": square / (2 * (wall + within))}
 
-    def _warnings(self, known: list[RankLog | None]) -> list[str]:
-        out = list(dict.fromkeys(self.strange))
-        if not self.ranks:
-            out.append("no rank called MPI_Init with the recorder loaded")
-        absent = [number for number, rank in enumerate(known) if rank is None]
-        out += [f"rank {number} was not recorded" for number in absent[:SHOWN]]
-        if len(absent) > SHOWN:
-            out.append(f"{len(absent) - SHOWN} other ranks were not recorded")
-        for number, rank in sorted(self.ranks.items()):
-            out += [f"rank {number}: {text}" for text in self._warnings_of(rank)]
-        out += [f"not simulated: {what} ({times} times)" for what, times in self.lacks.items()]
-        if names := one_sided([rank.ops() for rank in self.ranks.values()]):
-            out.append(f"pylb whatif refuses this recording, for its one-sided calls: {names}")
-        return out
-
     @staticmethod
     def _warnings_of(rank: RankLog) -> list[str]:
         out = []
@@ -366,80 +346,13 @@ class RecordMonitor:
 
 
 HEAD = struct.Struct("=IIq")  # kind, length in bytes, number of the first operation
-COMM = struct.Struct("=qqq")  # a communicator's number, name and number of members
-LIMIT = 1 << 26  # largest length of a frame in bytes
 MOST_RANKS = 1 << 20
-MOST_NAMES = 1 << 16  # largest number of procedures, and of kinds of calls that are not simulated
+COMM = struct.Struct("=qqq")  # a communicator's number, name and number of members
 
 TOKEN = "OMPI_PYLB_TOKEN"
 """Environment variable with the token.  Open MPI passes variables that begin with OMPI_ to the
 ranks on all machines; other launchers pass all variables."""
 
-HELLO = {
-    **dict.fromkeys(("rank", "size", "now", "cores", "core"), int),
-    **dict.fromkeys(("host", "library"), str),
-    "delays": bool,
-}
-END = {
-    **dict.fromkeys(("ops", "ns", "start", "now", "beyond", "foreign"), int),
-    "finalized": bool,
-    "asked": dict.fromkeys(("wall", "square", "napped"), float),
-}
-COSTS = dict.fromkeys(("overhead", "alpha", "beta"), float)
-LACK = {"what": str, "times": int}
-
 
 class ProtocolError(Exception):
     """Raised if a connection does not follow the protocol of the recorder."""
-
-
-def decoded(body: bytes, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a frame that contains a JSON object, and check that it has these fields and types."""
-    found = json.loads(body)
-    _check(found, fields)
-    return dict(found)
-
-
-def _check(found: Any, fields: Mapping[str, Any]) -> None:
-    if not isinstance(found, dict):
-        raise ProtocolError("a frame that is not a JSON object")
-    for name, kind in fields.items():
-        value: Any = found.get(name)
-        if isinstance(kind, dict):
-            _check(value if name in found else dict.fromkeys(kind, 0), kind)
-        elif kind is float and type(value) in (int, float):
-            found[name] = value = float(value)
-            if not math.isfinite(value):
-                raise ProtocolError(f"{name} is {value}: expected a finite number")
-        elif type(value) is not kind or (kind is int and not -(2**63) <= value < 2**63):
-            raise ProtocolError(f"{name} is {value!r}: expected {kind.__name__}")
-
-
-def hello(body: bytes) -> dict[str, Any]:
-    """Read the first frame of a rank."""
-    found = decoded(body, HELLO)
-    if not 1 <= found["size"] <= MOST_RANKS:
-        raise ProtocolError(f"a world of {found['size']} ranks: expected 1 ... {MOST_RANKS}")
-    if not 0 <= found["rank"] < found["size"]:
-        raise ProtocolError(f"rank is {found['rank']}: expected 0 ... {found['size'] - 1}")
-    return found
-
-
-def communicator(body: bytes, n_ranks: int) -> tuple[int, int, NDArray[np.int32]]:
-    if len(body) < COMM.size:
-        raise ProtocolError(f"a frame of {len(body)} bytes is too short for a communicator")
-    number, name, size = COMM.unpack_from(body)
-    if size < 0 or len(body) != COMM.size + 4 * size:
-        raise ProtocolError(f"a communicator of {size} ranks in {len(body)} bytes")
-    members = np.frombuffer(body, np.int32, size, COMM.size).copy()
-    if size and not 0 <= members.min() <= members.max() < n_ranks:
-        raise ProtocolError("a communicator with a member that is not a rank")
-    return number, name, members
-
-
-def renumbered(values: NDArray[Any], numbers: list[int], what: str) -> NDArray[np.int32]:
-    """Replace a rank's number i of a communicator or procedure by the monitor's, ``numbers[i]``."""
-    if values.size and not 0 <= values.min() <= values.max() < len(numbers):
-        raise ProtocolError(f"an operation with an unknown {what}")
-    out: NDArray[np.int32] = np.array(numbers, np.int32)[values]
-    return out

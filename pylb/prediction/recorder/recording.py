@@ -236,8 +236,13 @@ def _read(file: hdf5.Input) -> Recording:
     for i, members in enumerate(comms):
         if members.size and not 0 <= members.min() <= members.max() < len(ops):
             raise FormatError(f"communicator {i} has a member that is not a rank")
+    info = dict(head["info"])
+    for name in NUMBERS:  # that a prediction uses
+        given = info.get(name, 0)
+        if type(given) not in (int, float) or not 0 <= given < MOST_NUMBER:
+            raise FormatError(f"{name} is {given!r}: expected a number from 0 to {MOST_NUMBER:g}")
     words = [list(map(str, head[name])) for name in ("procedures", "warnings")]
-    return Recording(ops, comms, closed, _facts(dict(head["info"])), *words)
+    return Recording(ops, comms, closed, info, *words)
 
 
 def _dataset(file: hdf5.Input, name: str, dtype: Any) -> NDArray[Any]:
@@ -245,15 +250,6 @@ def _dataset(file: hdf5.Input, name: str, dtype: Any) -> NDArray[Any]:
     if rows is None or rows.dtype != dtype or rows.ndim != 1:
         raise FormatError(f"{name} is damaged, or was written by another version of pylb")
     return np.ascontiguousarray(rows)
-
-
-def _facts(info: dict[str, Any]) -> dict[str, Any]:
-    """Check the numbers that a prediction uses."""
-    for name in NUMBERS:
-        given = info.get(name, 0)
-        if type(given) not in (int, float) or not 0 <= given < MOST_NUMBER:
-            raise FormatError(f"{name} is {given!r}: expected a number from 0 to {MOST_NUMBER:g}")
-    return info
 
 
 def _operations(rank: Any) -> NDArray[Any]:
