@@ -79,7 +79,7 @@ def objects():
     record, n = False if way == "lagged" else folder / "run.h5", 4 * comm.size
     lb = pylb.Balancer(comm, every=3, record=record, **BALANCED[way])
     for key in range(comm.rank, n, comm.size):
-        lb.add(key, [key, bytearray(1 << 21 if way == "overlap" else 0)])
+        lb.add(key, [key, bytes(1 << 21 if way == "overlap" else 0)])
     for it in lb.iterate(6):
         armed = armed or (odd and it == 2 and at != "BODY")
         for key, _ in lb.local():
