@@ -16,6 +16,7 @@ GROUPS = [
     "replays",
     "recordings",
     "models",
+    "deciders",
     "runs",
     "over_mpi",
 ]

@@ -16,6 +16,7 @@ from whatif_programs import program
 
 import pylb
 from pylb import _core
+from pylb.decide.decider import BALANCE, JUDGE, PREVIEW, settings
 from pylb.measure import SpeedLearner
 from pylb.partitioning import libraries
 
@@ -114,6 +115,52 @@ def models():
     yield "learner", lambda: learning(rng)
 
 
+def again(call, *args):
+    """Make a call, and repeat it if it has run out of memory."""
+    try:
+        return call(*args)
+    except MemoryError:
+        return call(*args)
+
+
+def decided(trigger):
+    """Decide for 24 iterations, with a gain, a preview and LB steps."""
+    core = again(settings("auto", trigger=trigger, learn_speeds=True).decider, 3).core
+    again(core.network, 1e-4, 1e-8)
+    again(core.expect, 24, 0.01, 0.008)
+    rank, done = np.arange(7, dtype=np.int32) % 2, set()
+    for i in range(24):
+        load = (1.0 + (np.arange(7) + i // 13) % 3) / np.array([1.0, 1.0, 0.2])[rank]
+        of = np.bincount(rank, load, 3)
+        try:
+            asked = core.observe(i, of.max(), of.max(), of.mean(), of.min(), of.sum(), 1.0, 0, 0)
+        except MemoryError:
+            asked = True  # the iteration counts
+        snapshot = pylb.Snapshot(load, rank, n_ranks=3, key=np.arange(0, 70, 10))
+        ask = again(core.next, asked, True)
+        if ask == JUDGE:
+            done.add(ask)
+            again(core.judge, 0.1 if i % 2 else -0.1)
+            ask = again(core.next, asked, True)
+        if ask == PREVIEW:
+            done.add(ask)
+            ask = again(core.previewed, again(core.preview, snapshot, None, None))
+        if ask == BALANCE:
+            done.add(ask)
+            again(core.choose)
+            figures, speed, new = np.zeros(_core.PLACING), np.zeros(3), np.zeros(7, np.int32)
+            again(core.place, snapshot, None, None, figures, speed, new)
+            again(core.placed, figures, speed)
+            again(core.balanced, np.count_nonzero(new != rank), 0, 0.01, 0.02, True)
+            rank = new
+    assert done >= {JUDGE, BALANCE} | ({PREVIEW} if trigger == "auto" else set())
+
+
+def deciders():
+    for trigger in ("auto", "threshold"):
+        yield trigger, lambda trigger=trigger: decided(trigger)
+
+
 def program_of(comm, **how):
     """Use all that a Balancer can do: objects that come and go, messages, LB steps, a record."""
     lb = pylb.Balancer(comm, network=(1e-6, 1e-9), **how)
@@ -173,7 +220,7 @@ def over_mpi():
 
 GROUPS = {
     each.__name__: each
-    for each in (strategies, partitions, replays, recordings, models, runs, over_mpi)
+    for each in (strategies, partitions, replays, recordings, models, deciders, runs, over_mpi)
 }
 
 
