@@ -9,6 +9,7 @@ import ctypes
 import gc
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,25 @@ def strategies():
         for kind, of in (("", plain), (" with messages and memory", s)):
             yield name + kind, lambda name=name, of=of: pylb.place(of, name)
     yield "auto", lambda: pylb.place(s, "auto")
+    yield from copies()
+    yield from packs()
     yield "traffic", lambda: pylb.placing.traffic(s, "GossipLB")
+
+
+def copies():
+    rng = np.random.default_rng(4)
+    loads, nodes = 100 * rng.random((3, 24)) ** 3, {"group": 4, "node": 2}
+    memory = {"memory": rng.integers(5, 14, 24), "memory_limit": [90] * 6}
+    for more in ({}, memory, nodes, memory | nodes, nodes | {"even": False, "move": 0.1}):
+        how = {"slots": 54, "ranks": 6, "previous": rng.integers(-1, 24, (3, 54)), **more}
+        yield f"CopiesLB {[*more]}", lambda how=how: pylb.place(loads, "CopiesLB", **how)
+
+
+def packs():
+    rng = np.random.default_rng(5)
+    lengths, was = rng.integers(1, 10, 50), rng.integers(-1, 9, 50)
+    for how in ({}, {"equal": True}, {"capacity": 40}, {"previous": was}):
+        yield f"pack {[*how]}", lambda how=how: pylb.pack(lengths, 9, **how)
 
 
 def partitions():
@@ -91,7 +110,9 @@ def replays():
         if name != "periodic":
             yield f"trigger {name}", lambda name=name: trace.replay("RefineLB", trigger=name)
     yield "optimum", lambda: trace.optimum(cost=1e-3)
-    yield "evaluate", lambda: pylb.evaluate(snapshot())
+    shared = replace(snapshot(), block=np.arange(60) // 4, block_bytes=[100] * 15)
+    for of in (snapshot(), shared):
+        yield "evaluate", lambda of=of: pylb.evaluate(of)
 
 
 def recordings():
