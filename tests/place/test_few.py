@@ -29,7 +29,7 @@ def lower_bound(s):
 
 
 def optimum(s, most):
-    """Return the least maximum, by an integer programme; None if that takes too long."""
+    """Return the least maximum, by an integer programme; None if that takes too many nodes."""
     n, p, load = s.n_objects, s.n_ranks, np.sort(s.load)[::-1]
     on = np.kron(np.eye(p), load)  # variable r n + i is 1 if object i is on rank r
     loads = LinearConstraint(np.column_stack([on, -np.ones(p)]), -np.inf, 0.0)
@@ -40,7 +40,7 @@ def optimum(s, most):
         constraints=[loads, once],
         integrality=np.r_[np.ones(n * p), 0.0],
         bounds=Bounds(np.r_[np.zeros(n * p), lower_bound(s)], np.r_[free.ravel(), most]),
-        options={"time_limit": 2.0, "mip_rel_gap": 1e-4},
+        options={"node_limit": 10_000, "mip_rel_gap": 1e-4},
     )
     return found.fun if found.status == 0 else None
 
