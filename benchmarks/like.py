@@ -4,7 +4,7 @@
 
 Three parts are measured:
 
-like: programs on identical ranks, in a plain simulation (tests/twins/like_programs.py) and under
+like: programs on identical ranks, in a plain simulation (common/like_programs.py) and under
 `pylb.Balancer` on a `pylb.VirtualCluster`.  The result is the number of programs in which a learned
 speed was ever wrong by more than 5 %.
 
@@ -17,18 +17,14 @@ time: the processor time of one observation.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import Any
 
 import numpy as np
-from common.cases import ROOT
+from common import like_programs as lp
 from common.figures import check
 
 from pylb.measure.monitor import SpeedLearner
-
-sys.path.insert(0, str(ROOT / "tests" / "twins"))
-import like_programs as lp
 
 LIMIT = 0.05
 

@@ -176,6 +176,29 @@ def mpiexec():
     return words
 
 
+def shared_library(compiler, name, folder):
+    """Compile a file of tests/mpi to a library that programs of the tests preload."""
+    if shutil.which(compiler) is None or not sys.platform.startswith("linux"):
+        pytest.skip(f"no {compiler}, or not Linux with glibc")
+    source, out = Path(__file__).parent / "mpi" / f"{name}.c", folder / f"{name}.so"
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", source, "-o", out, "-ldl"], check=True)
+    return str(out)
+
+
+@pytest.fixture(scope="session")
+def no_malloc(tmp_path_factory):
+    """Return the library whose allocations fail."""
+    return shared_library("cc", "no_malloc", tmp_path_factory.mktemp("no_malloc"))
+
+
+@pytest.fixture(scope="session")
+def faulty_mpi(mpiexec, tmp_path_factory):
+    """Return the library whose MPI calls fail."""
+    if Path(mpiexec[0]).parent == Path(sys.executable).parent:
+        pytest.skip("no mpicc of this MPI")
+    return shared_library("mpicc", "faulty_mpi", tmp_path_factory.mktemp("faulty"))
+
+
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory):
     """Return the folder of the installed C library; the first worker that needs it builds it."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.errors import DomainError
 from pylb.model import checks
-from pylb.model.snapshot import I64, Rows, starts
+from pylb.model.snapshot import I32, I64, Rows, starts
 
 NO_KEYS: I64 = np.zeros(0, np.int64)
 

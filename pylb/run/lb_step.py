@@ -462,7 +462,7 @@ def _learned(objects: Objects) -> tuple[F64 | None, F64 | None]:
 
 
 def received_notes(received: Sends) -> NDArray[np.void]:
-    """Join the notes that agents on other ranks have sent; each note gets the rank of its sender."""
+    """Join the notes of agents on other ranks; each note gets the rank of its sender."""
     received = sorted(received, key=itemgetter(0))
     notes = [np.frombuffer(note, NOTE) for _, (note,) in received]
     out = np.concatenate([np.empty(0, NOTE), *notes])

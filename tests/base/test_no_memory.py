@@ -1,7 +1,6 @@
 """If the n-th allocation fails, in any room of the core: MemoryError, no leak, no crash."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ GROUPS = [
     "replays",
     "recordings",
     "models",
+    "deciders",
     "runs",
     "over_mpi",
 ]
@@ -37,23 +37,13 @@ NEEDED = {"zoltan": "pylb._zoltan", "partitions": "pylb._zoltan", "graphs": "pyl
 STEP = 1 if os.environ.get("PYLB_EXPLORE") else 13  # by default, every 13th allocation
 
 
-@pytest.fixture(scope="module")
-def preload(tmp_path_factory):
-    if shutil.which("cc") is None or not sys.platform.startswith("linux"):
-        pytest.skip("no C compiler, or not Linux with glibc")
-    out = tmp_path_factory.mktemp("no_malloc") / "no_malloc.so"
-    source = TESTS / "mpi" / "no_malloc.c"
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", source, "-o", out, "-ldl"], check=True)
-    return out
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_allocation_fails_once(preload, group):
+def test_every_allocation_fails_once(no_malloc, group):
     if group == "over_mpi":
         pytest.importorskip("mpi4py.MPI")
     path = os.pathsep.join([str(TESTS / "twins"), os.environ.get("PYTHONPATH", "")])
-    switch = {"LD_PRELOAD": str(preload), "NO_MALLOC_IN": LIBRARY.get(group, "pylb/_core")}
+    switch = {"LD_PRELOAD": no_malloc, "NO_MALLOC_IN": LIBRARY.get(group, "pylb/_core")}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(PROGRAM), group, str(STEP)],
         env={**os.environ, "PYTHONPATH": path, **switch},
@@ -76,22 +66,22 @@ def test_no_memory_for_the_objects_of_answers():
 @pytest.mark.slow
 @pytest.mark.parametrize("group", ON_ONE_RANK)
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_an_allocation_fails_on_one_of_several_ranks(preload, mpiexec, ranks, group):
-    fails_on_rank_1(preload, mpiexec, ranks, group, NO_MALLOC_IN=f"pylb/{ON_ONE_RANK[group]}")
+def test_an_allocation_fails_on_one_of_several_ranks(no_malloc, mpiexec, ranks, group):
+    fails_on_rank_1(no_malloc, mpiexec, ranks, group, NO_MALLOC_IN=f"pylb/{ON_ONE_RANK[group]}")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("group", ["services", "graphs", "parts"])
-def test_an_array_of_numpy_is_too_large_on_one_rank(preload, mpiexec, group):
+def test_an_array_of_numpy_is_too_large_on_one_rank(no_malloc, mpiexec, group):
     """Each allocation of 8 KiB or more by NumPy fails once; smaller ones hardly ever do."""
     large = {"NO_MALLOC_IN": "/numpy/", "NO_MALLOC_LEAST": "8192"}
-    fails_on_rank_1(preload, mpiexec, 2, group, factor=1000, **large)
+    fails_on_rank_1(no_malloc, mpiexec, 2, group, factor=1000, **large)
 
 
-def fails_on_rank_1(preload, mpiexec, ranks, group, factor=1, **switch):
+def fails_on_rank_1(no_malloc, mpiexec, ranks, group, factor=1, **switch):
     if group in NEEDED:
         pytest.importorskip(NEEDED[group], exc_type=ImportError)
     words = TESTS / "mpi" / "no_malloc_ranks.py", group, factor
-    code, out, said = launch(mpiexec, ranks, *words, LD_PRELOAD=str(preload), **switch)
+    code, out, said = launch(mpiexec, ranks, *words, LD_PRELOAD=no_malloc, **switch)
     assert code == 0, said
     assert out.count("done") == ranks

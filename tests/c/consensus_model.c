@@ -310,30 +310,6 @@ static void contribute_maximum(const model_t *m, system_t *s, int r, const plb_a
     *top = first || a->first > *top ? a->first : *top;
 }
 
-static void say_action(FILE *say, const plb_action_t *a)
-{
-    switch (a->kind) {
-    case PLB_ACT_STATS:
-        fprintf(say, "; contributes statistics of %lld", (long long)a->first);
-        if (a->last > a->first) {
-            fprintf(say, " to %lld", (long long)a->last);
-        }
-        break;
-    case PLB_ACT_MAXIMUM:
-        fprintf(say, "; contributes its maximum %lld", (long long)begun(a->first));
-        break;
-    case PLB_ACT_RESUME:
-        fprintf(say, "; objects that wait may ask again");
-        break;
-    case PLB_ACT_BALANCE:
-        fprintf(say, "; balances at %lld", (long long)a->first);
-        break;
-    case PLB_ACT_DONE:
-        fprintf(say, "; all have ended");
-        break;
-    }
-}
-
 /* Return which objects of a rank may go on. */
 static uint32_t may_go(const model_t *m, const system_t *s, int r)
 {
@@ -347,15 +323,12 @@ static uint32_t may_go(const model_t *m, const system_t *s, int r)
 /* Carry out the actions of an event, and check them. arrived: the object that has reached AtSync
  * in this event (-1: none); it asks without being told to. */
 static int perform(const model_t *m, system_t *s, int r, uint32_t was, int arrived,
-                   const plb_actions_t *out, FILE *say, plb_err_t *err)
+                   const plb_actions_t *out, plb_err_t *err)
 {
     bool resumed = false;
     int ret = PLB_OK;
     for (int i = 0; i < out->n && ret == PLB_OK; i++) {
         const plb_action_t *a = &out->act[i];
-        if (say != NULL) {
-            say_action(say, a);
-        }
         if (a->kind == PLB_ACT_STATS) {
             for (int64_t k = a->first; k <= a->last; k++) {
                 assert(plb_consensus_ended(&s->rank[r], k) == had_ended(m, s, r, k));
@@ -375,73 +348,43 @@ static int perform(const model_t *m, system_t *s, int r, uint32_t was, int arriv
     return ret;
 }
 
-static void say_ruling(FILE *say, const plb_ruling_t *d)
-{
-    if (say == NULL || d->kind == PLB_RULING_NOTHING || d->kind == PLB_RULING_OVER) {
-        return;
-    }
-    if (d->iteration == PLB_NEVER) {
-        fprintf(say, "; no LB step");
-        return;
-    }
-    fprintf(say, "; %s %lld",
-            d->kind == PLB_RULING_TENTATIVE ? "tentative iteration"
-            : d->kind == PLB_RULING_FINAL   ? "final iteration"
-                                            : "an LB step is due at",
-            (long long)d->iteration);
-}
-
-static int take_reach(const model_t *m, system_t *s, int g, FILE *say, plb_err_t *err)
+static int take_reach(const model_t *m, system_t *s, int g, plb_err_t *err)
 {
     const int r = s->owner[g];
     plb_actions_t out;
     uint32_t was = may_go(m, s, r);
     int ret = plb_consensus_reached(&s->rank[r], s->slot[g], &out, err);
     s->serving[r] = true;
-    if (say != NULL) {
-        fprintf(say, "rank %d: object %d reaches AtSync(%lld)", r, g,
-                (long long)finished(reach_of(s, g)));
-    }
     if (ret == PLB_OK) {
-        ret = perform(m, s, r, was, g, &out, say, err);
+        ret = perform(m, s, r, was, g, &out, err);
     }
     if (ret == PLB_OK && !m->known_end && rank_at_end(m, s, r)) {
         was = may_go(m, s, r);
         ret = plb_consensus_end(&s->rank[r], last_of(m, r), &out, err);
         if (ret == PLB_OK) {
-            ret = perform(m, s, r, was, -1, &out, say, err);
+            ret = perform(m, s, r, was, -1, &out, err);
         }
     }
     return ret;
 }
 
-static int take_go(system_t *s, int g, FILE *say, plb_err_t *err)
+static int take_go(system_t *s, int g, plb_err_t *err)
 {
     plb_answer_t answer;
-    const int ret = plb_consensus_ask(&s->rank[s->owner[g]], s->slot[g], &answer, err);
-    if (say != NULL) {
-        fprintf(say, "rank %d: object %d begins %lld", s->owner[g], g,
-                (long long)begun(reach_of(s, g)));
-    }
-    return ret;
+    return plb_consensus_ask(&s->rank[s->owner[g]], s->slot[g], &answer, err);
 }
 
-static int take_start(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
+static int take_start(const model_t *m, system_t *s, int r, plb_err_t *err)
 {
-    int64_t k = 0;
     for (int g = 0; g < n_objects(m); g++) {
         if (s->owner[g] == r && present(s, g)) {
-            const int ret = take_go(s, g, NULL, err);
+            const int ret = take_go(s, g, err);
             if (ret != PLB_OK) {
                 return ret;
             }
-            k = begun(reach_of(s, g));
         }
     }
     s->serving[r] = false;
-    if (say != NULL) {
-        fprintf(say, "rank %d: begins %lld, sends, enters its receives", r, (long long)k);
-    }
     return PLB_OK;
 }
 
@@ -454,56 +397,35 @@ static int64_t fix_wish(system_t *s, int64_t i, int wish)
     return wish == WISH_NEVER ? PLB_NEVER : wish;
 }
 
-static void say_wish(FILE *say, int64_t wish)
-{
-    if (wish == PLB_NEVER) {
-        fprintf(say, "; the trigger wants no LB step");
-    } else if (wish != PLB_WISH_NONE) {
-        fprintf(say, "; the trigger wants an LB step at %lld", (long long)wish);
-    }
-}
-
-static int take_stats(const model_t *m, system_t *s, int r, int wish, FILE *say, plb_err_t *err)
+static int take_stats(const model_t *m, system_t *s, int r, int wish, plb_err_t *err)
 {
     const int64_t i = s->rank[r].seen + 1, want = fix_wish(s, i, wish);
     const uint32_t was = may_go(m, s, r);
     plb_ruling_t ruling;
     plb_actions_t out;
-    int ret;
-    if (say != NULL) {
-        fprintf(say, "rank %d: sees the statistics of %lld", r, (long long)i);
-    }
-    ret = plb_consensus_root_stats(&s->root[r], i, n_ended(m, s, i), want, &ruling, err);
-    if (say != NULL) {
-        say_wish(say, want);
-        say_ruling(say, &ruling);
-    }
+    int ret = plb_consensus_root_stats(&s->root[r], i, n_ended(m, s, i), want, &ruling, err);
     if (ret == PLB_OK) {
         ret = plb_consensus_stats(&s->rank[r], i, &ruling, &out, err);
     }
-    return ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
+    return ret == PLB_OK ? perform(m, s, r, was, -1, &out, err) : ret;
 }
 
-static int take_maximum(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
+static int take_maximum(const model_t *m, system_t *s, int r, plb_err_t *err)
 {
     plb_consensus_root_t *root = &s->root[r];
     plb_ruling_t ruling;
     plb_actions_t out;
     const uint32_t was = may_go(m, s, r);
     const int64_t top = s->top[root->round & 1], tentative = root->tentative;
-    if (say != NULL) {
-        fprintf(say, "rank %d: sees the maximum %lld", r, (long long)begun(top));
-    }
     int ret = plb_consensus_root_maximum(root, root->round, top, &ruling, err);
     if (ret == PLB_OK && ruling.iteration != max_of(tentative, begun(top))) {
         return PLB_FAIL(err, PLB_ERR_STATE, "final iteration %lld of tentative %lld, maximum %lld",
                         (long long)ruling.iteration, (long long)tentative, (long long)begun(top));
     }
     if (ret == PLB_OK) {
-        say_ruling(say, &ruling);
         ret = plb_consensus_maximum(&s->rank[r], &ruling, &out, err);
     }
-    return ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
+    return ret == PLB_OK ? perform(m, s, r, was, -1, &out, err) : ret;
 }
 
 static int move_object(const model_t *m, system_t *s, int g, int64_t at, plb_err_t *err)
@@ -546,24 +468,21 @@ static int migrate(const model_t *m, system_t *s, plb_err_t *err)
     return PLB_OK;
 }
 
-static int take_balanced(const model_t *m, system_t *s, FILE *say, plb_err_t *err)
+static int take_balanced(const model_t *m, system_t *s, plb_err_t *err)
 {
     int ret = m->migrate ? migrate(m, s, err) : PLB_OK;
-    if (say != NULL) {
-        fprintf(say, "all ranks: balanced");
-    }
     for (int r = 0; r < m->ranks && ret == PLB_OK; r++) {
         const uint32_t was = may_go(m, s, r);
         plb_actions_t out;
         ret = plb_consensus_balanced(&s->rank[r], &out, err);
         if (ret == PLB_OK) {
-            ret = perform(m, s, r, was, -1, &out, NULL, err);
+            ret = perform(m, s, r, was, -1, &out, err);
         }
     }
     return ret;
 }
 
-static int take_churn(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err)
+static int take_churn(const model_t *m, system_t *s, step_t step, plb_err_t *err)
 {
     const int g = step.who, r = s->owner[g];
     const uint32_t was = may_go(m, s, r);
@@ -578,20 +497,13 @@ static int take_churn(const model_t *m, system_t *s, step_t step, FILE *say, plb
         ret = plb_consensus_add(&s->rank[r], at, &slot, &out, err);
     }
     s->slot[g] = (int8_t)slot;
-    if (say != NULL) {
-        fprintf(say, "rank %d: object %d %s", r, g,
-                step.kind == STEP_LEAVE ? "leaves" : "joins again");
-    }
-    return ret == PLB_OK ? perform(m, s, r, was, g, &out, say, err) : ret;
+    return ret == PLB_OK ? perform(m, s, r, was, g, &out, err) : ret;
 }
 
-static int take_fail(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
+static int take_fail(const model_t *m, system_t *s, int r, plb_err_t *err)
 {
     const uint32_t was = may_go(m, s, r);
     plb_actions_t out;
-    if (say != NULL) {
-        fprintf(say, "rank %d: fails", r);
-    }
     s->fails--;
     s->serving[r] = true;
     s->failed[r] = s->rank[r].contributed;
@@ -599,49 +511,37 @@ static int take_fail(const model_t *m, system_t *s, int r, FILE *say, plb_err_t 
         s->slot[g] = s->owner[g] == r ? -1 : s->slot[g];
     }
     plb_consensus_fail(&s->rank[r], &out);
-    return perform(m, s, r, was, -1, &out, say, err);
+    return perform(m, s, r, was, -1, &out, err);
 }
 
-static int take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err)
+int system_take(const model_t *m, system_t *s, step_t step, plb_err_t *err)
 {
     const int who = step.who;
     switch ((step_kind_t)step.kind) {
     case STEP_REACH:
-        return take_reach(m, s, who, say, err);
+        return take_reach(m, s, who, err);
     case STEP_GO:
-        return take_go(s, who, say, err);
+        return take_go(s, who, err);
     case STEP_START:
-        return take_start(m, s, who, say, err);
+        return take_start(m, s, who, err);
     case STEP_ENTER:
         s->serving[who] = false;
-        if (say != NULL) {
-            fprintf(say, "rank %d: enters the receives of its next object", who);
-        }
         return PLB_OK;
     case STEP_STATS:
-        return take_stats(m, s, who, step.wish, say, err);
+        return take_stats(m, s, who, step.wish, err);
     case STEP_MAXIMUM:
-        return take_maximum(m, s, who, say, err);
+        return take_maximum(m, s, who, err);
     case STEP_BALANCED:
-        return take_balanced(m, s, say, err);
+        return take_balanced(m, s, err);
     case STEP_LEAVE:
     case STEP_JOIN:
-        return take_churn(m, s, step, say, err);
+        return take_churn(m, s, step, err);
     case STEP_FAIL:
-        return take_fail(m, s, who, say, err);
+        return take_fail(m, s, who, err);
     case N_STEP_KINDS:
         break;
     }
     return PLB_FAIL(err, PLB_ERR_VALUE, "step of kind %d", step.kind);
-}
-
-int system_take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err)
-{
-    const int ret = take(m, s, step, say, err);
-    if (say != NULL) {
-        fputc('\n', say);
-    }
-    return ret;
 }
 
 /* ---- begin and end ---- */
@@ -744,40 +644,33 @@ void system_print(const model_t *m, const system_t *s, FILE *out)
 typedef struct bits {
     uint64_t *word;
     int at;
+    bool reads; /* false: numbers go into the words; true: they come from them */
 } bits_t;
 
-static void put(bits_t *b, uint64_t value, int width)
+/* Pass a number of `width` bits. */
+static uint64_t bits(bits_t *b, uint64_t value, int width)
 {
-    assert(b->at + width <= 64 * STATE_WORDS && value < UINT64_C(1) << width);
-    b->word[b->at >> 6] |= value << (b->at & 63);
-    if ((b->at & 63) + width > 64) {
-        b->word[(b->at >> 6) + 1] |= value >> (64 - (b->at & 63));
-    }
+    const int word = b->at >> 6, at = b->at & 63;
+    const bool splits = at + width > 64;
     b->at += width;
-}
-
-static uint64_t get(bits_t *b, int width)
-{
-    uint64_t value = b->word[b->at >> 6] >> (b->at & 63);
-    if ((b->at & 63) + width > 64) {
-        value |= b->word[(b->at >> 6) + 1] << (64 - (b->at & 63));
+    if (b->reads) {
+        value = b->word[word] >> at | (splits ? b->word[word + 1] << (64 - at) : 0);
+        return value & ((UINT64_C(1) << width) - 1);
     }
-    b->at += width;
-    return value & ((UINT64_C(1) << width) - 1);
+    assert(b->at <= 64 * STATE_WORDS && value < UINT64_C(1) << width);
+    b->word[word] |= value << at;
+    if (splits) {
+        b->word[word + 1] |= value >> (64 - at);
+    }
+    return value;
 }
 
-/* Pack an iteration into 4 bits; 15 stands for PLB_NEVER. A packed model has at most 6
- * iterations. */
-static void put_iteration(bits_t *b, int64_t i)
+/* Pass an iteration as 4 bits; 15 stands for PLB_NEVER.  A packed model has at most 6 iterations.
+ */
+static void pass(bits_t *b, int64_t *i)
 {
-    assert(i == PLB_NEVER || (i >= 0 && i < 15));
-    put(b, i == PLB_NEVER ? 15 : (uint64_t)i, 4);
-}
-
-static int64_t get_iteration(bits_t *b)
-{
-    const uint64_t i = get(b, 4);
-    return i == 15 ? PLB_NEVER : (int64_t)i;
+    const uint64_t packed = bits(b, *i == PLB_NEVER ? 15 : (uint64_t)*i, 4);
+    *i = packed == 15 ? PLB_NEVER : (int64_t)packed;
 }
 
 /* Whether a wish belongs to the state: some ranks have seen it, but not all. */
@@ -792,7 +685,7 @@ static bool wish_matters(const model_t *m, const system_t *s, int64_t i)
 }
 
 /* Return the maximum of a round; 0 if it no longer matters, because all ranks have seen it. */
-static uint64_t open_top(const model_t *m, const system_t *s, int parity)
+static int64_t open_top(const model_t *m, const system_t *s, int parity)
 {
     int64_t n = 0;
     for (int r = 0; r < m->ranks; r++) {
@@ -800,116 +693,106 @@ static uint64_t open_top(const model_t *m, const system_t *s, int parity)
     }
     for (int r = 0; r < m->ranks; r++) {
         if (s->rank[r].round < n || (s->rank[r].round == n && s->rank[r].open)) {
-            return (uint64_t)s->top[parity];
+            return s->top[parity];
         }
     }
     return 0;
 }
 
-static void pack_rank(const model_t *m, const system_t *s, int r, bits_t *b)
+static void pass_rank(const model_t *m, system_t *s, int r, bits_t *b)
 {
-    const plb_consensus_t *rank = &s->rank[r];
-    put_iteration(b, rank->contributed);
-    put_iteration(b, rank->seen);
-    put_iteration(b, rank->limit);
-    put_iteration(b, rank->final);
-    put(b, (uint64_t)rank->round, 3);
-    put(b, rank->open, 1);
-    put(b, rank->balancing, 1);
-    put(b, rank->done, 1);
-    put(b, rank->end != PLB_NEVER, 1);
-    put(b, s->serving[r], 1);
+    plb_consensus_t *rank = &s->rank[r];
+    pass(b, &rank->contributed);
+    pass(b, &rank->seen);
+    pass(b, &rank->limit);
+    pass(b, &rank->final);
+    rank->round = (int64_t)bits(b, (uint64_t)rank->round, 3);
+    rank->open = bits(b, rank->open, 1);
+    rank->balancing = bits(b, rank->balancing, 1);
+    rank->done = bits(b, rank->done, 1);
+    const bool ends = bits(b, rank->end != PLB_NEVER, 1);
+    s->serving[r] = bits(b, s->serving[r], 1);
     if (m->fails > 0) {
-        put_iteration(b, s->failed[r]);
+        pass(b, &s->failed[r]);
+    }
+    pass(b, &s->root[r].tentative);
+    if (b->reads) {
+        rank->end = min_of(ends ? last_of(m, r) : PLB_NEVER, s->failed[r]);
     }
 }
 
-static void unpack_rank(const model_t *m, system_t *s, int r, bits_t *b)
+static void pass_object(const model_t *m, system_t *s, int g, bits_t *b)
 {
-    plb_consensus_t *rank = &s->rank[r];
-    *rank = (plb_consensus_t){.lag = m->lag};
-    give_storage(m, s, r);
-    rank->contributed = get_iteration(b);
-    rank->seen = get_iteration(b);
-    rank->limit = get_iteration(b);
-    rank->final = get_iteration(b);
-    rank->round = (int64_t)get(b, 3);
-    rank->open = get(b, 1);
-    rank->balancing = get(b, 1);
-    rank->done = get(b, 1);
-    rank->end = get(b, 1) ? last_of(m, r) : PLB_NEVER;
-    s->serving[r] = get(b, 1);
-    s->failed[r] = m->fails > 0 ? get_iteration(b) : PLB_NEVER;
-    rank->end = min_of(rank->end, s->failed[r]);
+    const int64_t reach = (int64_t)bits(b, present(s, g) ? (uint64_t)reach_of(s, g) : 15, 4);
+    if (m->migrate) {
+        s->owner[g] = (int8_t)bits(b, (uint64_t)s->owner[g], 2);
+    }
+    if (b->reads && reach < 15) {
+        plb_consensus_t *rank = &s->rank[s->owner[g]];
+        s->slot[g] = (int8_t)rank->free++;
+        rank->reach[s->slot[g]] = reach;
+        rank->n_objects++;
+        rank->n_behind += finished(reach) <= rank->contributed;
+    }
+}
+
+static void pass_system(const model_t *m, system_t *s, bits_t *b)
+{
+    for (int r = 0; r < m->ranks; r++) {
+        pass_rank(m, s, r, b);
+    }
+    for (int g = 0; g < n_objects(m); g++) {
+        pass_object(m, s, g, b);
+    }
+    for (int64_t i = 1; m->changes > 0 && i <= m->iterations + 1; i++) {
+        int64_t w = !b->reads && !wish_matters(m, s, i) ? WISH_UNSET : s->wish[i];
+        w = w == WISH_NEVER ? PLB_NEVER : w - WISH_UNSET;
+        pass(b, &w);
+        s->wish[i] = w == PLB_NEVER ? WISH_NEVER : w + WISH_UNSET;
+    }
+    for (int parity = 0; parity < 2; parity++) {
+        s->top[parity] = (int64_t)bits(b, (uint64_t)open_top(m, s, parity), 4);
+    }
+    s->changes = (int)bits(b, (uint64_t)s->changes, 3);
+    s->churn = (int)bits(b, (uint64_t)s->churn, 3);
+    s->fails = (int)bits(b, (uint64_t)s->fails, 3);
 }
 
 void system_pack(const model_t *m, const system_t *s, uint64_t key[STATE_WORDS])
 {
-    bits_t b = {key, 0};
+    system_t copy;
+    bits_t b = {.word = key};
     memset(key, 0, STATE_WORDS * sizeof *key);
-    for (int r = 0; r < m->ranks; r++) {
-        pack_rank(m, s, r, &b);
-        put_iteration(&b, s->root[r].tentative);
-    }
-    for (int g = 0; g < n_objects(m); g++) {
-        put(&b, present(s, g) ? (uint64_t)reach_of(s, g) : 15, 4);
-        if (m->migrate) {
-            put(&b, (uint64_t)s->owner[g], 2);
-        }
-    }
-    for (int64_t i = 1; m->changes > 0 && i <= m->iterations + 1; i++) {
-        const int64_t w = wish_matters(m, s, i) ? s->wish[i] : WISH_UNSET;
-        put_iteration(&b, w == WISH_NEVER ? PLB_NEVER : w - WISH_UNSET);
-    }
-    put(&b, open_top(m, s, 0), 4);
-    put(&b, open_top(m, s, 1), 4);
-    put(&b, (uint64_t)s->changes, 3);
-    put(&b, (uint64_t)s->churn, 3);
-    put(&b, (uint64_t)s->fails, 3);
-}
-
-static void unpack_objects(const model_t *m, system_t *s, bits_t *b)
-{
-    for (int g = 0; g < n_objects(m); g++) {
-        const int64_t reach = (int64_t)get(b, 4);
-        s->owner[g] = (int8_t)(m->migrate ? (int)get(b, 2) : g / m->objects);
-        s->slot[g] = -1;
-        if (reach < 15) {
-            plb_consensus_t *rank = &s->rank[s->owner[g]];
-            s->slot[g] = (int8_t)rank->free++;
-            rank->reach[s->slot[g]] = reach;
-            rank->n_objects++;
-            rank->n_behind += finished(reach) <= rank->contributed;
-        }
-    }
+    system_copy(&copy, s);
+    pass_system(m, &copy, &b);
 }
 
 void system_unpack(const model_t *m, system_t *s, const uint64_t key[STATE_WORDS])
 {
     uint64_t word[STATE_WORDS];
     memcpy(word, key, sizeof word);
-    bits_t b = {word, 0};
+    bits_t b = {.word = word, .reads = true};
     memset(s, 0, sizeof *s);
     for (int r = 0; r < m->ranks; r++) {
-        unpack_rank(m, s, r, &b);
+        s->rank[r].lag = m->lag;
+        give_storage(m, s, r);
+        s->failed[r] = PLB_NEVER;
+    }
+    for (int g = 0; g < n_objects(m); g++) {
+        s->owner[g] = (int8_t)(g / m->objects);
+        s->slot[g] = -1;
+    }
+    for (int i = 0; i < MAX_ITERATIONS + 2; i++) {
+        s->wish[i] = WISH_UNSET;
+    }
+    pass_system(m, s, &b);
+    for (int r = 0; r < m->ranks; r++) {
         const plb_consensus_t *rank = &s->rank[r];
+        const int64_t tentative = s->root[r].tentative;
         plb_consensus_root_init(&s->root[r], m->ranks, m->lag);
         s->root[r].seen = rank->seen;
         s->root[r].round = rank->round;
         s->root[r].final = rank->balancing ? PLB_NEVER : rank->final;
-        s->root[r].tentative = get_iteration(&b);
+        s->root[r].tentative = tentative;
     }
-    unpack_objects(m, s, &b);
-    for (int64_t i = 0; i < MAX_ITERATIONS + 2; i++) {
-        s->wish[i] = WISH_UNSET;
-        if (m->changes > 0 && i >= 1 && i <= m->iterations + 1) {
-            const int64_t w = get_iteration(&b);
-            s->wish[i] = w == PLB_NEVER ? WISH_NEVER : w + WISH_UNSET;
-        }
-    }
-    s->top[0] = (int64_t)get(&b, 4);
-    s->top[1] = (int64_t)get(&b, 4);
-    s->changes = (int)get(&b, 3);
-    s->churn = (int)get(&b, 3);
-    s->fails = (int)get(&b, 3);
 }

@@ -90,9 +90,9 @@ void system_copy(system_t *to, const system_t *from);
 /** List all possible steps; return their number. */
 int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS]);
 
-/** Take a step, and print it to `say` (may be NULL).  If the result is not PLB_OK, the step has
- * violated a promise of the protocol, which `err` describes. */
-int system_take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err);
+/** Take a step.  If the result is not PLB_OK, it has violated a promise of the protocol, which
+ * `err` describes. */
+int system_take(const model_t *m, system_t *s, step_t step, plb_err_t *err);
 
 /** Check a state in which no step is possible: PLB_OK if the run has ended correctly. */
 int system_check_end(const model_t *m, const system_t *s, plb_err_t *err);

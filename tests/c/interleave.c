@@ -97,6 +97,28 @@ static void visit(visited_t *v, const uint64_t key[STATE_WORDS], uint32_t parent
     v->slot[at] = (uint32_t)v->n;
 }
 
+static void print_step(const system_t *s, int number, step_t step)
+{
+    static const char *const names[N_STEP_KINDS] = {
+        [STEP_REACH] = "object %d reaches AtSync",
+        [STEP_GO] = "object %d begins its next iteration",
+        [STEP_START] = "rank %d begins an iteration, sends, enters its receives",
+        [STEP_ENTER] = "rank %d enters the receives of its next object",
+        [STEP_STATS] = "rank %d: sees the statistics of ",
+        [STEP_MAXIMUM] = "rank %d: sees the maximum; final iteration ",
+        [STEP_BALANCED] = "all ranks have balanced",
+        [STEP_LEAVE] = "object %d leaves",
+        [STEP_JOIN] = "object %d joins again",
+        [STEP_FAIL] = "rank %d fails"};
+    printf("%3d  ", number);
+    printf(names[step.kind], step.who);
+    if (step.kind == STEP_STATS || step.kind == STEP_MAXIMUM) {
+        const plb_consensus_t *rank = &s->rank[step.who];
+        printf("%lld", (long long)(step.kind == STEP_STATS ? rank->seen : rank->final));
+    }
+    putchar('\n');
+}
+
 /* Print the steps from the first state to node `last`, then `step` (NULL: none). */
 static int tell(const model_t *m, const visited_t *v, uint32_t last, const step_t *step)
 {
@@ -109,12 +131,12 @@ static int tell(const model_t *m, const visited_t *v, uint32_t last, const step_
     plb_err_t err;
     system_init(m, &s);
     for (int i = n - 1; i >= 0; i--) {
-        printf("%3d  ", n - i);
-        system_take(m, &s, v->node[path[i]].step, stdout, &err);
+        system_take(m, &s, v->node[path[i]].step, &err);
+        print_step(&s, n - i, v->node[path[i]].step);
     }
     if (step != NULL) {
-        printf("%3d  ", n + 1);
-        system_take(m, &s, *step, stdout, &err);
+        system_take(m, &s, *step, &err);
+        print_step(&s, n + 1, *step);
     }
     system_print(m, &s, stdout);
     return n + (step != NULL);
@@ -162,7 +184,7 @@ static void expand(search_t *f, const model_t *m, uint32_t i)
     for (int j = 0; j < n; j++) {
         system_copy(&next, &s);
         f->n_steps++;
-        if (system_take(m, &next, steps[j], NULL, &err) != PLB_OK) {
+        if (system_take(m, &next, steps[j], &err) != PLB_OK) {
             found(f, m, i, &steps[j], &err);
         } else {
             system_pack(m, &next, key);

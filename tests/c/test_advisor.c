@@ -2,6 +2,7 @@
  * gains computed by hand; ranks that fail or leave at any moment, in random order.
  * tests/run/test_advisor.py and tests/lib run the same code under MPI. */
 #include "decide/advisor.h"
+#include "medium.h"
 #include "plb.h"
 #include "test.h"
 
@@ -186,46 +187,10 @@ TEST(a_second_plan_for_an_lb_step_is_refused)
 
 enum { RANKS = 4, RECORDS = 64 };
 
-/* Reductions between virtual ranks in this process. */
-typedef struct net {
-    plb_stats_t mine[RANKS][RECORDS];
-    int64_t begun[RANKS], taken[RANKS];
-    plb_reduction_t face[RANKS];
-    struct net_rank {
-        struct net *net;
-        int rank;
-    } self[RANKS];
-} net_t;
-
-static int begin_stats(void *self, const plb_stats_t *mine, plb_err_t *err)
+static bool never(void *arg)
 {
-    const struct net_rank *me = self;
-    (void)err;
-    net_t *net = me->net;
-    assert_true(net->begun[me->rank] < RECORDS);
-    assert_true(net->begun[me->rank] - net->taken[me->rank] < net->face[me->rank].depth);
-    net->mine[me->rank][net->begun[me->rank]++] = *mine;
-    return PLB_OK;
-}
-
-static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *err)
-{
-    const struct net_rank *me = self;
-    (void)err;
-    net_t *net = me->net;
-    const int64_t k = net->taken[me->rank];
-    *done = true;
-    for (int r = 0; r < RANKS; r++) {
-        *done = *done && net->begun[r] > k;
-    }
-    if (*done) {
-        *all = net->mine[0][k];
-        for (int r = 1; r < RANKS; r++) {
-            plb_stats_merge(all, &net->mine[r][k]);
-        }
-        net->taken[me->rank]++;
-    }
-    return PLB_OK;
+    (void)arg;
+    return false;
 }
 
 /* A rank of a program of N_STEPS steps. */
@@ -295,18 +260,12 @@ static void turn(program_t *p, int rank, ending_t ending, int64_t when)
 
 static void run(int lag, ending_t ending, int64_t when, unsigned seed)
 {
-    static net_t net;
+    medium_t net;
+    medium_reduction_t records[RECORDS] = {0};
     plb_err_t err;
     program_t p[RANKS] = {0};
-    net = (net_t){0};
+    medium_init(&net, RANKS, lag + 2, never, NULL, records, RECORDS);
     for (int r = 0; r < RANKS; r++) {
-        net.self[r] = (struct net_rank){&net, r};
-        net.face[r] = (plb_reduction_t){.self = &net.self[r],
-                                        .rank = r,
-                                        .size = RANKS,
-                                        .depth = lag + 2,
-                                        .begin_stats = begin_stats,
-                                        .test_stats = test_stats};
         OK(plb_steps_init(&p[r].steps, &net.face[r], lag, &err));
     }
     const bool again = ending == FAILS && lag == 0; /* then the step is repeated */
@@ -322,7 +281,7 @@ static void run(int lag, ending_t ending, int64_t when, unsigned seed)
     }
     for (int r = 0; r < RANKS; r++) {
         assert_int_equal(plb_steps_under_way(&p[r].steps), 0);
-        assert_int_equal(net.begun[r], net.begun[0]);
+        assert_int_equal(net.rank[r].begun, net.rank[0].begun);
         assert_int_equal(plb_steps_broken(&p[r].steps), ending != FINE && !again);
         if (r != 1 && ending != FINE && when + lag < N_STEPS) {
             assert_true(p[r].knew && p[r].step == (again ? N_STEPS : when + lag + 1));

@@ -1,6 +1,6 @@
-/* Tests of csrc/decide, the decider: failure of each allocation, calls that are repeated, the
- * promise. Tests of csrc/model: the cost model.
- * The golden receipts (tests/place/golden.py) show every change of its decisions. */
+/* Tests of csrc/decide, the decider: calls that are repeated, the network, options, the promise.
+ * Tests of csrc/model: the cost model.  The golden receipts (tests/place/golden.py) show every
+ * change of its decisions; tests/base/test_no_memory.py lets each allocation fail. */
 #include "plb.h"
 #include "test.h"
 
@@ -76,147 +76,6 @@ static void unmake(made_t *m)
     plb_trigger_free(&m->trigger);
 }
 
-/* ---- a program ---- */
-
-typedef struct program {
-    made_t made;
-    bool again; /* true: repeat calls that run out of memory; false: stop at the first one */
-    int failed; /* number of failed calls */
-    int32_t rank[OBJECTS];
-    int64_t key[OBJECTS];
-    double load[OBJECTS];
-    int64_t previews, gains, steps;
-} program_t;
-
-/* Make a call, and repeat it if it has run out of memory. */
-#define CALL(p, call)                                                                             \
-    do {                                                                                          \
-        int ret_ = (call);                                                                        \
-        if (ret_ == PLB_ERR_NOMEM) {                                                              \
-            assert_true(strlen(err.text) > 0);                                                    \
-            (p)->failed++;                                                                        \
-            if (!(p)->again) {                                                                    \
-                return ret_;                                                                      \
-            }                                                                                     \
-            ret_ = (call);                                                                        \
-        }                                                                                         \
-        if (ret_ != PLB_OK) {                                                                     \
-            fail_msg("%s: %s", #call, err.text);                                                  \
-        }                                                                                         \
-    } while (0)
-
-static plb_database_t database_of(program_t *p)
-{
-    return (plb_database_t){.snapshot = {.n_objects = OBJECTS,
-                                         .n_ranks = RANKS,
-                                         .n_components = 1,
-                                         .load = p->load,
-                                         .rank = p->rank,
-                                         .key = p->key},
-                            .here = p->load};
-}
-
-static void work(program_t *p, int64_t iteration, plb_iteration_t *it)
-{
-    static const double speed[RANKS] = {1.0, 1.0, 0.2};
-    double time[RANKS] = {0};
-    *it = (plb_iteration_t){.iteration = iteration, .min = INFINITY, .utilization = 1.0};
-    for (int i = 0; i < OBJECTS; i++) {
-        p->load[i] = (1.0 + (i + iteration / 13) % 3) / speed[p->rank[i]];
-        time[p->rank[i]] += p->load[i];
-        it->total += p->load[i];
-    }
-    for (int r = 0; r < RANKS; r++) {
-        it->max = fmax(it->max, time[r]);
-        it->min = fmin(it->min, time[r]);
-    }
-    it->time = it->max;
-    it->mean = it->total / RANKS;
-}
-
-static int balance(program_t *p)
-{
-    plb_decider_t *d = &p->made.decider;
-    const plb_database_t db = database_of(p);
-    plb_err_t err = {0, ""};
-    int32_t rank[OBJECTS];
-    double speed[RANKS];
-    plb_placing_t placing;
-    plb_step_done_t done = {.seconds_migration = 0.01, .cost = 0.02, .moved = true};
-    CALL(p, plb_decider_choose(d, NULL, 0, &err));
-    CALL(p, plb_decider_place(d, &db, rank, speed, &placing, &err));
-    placing.seconds_strategy = 0.005;
-    CALL(p, plb_decider_placed(d, &placing, speed, &err));
-    for (int i = 0; i < OBJECTS; i++) {
-        assert_in_range(rank[i], 0, RANKS - 1);
-        done.migrations += rank[i] != p->rank[i];
-    }
-    CALL(p, plb_decider_balanced(d, &done, &err));
-    memcpy(p->rank, rank, sizeof rank);
-    p->steps++;
-    return PLB_OK;
-}
-
-static int iterate(program_t *p, int64_t iteration)
-{
-    plb_decider_t *d = &p->made.decider;
-    plb_err_t err = {0, ""};
-    plb_iteration_t it;
-    plb_ask_t ask;
-    work(p, iteration, &it);
-    const int ret = plb_decider_observe(d, &it, &err);
-    if (ret != PLB_OK) { /* the iteration counts, but its receipt may be missing */
-        assert_int_equal(ret, PLB_ERR_NOMEM);
-        p->failed++;
-        if (!p->again) {
-            return ret;
-        }
-    }
-    const bool asked = d->trigger->verdict.balance;
-    CALL(p, plb_decider_next(d, asked, true, &ask, &err));
-    if (ask == PLB_ASK_JUDGE) {
-        p->gains++;
-        CALL(p, plb_decider_judge(d, iteration % 2 ? 0.1 : -0.1, &err));
-        CALL(p, plb_decider_next(d, asked, true, &ask, &err));
-    }
-    if (ask == PLB_ASK_PREVIEW) {
-        const plb_database_t db = database_of(p);
-        double gain;
-        p->previews++;
-        CALL(p, plb_decider_preview(d, &db, &gain, &err));
-        CALL(p, plb_decider_previewed(d, gain, &ask, &err));
-    }
-    return ask == PLB_ASK_BALANCE ? balance(p) : PLB_OK;
-}
-
-static int run(program_t *p, const char *trigger, const char *strategy, bool again, int64_t n)
-{
-    plb_err_t err = {0, ""};
-    *p = (program_t){.again = again};
-    for (int i = 0; i < OBJECTS; i++) {
-        p->key[i] = 10 * i;
-        p->rank[i] = i % 2;
-    }
-    int ret = make(&p->made, trigger, strategy, &err);
-    p->failed += ret != PLB_OK;
-    if (ret != PLB_OK && again) {
-        unmake(&p->made);
-        ret = make(&p->made, trigger, strategy, &err);
-    }
-    if (ret != PLB_OK) {
-        return ret;
-    }
-    CALL(p, plb_decider_expect(&p->made.decider, n, 0.01, 0.008, &err));
-    CALL(p, plb_decider_network(&p->made.decider, (plb_network_t){1e-4, 1e-8}, &err));
-    for (int64_t i = 0; i < n; i++) {
-        if ((ret = iterate(p, i)) != PLB_OK) {
-            return ret;
-        }
-    }
-    plb_decider_settle(&p->made.decider);
-    return PLB_OK;
-}
-
 /* Check that two runs have made the same decisions. */
 static void same_receipts(const plb_decider_t *a, const plb_decider_t *b)
 {
@@ -234,45 +93,6 @@ static void same_receipts(const plb_decider_t *a, const plb_decider_t *b)
                             (size_t)a->opt.n * sizeof *r->alternatives);
         assert_int_equal(r->speed == NULL, s->speed == NULL);
     }
-}
-
-/* n_iterations: enough for a gain, a preview and an LB step. */
-static void every_failed_allocation(const char *trigger, const char *strategy, bool again,
-                                    int64_t n_iterations)
-{
-    program_t p = {.failed = 1};
-    int64_t n = 0;
-    for (; p.failed > 0; n++) {
-        plb_mem_fail_at(n);
-        const int ret = run(&p, trigger, strategy, again, n_iterations);
-        plb_mem_fail_at(-1);
-        assert_int_equal(ret, again || p.failed == 0 ? PLB_OK : PLB_ERR_NOMEM);
-        assert_true(ret != PLB_OK || p.steps > 0);
-        unmake(&p.made);
-    }
-    assert_true(p.gains > 0 && p.previews > 0 && p.steps > 0);
-    assert_true(n > 50);
-}
-
-TEST(test_every_failed_allocation_is_reported)
-{
-    every_failed_allocation("auto", NULL, false, 24);
-    every_failed_allocation("periodic", NULL, false, 24);
-    every_failed_allocation("threshold", "GreedyLB", false, 32);
-}
-
-TEST(test_what_failed_can_be_tried_again)
-{
-    every_failed_allocation("auto", NULL, true, 24);
-    every_failed_allocation("threshold", "RefineLB", true, 24);
-}
-
-TEST(test_the_decider_asks_for_gains_previews_and_lb_steps)
-{
-    program_t p;
-    assert_int_equal(run(&p, "auto", NULL, false, 120), PLB_OK);
-    assert_true(p.gains > 0 && p.previews > 0 && p.steps > 0);
-    unmake(&p.made);
 }
 
 /* If a call runs out of memory and is repeated, the receipts are the same to the last bit. */

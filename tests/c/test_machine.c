@@ -64,21 +64,3 @@ TEST(the_learner_follows)
                      PLB_ERR_VALUE);
     plb_learner_free(&learner);
 }
-
-TEST(the_learner_survives_failed_allocations)
-{
-    int failed = 0;
-    for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; failed += ret != PLB_OK) {
-        plb_learner_t learner;
-        plb_err_t err;
-        plb_mem_fail_at(failed);
-        ret = plb_learner_init(&learner, 3, &err);
-        if (ret == PLB_OK) {
-            ret = observe_some(&learner, 10, &err);
-        }
-        plb_mem_fail_at(-1);
-        assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
-        plb_learner_free(&learner);
-    }
-    assert_true(failed > 100);
-}

@@ -1,9 +1,6 @@
-/* Tests of csrc/measure: clocks, exact sums, the merge of the statistics, evaluation under failing
- * allocations. */
+/* Tests of csrc/measure: clocks, exact sums, the merge of the statistics. */
 #include "plb.h"
 #include "test.h"
-
-static plb_err_t err;
 
 enum { MANY = 12 };
 
@@ -138,45 +135,6 @@ TEST(impossible_numbers_of_objects_and_edges_are_refused)
     in.n_edges = -3;
     assert_int_equal(plb_snapshot_check(&in, &err), PLB_ERR_VALUE);
     assert_non_null(strstr(err.text, "-3 edges: expected zero or more"));
-}
-
-TEST(an_evaluation_survives_any_failed_allocation)
-{
-    const double load[] = {1, 2, 4}, edge_bytes[] = {8, 16}, bytes[] = {32};
-    const int32_t rank[] = {0, 0, 1}, src[] = {0, 1}, dst[] = {2, 0}, from[] = {2};
-    const int32_t to[] = {0, 1, 2}, block[] = {0, 0, 0};
-    const int64_t start[] = {0, 3}, block_bytes[] = {100}, memory[] = {1, 2, 3};
-    const plb_snapshot_t in = {.n_objects = 3,
-                               .n_ranks = 2,
-                               .n_components = 1,
-                               .load = load,
-                               .rank = rank,
-                               .memory = memory,
-                               .n_edges = 2,
-                               .edge_src = src,
-                               .edge_dst = dst,
-                               .edge_bytes = edge_bytes,
-                               .n_multicasts = 1,
-                               .n_pins = 3,
-                               .multicast_src = from,
-                               .multicast_start = start,
-                               .multicast_dst = to,
-                               .multicast_bytes = bytes,
-                               .n_blocks = 1,
-                               .block = block,
-                               .block_bytes = block_bytes};
-    plb_evaluation_t out;
-    int failures = 0;
-    for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; failures++) {
-        plb_mem_fail_at(failures);
-        ret = plb_evaluate(&in, NULL, &out, &err);
-        assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
-    }
-    plb_mem_fail_at(-1);
-    assert_in_range(failures, 10, 20);
-    assert_true(out.cut == 8.0 && out.connectivity == 32.0 && out.bytes_local == 48.0);
-    assert_true(out.link_max == 32.0 && out.link_src == 1 && out.link_dst == 0);
-    assert_int_equal(out.memory_max, 103);
 }
 
 static void burn(int64_t ns)

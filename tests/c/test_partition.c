@@ -172,38 +172,6 @@ TEST(weights_of_merged_nets_do_not_overflow)
     plb_hypergraph_free(&coarse);
 }
 
-/* A ring that is coarsened several times. */
-TEST(no_failed_allocation_is_forgotten)
-{
-    enum { RING = 600 };
-    static int32_t start[RING + 1], to[2 * RING], part[RING];
-    for (int32_t v = 0; v < RING; v++) {
-        start[v] = 2 * v;
-        to[2 * v] = (v + 1) % RING;
-        to[2 * v + 1] = (v + RING - 1) % RING;
-    }
-    start[RING] = 2 * RING;
-    const plb_question_t in = {.n_vertices = RING,
-                               .n_parts = 3,
-                               .n_weights = 1,
-                               .start = start,
-                               .to = to,
-                               .imbalance = 1.03};
-    int64_t at = 0;
-    for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; at++) {
-        plb_err_t err = {0, ""};
-        for (int32_t v = 0; v < RING; v++) {
-            part[v] = v % 3;
-        }
-        plb_mem_fail_at(at);
-        ret = plb_partition_improve(&in, 1, part, &err);
-        plb_mem_fail_at(-1);
-        assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
-        assert_true((ret == PLB_OK) == (err.text[0] == '\0'));
-    }
-    assert_true(at > 50);
-}
-
 /* ---- libraries that answer badly
  * ------------------------------------------------------------------- */
 
@@ -269,20 +237,4 @@ TEST(bad_overlaps_are_refused)
     in.n_kept = 3;
     in.old = far;
     assert_int_equal(plb_remap(&in, name, &err), PLB_ERR_RANGE);
-}
-
-TEST(counting_fill_survives_failed_allocations)
-{
-    static const int64_t start[] = {0, 2, 4, 6, 8, 10, 12};
-    static const int32_t to[] = {1, 5, 0, 2, 1, 3, 2, 4, 3, 5, 4, 0}, perm[] = {5, 3, 1, 0, 2, 4};
-    int64_t column[6];
-    plb_err_t err;
-    int failures = 0;
-    for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; failures++) {
-        plb_mem_fail_at(failures);
-        ret = plb_cholesky_fill(6, start, to, perm, column, &err);
-        plb_mem_fail_at(-1);
-        assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
-    }
-    assert_true(failures > 3 && column[5] == 1);
 }

@@ -142,7 +142,7 @@ def test_final_decision_after_the_statistics_of_that_iteration(interleave):
     result, _, _, text = interleave("wish=2:3 ablate=6")
     assert result == "deadlock"
     seen = re.findall(r" rank 0: sees the (.*)", text)
-    assert seen[-2:] == ["statistics of 3", "maximum 3; final iteration 3"]
+    assert seen[-2:] == ["statistics of 3", "maximum; final iteration 3"]
     said = "waits at 3, statistics contributed up to 3, seen up to 3, limit 3, final 3"
     assert text.count(said) == 2
 

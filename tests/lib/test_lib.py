@@ -498,13 +498,10 @@ EACH = [(1, 1), (2, 1), (3, 1)]
 
 
 @pytest.mark.parametrize(("ranks", "step"), EACH if EXPLORE else [(1, 1), (2, 5)])
-def test_allocations_fail(mpi_program, mpiexec, tmp_path, ranks, step):
+def test_allocations_fail(mpi_program, mpiexec, no_malloc, tmp_path, ranks, step):
     """Allocations of one rank fail in turn: all ranks end, and no memory is lost."""
-    preload = tmp_path / "no_malloc.so"
-    source = HERE.parent / "mpi" / "no_malloc.c"
-    run(["cc", "-O2", "-shared", "-fPIC", str(source), "-o", str(preload), "-ldl"])
     program, record = mpi_program("no_memory"), str(tmp_path / "run.json")
-    switch = ["env", f"LD_PRELOAD={preload}", "NO_MALLOC_IN=libpylb"]
+    switch = ["env", f"LD_PRELOAD={no_malloc}", "NO_MALLOC_IN=libpylb"]
     said = run([*mpiexec, "-n", str(ranks), *switch, str(program), record, str(step)], timeout=100)
     lines = [line for line in said.splitlines() if line.startswith("session")]
     assert len(lines) == 6 * ranks, said

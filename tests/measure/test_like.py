@@ -1,6 +1,8 @@
 """Ranks of equal speed are recognised, whatever their objects do; different speeds are learned."""
 
-import like_programs as lp
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from chance import examples
@@ -8,6 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylb.measure.monitor import SpeedLearner
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from common import like_programs as lp
 
 # Each of these programs once misled the learner: all objects that leave one rank become lighter;
 # growing objects go from rank to rank; a region jumps; a single object connects two ranks.

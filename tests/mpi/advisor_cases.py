@@ -57,6 +57,7 @@ def the_program_may_stop_early_and_go_on(comm):
             if step == 20:
                 break
         lb.advise(seconds=1.0) if lag == 0 else None
+        assert list(lb.iterate(0)) == []
         first = lb.iteration
         for i, step in enumerate(lb.iterate(10)):
             assert step == first + i

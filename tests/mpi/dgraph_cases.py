@@ -82,66 +82,38 @@ def fill_twin(matrix):
 
 
 def wrong_use(comm):
-    last = comm.rank == comm.size - 1
+    color, order = pylb.partitioning.color, pylb.partitioning.order
+    last, mine = comm.rank == comm.size - 1, 70 + comm.rank
     lone = sparse.csr_array(([1.0], ([0], [1])), (2, 2)) if comm.rank == 0 else ([0], [])
-    raised(
-        errors.DomainError,
-        "not symmetric at (0, 1)",
-        lambda: pylb.partitioning.color(lone, comm=comm),
-    )
-    mine = 70 + comm.rank
-    raised(  # the error names ids; the other end of the edge is on the first rank
-        *(errors.DomainError, "graph is not symmetric at ("),
-        lambda: pylb.partitioning.color(
-            ([0, 0, 1 if last else 0], [90] if last else [])
-            if comm.rank == 0
-            else ([0, int(last)], [90] if last else []),
-            comm=comm,
-            ids=[90, mine] if comm.rank == 0 else [mine],
-        ),
-    )
-    assert pylb.partitioning.color(lone, comm=comm, symmetrize=True).n_colors == 2
     one = [0, 1], [comm.rank]
-    for wrong in (3, 2.0, [1, 2], np.array([1, 2])):
-        raised(
-            *(errors.DomainError, "distance is "),
-            lambda wrong=wrong: pylb.partitioning.color(one, wrong if last else 1, comm=comm),
-        )
-    raised(
-        errors.OutOfRangeError,
-        f"graph.indices[0] is 99: expected 0 ... {comm.size - 1}",
-        lambda: pylb.partitioning.color(([0, 1], [99 if last else comm.rank]), comm=comm),
-    )
-    raised(
-        errors.UnknownKeyError,
-        "is 99: no rank has an object with that id",
-        lambda: pylb.partitioning.color(([0, 1], [99 if last else mine]), comm=comm, ids=[mine]),
-    )
-    raised(
-        errors.DuplicateKeyError,
-        "given twice",
-        lambda: pylb.partitioning.order(
-            ([0, 0, 0], []), comm=comm, ids=[-1, -1] if last else [comm.rank, comm.rank + 50]
+    to_90 = [0, *[0] * (comm.rank == 0), int(last)], [90] * last  # 90 is on the first rank
+    ids = [90, mine] if comm.rank == 0 else [mine]
+    twice = [-1, -1] if last else [comm.rank, comm.rank + 50]
+    end, domain = comm.size - 1, errors.DomainError
+    for error, text, call, graph, more in [
+        (domain, "not symmetric at (0, 1)", color, lone, {}),
+        (domain, "graph is not symmetric at (", color, to_90, {"ids": ids}),  # the error names ids
+        *(
+            (domain, "distance is ", color, one, {"distance": wrong if last else 1})
+            for wrong in (3, 2.0, [1, 2], np.array([1, 2]))
         ),
-    )
-    raised(
-        errors.DomainError,
-        "start: expected 0",
-        lambda: pylb.partitioning.order(([0, 5], [1]) if last else one, comm=comm),
-    )
-    raised(
-        errors.DomainError,
-        "graph is 3: expected",
-        lambda: pylb.partitioning.order(3 if last else one, comm=comm),
-    )
-    if comm.size > 1:
-        raised(
-            errors.DomainError,
-            "distance differs",
-            lambda: pylb.partitioning.color(one, 1 + last, comm=comm),
-        )
-    assert pylb.partitioning.color(([0], []), comm=comm).n_colors == 0
-    assert pylb.partitioning.order(([0], []), comm=comm).fill == 0
+        (
+            *(errors.OutOfRangeError, f"graph.indices[0] is 99: expected 0 ... {end}"),
+            *(color, ([0, 1], [99 if last else comm.rank]), {}),
+        ),
+        (
+            *(errors.UnknownKeyError, "is 99: no rank has an object with that id"),
+            *(color, ([0, 1], [99 if last else mine]), {"ids": [mine]}),
+        ),
+        (errors.DuplicateKeyError, "given twice", order, ([0, 0, 0], []), {"ids": twice}),
+        (domain, "start: expected 0", order, ([0, 5], [1]) if last else one, {}),
+        (domain, "graph is 3: expected", order, 3 if last else one, {}),
+        *[(domain, "distance differs", color, one, {"distance": 1 + last})] * (comm.size > 1),
+    ]:
+        raised(error, text, lambda c=call, g=graph, m=more: c(g, comm=comm, **m))
+    assert color(lone, comm=comm, symmetrize=True).n_colors == 2
+    assert color(([0], []), comm=comm).n_colors == 0
+    assert order(([0], []), comm=comm).fill == 0
 
 
 CASES = (colors, orders, wrong_use)

@@ -1,10 +1,11 @@
-"""A rank dies in an LB step: ``mpiexec -n 3 python tests/mpi/dying.py STATE HOW FOLDER WAY``.
+"""A rank dies: ``mpiexec -n 3 python tests/mpi/dying.py WAY AT HOW FOLDER``.
 
-STATE is the name of a `Step`, or BODY: while objects come and go (WAY is overlap).  HOW is kill,
-exit, raise, late, memory (the next allocation of pylb fails; no_malloc.c is preloaded) or call (the
-next call of MPI fails; faulty_mpi.c is preloaded).  WAY is central (the default), overlap,
-distributed, shadow or lag.  If the rank raises, every rank prints how it ended; otherwise mpiexec
-reports the end.
+WAY is how objects are balanced (BALANCED), or names a service, a function of this file.  The last
+rank dies at AT: with objects, the name of a `Step` of the LB step, or BODY, while objects come and
+go; in a service, its AT-th collective step (0: the first; "count": no rank dies, and rank 0 prints
+the names of the steps).  HOW is kill, exit, raise, late, memory (the next allocation of pylb fails;
+no_malloc.c is preloaded) or call (the next call of MPI fails; faulty_mpi.c is preloaded).  If the
+rank raises, every rank prints how it ended; otherwise mpiexec reports the end.
 """
 
 import ctypes
@@ -14,25 +15,34 @@ import sys
 import time
 from pathlib import Path
 
-if "FAULTY_LIBRARY" in os.environ and "LD_PRELOAD" not in os.environ:
-    os.environ["LD_PRELOAD"] = os.environ["FAULTY_LIBRARY"]
-    os.execv(sys.executable, [sys.executable, "-W", "error", *sys.argv])
-
+import numpy as np
+import preloaded  # noqa: F401 before MPI
 from mpi4py import MPI
 
 import pylb
 from pylb.comm.agreement import Agreement, Step
 
 comm = MPI.COMM_WORLD
-place, how = sys.argv[1:3]
-state = Step.__members__.get(place)
+way, at, how, folder = *sys.argv[1:4], Path(sys.argv[4])
 odd = comm.rank == comm.size - 1
 armed = False
-folder = Path(sys.argv[3])
-way = sys.argv[4] if len(sys.argv) > 4 else "central"
+names = []
 
 
-def die():
+def rotate(snapshot):
+    return (snapshot.rank + 1) % snapshot.n_ranks
+
+
+BALANCED = {
+    "central": {"strategy": rotate},
+    "overlap": {"strategy": rotate, "overlap": True},
+    "distributed": {"strategy": "GossipLB"},
+    "shadow": {"strategy": "GreedyLB", "mode": "shadow"},
+    "lagged": {"strategy": rotate, "lag": 1},
+}
+
+
+def die(place):
     print(f"rank {comm.rank} comes to {place} at {time.time()}", flush=True)
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -50,36 +60,117 @@ def die():
 
 def faulty(self, sample, *args, **words):
     global armed
-    if armed and sample[0] == state:
+    names.append(Step(sample[0]).name)
+    if way not in BALANCED:
+        if odd and at == str(len(names) - 1):
+            die(names[-1])
+    elif armed and names[-1] == at:
         armed = False
-        die()
+        die(at)
     return take(self, sample, *args, **words)
 
 
 take, Agreement.take = Agreement.take, faulty
-HOW_TO_BALANCE = {
-    "central": {"strategy": lambda s: (s.rank + 1) % s.n_ranks},
-    "overlap": {"strategy": lambda s: (s.rank + 1) % s.n_ranks, "overlap": True},
-    "distributed": {"strategy": "GossipLB"},
-    "shadow": {"strategy": "GreedyLB", "mode": "shadow"},
-    "lag": {"strategy": lambda s: (s.rank + 1) % s.n_ranks, "lag": 1},
-}
-record = False if way == "lag" else folder / "run.h5"
-lb = pylb.Balancer(comm, every=3, record=record, **HOW_TO_BALANCE[way])
-for key in range(comm.rank, 4 * comm.size, comm.size):
-    lb.add(key, [key, bytearray(1 << 21 if way == "overlap" else 0)])
-for it in lb.iterate(6):
-    armed = armed or (odd and it == 2 and state is not None)
-    for key, _ in lb.local():
-        if odd and it == 3 and place == "BODY" and not armed:
-            armed = True
-            die()
-        if way == "distributed":
-            time.sleep(1e-3 * (1 + 4 * odd))  # an imbalance, so that objects migrate
-        if way != "lag":
-            lb.send((key + 1) % (4 * comm.size), key, it)
-armed = armed or (odd and state in (Step.CHECKPOINT, Step.RECORD, Step.RECORDS))
-lb.checkpoint(folder / "c")
-if record:
-    lb.report(folder / "run.json")
-print(f"rank {comm.rank} is through: {len(lb.history.lb_steps)} LB steps", flush=True)
+
+
+def objects():
+    """Two LB steps, a checkpoint, and a report of the record."""
+    global armed
+    record, n = False if way == "lagged" else folder / "run.h5", 4 * comm.size
+    lb = pylb.Balancer(comm, every=3, record=record, **BALANCED[way])
+    for key in range(comm.rank, n, comm.size):
+        lb.add(key, [key, bytes(1 << 21 if way == "overlap" else 0)])
+    for it in lb.iterate(6):
+        armed = armed or (odd and it == 2 and at != "BODY")
+        for key, _ in lb.local():
+            if odd and it == 3 and at == "BODY" and not armed:
+                armed = True
+                die(at)
+            if way == "distributed":
+                time.sleep(1e-3 * (1 + 4 * odd))  # an imbalance, so that objects migrate
+            if way != "lagged":
+                lb.send((key + 1) % n, key, it)
+    armed = armed or (odd and at in ("CHECKPOINT", "RECORD", "RECORDS"))
+    lb.checkpoint(folder / "c")
+    if record:
+        lb.report(folder / "run.json")
+
+
+def advisor(lag=0, **words):
+    """Cells that migrate as the plan says."""
+    lb = pylb.Advisor(comm, every=2, lag=lag, strategy="GreedyLB", **words)
+    keys = np.arange(4) + 4 * comm.rank
+    load = np.ones(4) * (1 + 4 * odd)
+    for _ in lb.iterate(6):
+        if advice := lb.advise(loads=load, keys=keys):
+            keys, load = advice.migrate(keys, load)
+
+
+def lag():
+    advisor(lag=1)
+
+
+def asked():
+    """A trigger of the user, whose answers the ranks compare."""
+    lb = pylb.Advisor(comm, trigger=lambda cycle: cycle.n >= 2)
+    for _ in lb.iterate(6):
+        if lb.advise(seconds=1.0 + odd):
+            lb.rebalanced(0.1)
+
+
+def partition():
+    n = 40
+    start = np.arange(n + 1) * 2
+    here = np.arange(n) + n * comm.rank
+    total = n * comm.size
+    to = np.stack([(here + 1) % total, (here - 1) % total], 1).reshape(-1)
+    made = pylb.partition((start, to), comm.size, comm=comm)
+    coords = np.stack([here / total, (here * 7 % 13) / 13.0], 1)
+    pylb.partition(coords=coords, parts=comm.size, comm=comm, method="rib")
+    assert len(made.part) == n
+
+
+def directory():
+    d = pylb.Directory(comm, "f8")
+    ids = np.arange(5) * comm.size + comm.rank
+    d.update(ids, data=ids * 1.0)
+    assert (d.find(np.arange(5 * comm.size)).data == np.arange(5 * comm.size)).all()
+    d.remove(ids[:2])
+
+
+def plan():
+    made = pylb.Plan(comm, (np.arange(8) + comm.rank) % comm.size)
+    x = made.forward(np.arange(8.0))
+    made.reverse(x)
+    made.begin(np.arange(8.0)).wait()
+    pylb.comm.plan_between(comm, np.arange(3) + 3 * comm.rank, np.arange(3) + 3 * comm.rank)
+
+
+def migrate():
+    to = (np.arange(8) + comm.rank) % comm.size
+    pylb.migrate(comm, np.arange(8.0), to=to)
+    pylb.migrate(comm, [{"a": comm.rank}] * 8, to=to)
+
+
+def rows():
+    part = pylb.RowPartition(comm, 40)
+    mine = np.arange(40.0)[part.local]
+    for _ in range(4):
+        with part.timed():
+            time.sleep(1e-3 * (1 + 5 * odd))
+        mine = part.redistribute(mine)
+
+
+def tiles():
+    part = pylb.TilePartition(comm, (20, 20))
+    mine = np.zeros((20, 20))[part.local]
+    for _ in range(3):
+        with part.timed():
+            time.sleep(1e-3 * (1 + 5 * odd))
+        mine = part.redistribute(mine)
+
+
+objects() if way in BALANCED else globals()[way]()
+if at == "count" and comm.rank == 0:
+    print("steps", *names, flush=True)
+print(f"rank {comm.rank} is through", flush=True)

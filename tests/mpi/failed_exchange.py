@@ -4,14 +4,9 @@ FAULTY_LIBRARY is the compiled faulty_mpi.c.  No request of MPI may be lost.
 """
 
 import ctypes
-import os
-import sys
-
-if "LD_PRELOAD" not in os.environ:
-    os.environ["LD_PRELOAD"] = os.environ["FAULTY_LIBRARY"]
-    os.execv(sys.executable, [sys.executable, "-W", "error", *sys.argv])
 
 import numpy as np
+import preloaded  # noqa: F401 before MPI
 from mpi4py import MPI
 
 from pylb import _mpi

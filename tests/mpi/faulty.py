@@ -4,13 +4,7 @@ FAULTY_LIBRARY is the compiled faulty_mpi.c.  All ranks must end, with an error 
 a late call causes no error.
 """
 
-import os
-import sys
-
-if "LD_PRELOAD" not in os.environ:
-    os.environ["LD_PRELOAD"] = os.environ["FAULTY_LIBRARY"]
-    os.execv(sys.executable, [sys.executable, *sys.argv])
-
+import preloaded  # noqa: F401 before MPI
 from mpi4py import MPI
 
 import pylb

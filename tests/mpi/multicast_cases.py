@@ -1,68 +1,13 @@
-"""Multicasts on any number of ranks.
+"""Multicasts on any number of ranks; the random programs of cases.py have more.
 
 tests/run/test_multicasts.py runs the same cases on virtual ranks.
 """
-
-import copy
-import zlib
 
 import numpy as np
 from each_case import raised
 
 import pylb
 from pylb import errors
-
-# ---- a program of random multicasts, and its twin ----------------------------------------------
-
-
-def digest(data):
-    flat = data["a"] if isinstance(data, dict) else data
-    return zlib.crc32(np.asarray(flat, np.float64).tobytes())
-
-
-def change(data):
-    """Change received data in place; no other object may see this change."""
-    if isinstance(data, np.ndarray):
-        data += 1.0
-    elif isinstance(data, dict):
-        data["a"].append(1.0)
-
-
-def told(seed, key, it, n):
-    """Return what an object sends in an iteration: a list of (targets, data)."""
-    rng = np.random.default_rng([seed, key, it])
-    out = []
-    for _ in range(rng.integers(0, 4)):
-        targets = rng.integers(0, n, rng.integers(0, 6)).tolist()  # may have duplicates, and key
-        x = rng.random(1)
-        kinds = x.copy(), np.repeat(x, 600), np.asfortranarray(np.outer(x, x)), float(x[0])
-        data = [*kinds, {"a": [float(x[0])]}][rng.integers(0, 5)]
-        out.append((targets, data))
-    return out
-
-
-def read(inbox):
-    """Return a number that depends on all data that were read, and change the data."""
-    parts = []
-    for source, data in inbox:
-        parts.append((source, digest(data)))
-        change(data)
-    return zlib.crc32(repr(parts).encode())
-
-
-def run(comm, seed, n, iterations, by, **balancing):
-    """Return the final states of this rank's objects; by: "send" or "multicast"."""
-    lb = pylb.Balancer(comm, load=lambda key, _: 1.0 + key * seed % 5, **balancing)
-    for key in range(n):
-        if key % lb.n_ranks == lb.rank:
-            lb.add(key, [])
-    for it in lb.iterate(iterations):
-        for key, block in lb.local():
-            block.append(read(lb.inbox(key)))
-            for targets, data in told(seed, key, it, n):
-                by(lb, targets, key, data)
-                change(data)
-    return lb, dict(lb.local())
 
 
 def by_multicast(lb, targets, key, data):
@@ -72,46 +17,6 @@ def by_multicast(lb, targets, key, data):
 def by_turns(lb, targets, key, data):
     for target in targets:
         lb.send(target, key, data)
-
-
-def by_both(lb, targets, key, data):
-    (by_multicast if len(targets) % 2 else by_turns)(lb, targets, key, data)
-
-
-def twin(seed, n, iterations):
-    states = {key: [] for key in range(n)}
-    inboxes = {key: [] for key in range(n)}
-    for it in range(iterations):
-        following = {key: [] for key in range(n)}
-        for key in range(n):
-            states[key].append(read(inboxes[key]))
-            for targets, data in told(seed, key, it, n):
-                for target in targets:
-                    following[target].append((key, copy.deepcopy(data)))
-        inboxes = following
-    return states
-
-
-def whole(comm, mine):
-    every = {}
-    for states in comm.allgather(mine):
-        every |= states
-    return every
-
-
-# ---- cases -------------------------------------------------------------------------------------
-
-
-def as_each_in_turn(comm):
-    """Objects receive what they would in a plain program, with LB steps and without."""
-    for seed, n in ((2, 5), (3, 24)):
-        expected = twin(seed, n, 7)
-        for by in (by_multicast, by_turns, by_both):
-            _, mine = run(comm, seed, n, 7, by, strategy="GreedyLB", every=2)
-            assert whole(comm, mine) == expected, by
-        _, mine = run(comm, seed, n, 7, by_multicast, mode="off")
-        assert whole(comm, mine) == expected
-    return zlib.crc32(repr(expected).encode())
 
 
 def once_to_each_rank(comm):
@@ -280,7 +185,6 @@ def bad_arguments(comm):
 
 
 CASES = [
-    as_each_in_turn,
     once_to_each_rank,
     messages_of_exchanges,
     shared,

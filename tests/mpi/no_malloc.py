@@ -9,6 +9,7 @@ import ctypes
 import gc
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from whatif_programs import program
 
 import pylb
 from pylb import _core
+from pylb.decide.decider import BALANCE, JUDGE, PREVIEW, settings
 from pylb.measure import SpeedLearner
 from pylb.partitioning import libraries
 
@@ -61,7 +63,25 @@ def strategies():
         for kind, of in (("", plain), (" with messages and memory", s)):
             yield name + kind, lambda name=name, of=of: pylb.place(of, name)
     yield "auto", lambda: pylb.place(s, "auto")
+    yield from copies()
+    yield from packs()
     yield "traffic", lambda: pylb.placing.traffic(s, "GossipLB")
+
+
+def copies():
+    rng = np.random.default_rng(4)
+    loads, nodes = 100 * rng.random((3, 24)) ** 3, {"group": 4, "node": 2}
+    memory = {"memory": rng.integers(5, 14, 24), "memory_limit": [90] * 6}
+    for more in ({}, memory, nodes, memory | nodes, nodes | {"even": False, "move": 0.1}):
+        how = {"slots": 54, "ranks": 6, "previous": rng.integers(-1, 24, (3, 54)), **more}
+        yield f"CopiesLB {[*more]}", lambda how=how: pylb.place(loads, "CopiesLB", **how)
+
+
+def packs():
+    rng = np.random.default_rng(5)
+    lengths, was = rng.integers(1, 10, 50), rng.integers(-1, 9, 50)
+    for how in ({}, {"equal": True}, {"capacity": 40}, {"previous": was}):
+        yield f"pack {[*how]}", lambda how=how: pylb.pack(lengths, 9, **how)
 
 
 def partitions():
@@ -90,7 +110,9 @@ def replays():
         if name != "periodic":
             yield f"trigger {name}", lambda name=name: trace.replay("RefineLB", trigger=name)
     yield "optimum", lambda: trace.optimum(cost=1e-3)
-    yield "evaluate", lambda: pylb.evaluate(snapshot())
+    shared = replace(snapshot(), block=np.arange(60) // 4, block_bytes=[100] * 15)
+    for of in (snapshot(), shared):
+        yield "evaluate", lambda of=of: pylb.evaluate(of)
 
 
 def recordings():
@@ -112,6 +134,52 @@ def models():
     rng = np.random.default_rng(2)
     yield "keys", lambda: _core.Keys(np.arange(40))
     yield "learner", lambda: learning(rng)
+
+
+def again(call, *args):
+    """Make a call, and repeat it if it has run out of memory."""
+    try:
+        return call(*args)
+    except MemoryError:
+        return call(*args)
+
+
+def decided(trigger):
+    """Decide for 24 iterations, with a gain, a preview and LB steps."""
+    core = again(settings("auto", trigger=trigger, learn_speeds=True).decider, 3).core
+    again(core.network, 1e-4, 1e-8)
+    again(core.expect, 24, 0.01, 0.008)
+    rank, done = np.arange(7, dtype=np.int32) % 2, set()
+    for i in range(24):
+        load = (1.0 + (np.arange(7) + i // 13) % 3) / np.array([1.0, 1.0, 0.2])[rank]
+        of = np.bincount(rank, load, 3)
+        try:
+            asked = core.observe(i, of.max(), of.max(), of.mean(), of.min(), of.sum(), 1.0, 0, 0)
+        except MemoryError:
+            asked = True  # the iteration counts
+        snapshot = pylb.Snapshot(load, rank, n_ranks=3, key=np.arange(0, 70, 10))
+        ask = again(core.next, asked, True)
+        if ask == JUDGE:
+            done.add(ask)
+            again(core.judge, 0.1 if i % 2 else -0.1)
+            ask = again(core.next, asked, True)
+        if ask == PREVIEW:
+            done.add(ask)
+            ask = again(core.previewed, again(core.preview, snapshot, None, None))
+        if ask == BALANCE:
+            done.add(ask)
+            again(core.choose)
+            figures, speed, new = np.zeros(_core.PLACING), np.zeros(3), np.zeros(7, np.int32)
+            again(core.place, snapshot, None, None, figures, speed, new)
+            again(core.placed, figures, speed)
+            again(core.balanced, np.count_nonzero(new != rank), 0, 0.01, 0.02, True)
+            rank = new
+    assert done >= {JUDGE, BALANCE} | ({PREVIEW} if trigger == "auto" else set())
+
+
+def deciders():
+    for trigger in ("auto", "threshold"):
+        yield trigger, lambda trigger=trigger: decided(trigger)
 
 
 def program_of(comm, **how):
@@ -173,7 +241,7 @@ def over_mpi():
 
 GROUPS = {
     each.__name__: each
-    for each in (strategies, partitions, replays, recordings, models, runs, over_mpi)
+    for each in (strategies, partitions, replays, recordings, models, deciders, runs, over_mpi)
 }
 
 

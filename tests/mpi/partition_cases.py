@@ -293,103 +293,52 @@ def others(comm):
 
 
 def wrong(comm):
-    ids, here = own(comm, "block"), comm.rank == comm.size - 1
-    given = {"comm": comm, "parts": 2}
+    ids, last = own(comm, "block"), comm.rank == comm.size - 1
+    given, xy = {"comm": comm, "parts": 2}, {"coords": XY[ids]}
     bad = XY[ids].copy()
-    bad[0, 1] = np.nan if here else 0.0
-    text = "" if comm.size == 1 else f"rank {comm.size - 1}: "
-    raised(
-        comm,
-        errors.DomainError,
-        f"{text}coords[0, 1] is nan",
-        lambda: pylb.partition(coords=bad, **given),
-    )
-    weight = np.where(here, -1.0, 1.0) * np.ones(len(ids))
-    raised(
-        comm,
-        errors.DomainError,
-        f"{text}weight[0] is -1",
-        lambda: pylb.partition(coords=XY[ids], weight=weight, **given),
-    )
-    twice = np.concatenate([ids, [0]])
-    raised(
-        comm,
-        errors.DuplicateKeyError,
-        "id 0 is given twice",
-        lambda: pylb.partition(coords=XY[twice], ids=twice, **given),
-    )
+    bad[0, 1] = np.nan if last else 0.0
+    where = "" if comm.size == 1 else f"rank {comm.size - 1}: "
+    weight = np.where(last, -1.0, 1.0) * np.ones(len(ids))
+    twice, shuffled = np.concatenate([ids, [0]]), own(comm, "dealt") + 5
     start, to = rows(ids)
-    strange = np.where(to == 1, 10**6, to)
-    raised(
-        comm,
-        errors.OutOfRangeError,
-        "is 1000000",
-        lambda: pylb.partition(graph=(start, strange), method="graph", **given),
-    )
-    shuffled = own(comm, "dealt") + 5
-    raised(
-        comm,
-        errors.UnknownKeyError,
-        "no rank has an object",
-        lambda: pylb.partition(graph=rows(shuffled - 5), ids=shuffled, method="graph", **given),
-    )
+    strange = start, np.where(to == 1, 10**6, to)
     lone = np.where((to == 1) & (np.repeat(ids, np.diff(start)) == 0), 2, to)
-    raised(
-        comm,
-        errors.DomainError,
-        "symmetrize=True",
-        lambda: pylb.partition(graph=(start, lone), method="graph", **given),
-    )
-    raised(
-        comm,
-        errors.DomainError,
-        "not symmetric at (900, 902)",  # the error names ids
-        lambda: pylb.partition(
-            (start, lone + 900), method="graph", comm=comm, parts=given["parts"], ids=ids + 900
+    elsewhere, dealt = {"graph": (start, lone + 900), "ids": ids + 900}, rows(shuffled - 5)
+    of_graph = {"method": "graph"}
+    for error, text, more in [
+        (errors.DomainError, f"{where}coords[0, 1] is nan", {"coords": bad}),
+        (errors.DomainError, f"{where}weight[0] is -1", xy | {"weight": weight}),
+        (errors.DuplicateKeyError, "id 0 is given twice", {"coords": XY[twice], "ids": twice}),
+        (errors.OutOfRangeError, "is 1000000", of_graph | {"graph": strange}),
+        (
+            errors.UnknownKeyError,
+            "no rank has an object",
+            of_graph | {"graph": dealt, "ids": shuffled},
         ),
-    )
+        (errors.DomainError, "symmetrize=True", of_graph | {"graph": (start, lone)}),
+        (errors.DomainError, "not symmetric at (900, 902)", of_graph | elsewhere),  # names ids
+        (errors.DomainError, "graph is missing", of_graph | xy),
+    ]:
+        raised(comm, error, text, lambda more=more: pylb.partition(**given, **more))
     out = pylb.partition(graph=(start, lone), method="graph", symmetrize=True, **given)
     assert out.max_over_mean < 1.1
-    raised(
-        comm,
-        errors.DomainError,
-        "graph is missing",
-        lambda: pylb.partition(coords=XY[ids], method="graph", **given),
-    )
-    if comm.size > 1:
-        raised(
-            comm,
-            errors.DomainError,
-            "imbalance differs: rank 0: 1.5",
-            lambda: pylb.partition(
-                coords=XY[ids], imbalance=1.03 + 0.47 * (comm.rank == 0), **given
+    for text, more in (
+        [
+            ("imbalance differs: rank 0: 1.5", xy | {"imbalance": 1.03 + 0.47 * (comm.rank == 0)}),
+            ("method differs", xy | {"method": "rcb" if last else "rib"}),
+            (
+                "machine differs: rank 0: 2 leaves",
+                xy | {"machine": pylb.model.Tree((2 + comm.rank,)), "parts": None},
             ),
-        )
+            ("symmetrize differs", of_graph | {"graph": rows(ids), "symmetrize": last}),
+            ("coords, columns differs", {"coords": XY[ids, : 1 + last]}),
+        ]
+        if comm.size > 1
+        else ()
+    ):
         raised(
-            comm,
-            errors.DomainError,
-            "method differs",
-            lambda: pylb.partition(coords=XY[ids], method="rcb" if here else "rib", **given),
-        )
-        raised(
-            comm,
-            errors.DomainError,
-            "machine differs: rank 0: 2 leaves",
-            lambda: pylb.partition(
-                coords=XY[ids], comm=comm, machine=pylb.model.Tree((2 + comm.rank,))
-            ),
-        )
-        raised(
-            comm,
-            errors.DomainError,
-            "symmetrize differs",
-            lambda: pylb.partition(graph=rows(ids), symmetrize=here, method="graph", **given),
-        )
-        raised(
-            comm,
-            errors.DomainError,
-            "coords, columns differs",
-            lambda: pylb.partition(coords=XY[ids, : 1 + here], **given),
+            *(comm, errors.DomainError, text),
+            lambda more=more: pylb.partition(**(given | more)),
         )
 
 

@@ -118,9 +118,24 @@ def feed(h, data):
 
 
 def messages(seed, state, n):
-    """Return the messages that an object in this state sends: [(target, data)]."""
+    """Return the messages that an object in this state sends: [(targets, data)].
+
+    Targets may occur twice, and the object itself may be one.  One target: not a multicast.
+    """
     rng = np.random.default_rng([seed, state % (1 << 32)])
-    return [(int(rng.integers(n)) * 3 - n, payload(rng)) for _ in range(rng.integers(5))]
+    return [
+        ((rng.integers(0, n, rng.choice([0, 1, 1, 2, 4])) * 3 - n).tolist(), payload(rng))
+        for _ in range(rng.integers(5))
+    ]
+
+
+def spoil(data):
+    """Change received data in place; no other object may see this change."""
+    if isinstance(data, dict):
+        data["set"].clear()
+        data["list"][0][...] = 1
+    elif isinstance(data, np.ndarray) and data.dtype.kind in "fu":
+        data += 1
 
 
 def keys(n):
@@ -136,19 +151,23 @@ def run_twin(seed, n, iterations):
         following = {key: [] for key in state}
         for key in sorted(state):
             state[key] = digest(state[key], inbox[key])
-            for target, data in messages(seed, state[key], n):
+            for targets, data in messages(seed, state[key], n):
                 kept = (
                     data.copy(order="F" if data.flags.fnc else "C")
                     if (type(data) is np.ndarray and not data.dtype.hasobject)
                     else pickle.loads(pickle.dumps(data, protocol=5))
                 )
-                following[target].append((key, kept))
+                for target in targets:
+                    following[target].append((key, kept))
         inbox = following
     return state
 
 
 def run_balanced(comm, seed, n, iterations, **options):
-    """Run the program under a Balancer with random placements; return this rank's final states."""
+    """Run the program under a Balancer with random placements.
+
+    Return the Balancer and this rank's final states.
+    """
     turn = Counter()
 
     def anywhere(snapshot):
@@ -172,8 +191,13 @@ def run_balanced(comm, seed, n, iterations, **options):
                 last = key
                 assert lb.rank_of(key) == lb.rank
                 set_state(block, digest(get_state(block), lb.inbox(key)))
-                for target, data in messages(seed, get_state(block), n):
-                    lb.send(target, key, data)
+                for _, data in lb.inbox(key):
+                    spoil(data)
+                for targets, data in messages(seed, get_state(block), n):
+                    if len(targets) == 1:
+                        lb.send(targets[0], key, data)
+                    else:
+                        lb.multicast(targets, key, data)
                     if isinstance(data, np.ndarray) and data.size and data.dtype == np.uint8:
                         data[...] = 0  # the message has the value at the time of the call
     return lb, {key: get_state(block) for key, block in lb.local()}

@@ -197,71 +197,62 @@ def defaults(comm):
 
 def wrong_use(comm):
     me, last = comm.rank, comm.size - 1
-    raised(
-        errors.OutOfRangeError,
-        f"expected 0 ... {last}",
-        lambda: pylb.Plan(comm, [comm.size if me == last else 0]),
-    )
-    raised(errors.OutOfRangeError, "is -1", lambda: pylb.Plan(comm, [-1]))
-    raised(errors.DomainError, "float64", lambda: pylb.Plan(comm, [0.5]))
-    raised(errors.DomainError, "shape (1, 1)", lambda: pylb.Plan(comm, [[0]]))
-    where = pylb.Directory(comm)
+    where, domain, unknown = pylb.Directory(comm), errors.DomainError, errors.UnknownKeyError
     where.update([me])
-    # An id that occurs twice, on one rank or on two, is an error and changes nothing.
-    raised(
-        errors.DuplicateKeyError,
-        "id 77 is given twice",
-        lambda: where.update([100 + me, *[77, 77] * (me == last)]),
-    )
+    kind = "f4" if me else "f8"
+    zero, lacks = np.zeros(1), [0, 5000] if me == last else [0]
+    wrong = [
+        (
+            *(errors.OutOfRangeError, f"expected 0 ... {last}"),
+            lambda: pylb.Plan(comm, [comm.size if me == last else 0]),
+        ),
+        (errors.OutOfRangeError, "is -1", lambda: pylb.Plan(comm, [-1])),
+        (domain, "float64", lambda: pylb.Plan(comm, [0.5])),
+        (domain, "shape (1, 1)", lambda: pylb.Plan(comm, [[0]])),
+        # an id that occurs twice, on one rank or on two, is an error and changes nothing
+        (
+            *(errors.DuplicateKeyError, "id 77 is given twice"),
+            lambda: where.update([100 + me, *[77, 77] * (me == last)]),
+        ),
+        # the size overflows 64 bits
+        (domain, "dtype, shape:", lambda: pylb.Directory(comm, "f8", (2**40, 2**40))),
+        (unknown, "id 5000 is not in the directory", lambda: where.find(lacks)),
+        (unknown, "id 5000 is not", lambda: where.remove(lacks)),
+        (domain, "no dtype", lambda: where.update([me], data=zero)),
+        (errors.OutOfRangeError, "owner has", lambda: where.update([me], owner=comm.size)),
+        (domain, "local has shape", lambda: where.update([me], [1, 2])),
+        (domain, "either to=, or both", lambda: pylb.migrate(comm, zero)),
+        (
+            *(domain, "array 0 has 2 rows: expected 1"),
+            lambda: pylb.migrate(comm, np.zeros(1 + (me == last)), to=[0]),
+        ),
+        (
+            *(domain, "have: expected an array of numbers"),
+            lambda: pylb.migrate(comm, zero, have=["a", [2]] if me == last else [me], want=[me]),
+        ),
+        (unknown, "is not in", lambda: pylb.comm.plan_between(comm, [me], [10**6])),
+    ]
     if comm.size > 1:
-        raised(
-            errors.DuplicateKeyError,
-            "by rank 0 and rank 1",
-            lambda: where.update([77, 200] if me < 2 else []),
-        )
-        raised(errors.DomainError, "arguments differ", lambda: where.find([0], missing=me == 0))
-        raised(
-            errors.DomainError,
-            "arguments differ",
-            lambda: pylb.migrate(comm, np.zeros(1, "f4" if me else "f8"), to=[0]),
-        )
-        raised(
-            errors.DomainError,
-            "arguments differ",
-            lambda: pylb.Directory(comm, "f4" if me else "f8"),
-        )
-    large = (2**40, 2**40)  # its size overflows 64 bits
-    raised(errors.DomainError, "dtype, shape:", lambda: pylb.Directory(comm, "f8", large))
-    assert sum(comm.allgather(where.n_here)) == comm.size
-    raised(
-        errors.UnknownKeyError,
-        "id 5000 is not in the directory",
-        lambda: where.find([0, 5000] if me == last else [0]),
-    )
-    raised(
-        errors.UnknownKeyError,
-        "id 5000 is not",
-        lambda: where.remove([0, 5000] if me == last else [0]),
-    )
+        wrong += [
+            (
+                *(errors.DuplicateKeyError, "by rank 0 and rank 1"),
+                lambda: where.update([77, 200] if me < 2 else []),
+            ),
+            (domain, "arguments differ", lambda: where.find([0], missing=me == 0)),
+            (
+                *(domain, "arguments differ"),
+                lambda: pylb.migrate(comm, np.zeros(1, kind), to=[0]),
+            ),
+            (domain, "arguments differ", lambda: pylb.Directory(comm, kind)),
+            (
+                *(errors.SerializationError, "cannot be pickled"),
+                lambda: pylb.migrate(comm, [lambda: 0], to=[last - me]),
+            ),
+        ]
+    for error, text, call in wrong:
+        raised(error, text, call)
+        assert sum(comm.allgather(where.n_here)) == comm.size
     assert where.find([last]).owner[0] == last
-    raised(errors.DomainError, "no dtype", lambda: where.update([me], data=np.zeros(1)))
-    raised(errors.OutOfRangeError, "owner has", lambda: where.update([me], owner=comm.size))
-    raised(errors.DomainError, "local has shape", lambda: where.update([me], [1, 2]))
-    raised(errors.DomainError, "either to=, or both", lambda: pylb.migrate(comm, np.zeros(1)))
-    raised(
-        errors.DomainError,
-        "array 0 has 2 rows: expected 1",
-        lambda: pylb.migrate(comm, np.zeros(1 + (me == last)), to=[0]),
-    )
-    raised(
-        errors.DomainError,
-        "have: expected an array of numbers",
-        lambda: pylb.migrate(comm, np.zeros(1), have=["a", [2]] if me == last else [me], want=[me]),
-    )
-    if comm.size > 1:
-        item, text = [lambda: 0], "cannot be pickled"
-        raised(errors.SerializationError, text, lambda: pylb.migrate(comm, item, to=[last - me]))
-    raised(errors.UnknownKeyError, "is not in", lambda: pylb.comm.plan_between(comm, [me], [10**6]))
     plan = pylb.Plan(comm, np.arange(comm.size))
     assert plan.forward(np.arange(comm.size)).tolist() == [me] * comm.size
 

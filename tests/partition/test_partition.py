@@ -70,22 +70,6 @@ def test_points_are_divided(method):
     assert out.weights[1] > 400
 
 
-@pytest.mark.parametrize("method", [*POINTS, *GRAPHS])
-@pytest.mark.parametrize("scale", [1e300, 1e-300])
-def test_the_unit_of_the_weights_does_not_matter(method, scale):
-    given = {"coords": np.arange(30.0)}
-    if method not in POINTS:
-        start = np.clip(2 * np.arange(31) - 1, 0, 58)  # a line
-        given = {
-            "graph": (start, np.repeat(np.arange(30), 2)[1:-1].reshape(-1, 2)[:, ::-1].ravel())
-        }
-    weight = 1.0 + np.arange(30) % 2
-    one = pylb.partition(weight=weight, parts=3, method=method, starts=1, **given)
-    other = pylb.partition(weight=weight * scale, parts=3, method=method, starts=1, **given)
-    assert one.max_over_mean <= 1.21
-    assert other.max_over_mean <= 1.21
-
-
 @pytest.mark.parametrize("method", FIXING)
 def test_fixed_vertices_shares_and_weights(method):
     A = stencil(16, 16)
@@ -106,24 +90,11 @@ def test_repartitioning_weighs_migration(method):
     A = stencil(24, 24)
     old = (np.arange(576) // 144).astype(int)
     weight = np.where(np.arange(576) < 144, 1.6, 1.0)
-    moved = [
-        int(
-            np.count_nonzero(
-                old
-                != pylb.partition(
-                    A,
-                    4,
-                    method=method,
-                    old=old,
-                    weight=weight,
-                    migration_ratio=ratio,
-                    starts=2,
-                ).part
-            )
-        )
-        for ratio in (0.01, 1000.0)
-    ]
-    assert 0 < moved[0] <= moved[1]
+    given = {"method": method, "old": old, "weight": weight, "starts": 2}
+    few, many = (
+        pylb.partition(A, 4, migration_ratio=ratio, **given).migrations for ratio in (0.01, 1000.0)
+    )
+    assert 0 < few <= many
 
 
 @pytest.mark.parametrize("method", [*POINTS, *GRAPHS])
@@ -195,7 +166,7 @@ def test_any_hypergraph(nets, parts, method):
 @pytest.mark.parametrize(
     "method", [m for m in METHODS if here(m) and m != "parmetis" and METHODS[m].takes != "tree"]
 )
-@pytest.mark.parametrize("size", [1e-310, 1e-60, 1e25])
+@pytest.mark.parametrize("size", [1e-310, 1e-300, 1e-60, 1.0, 1e25, 1e300])
 def test_weights_of_any_size(method, size):
     v = np.arange(40)
     out = pylb.partition(
@@ -208,6 +179,7 @@ def test_weights_of_any_size(method, size):
         method=method,
     )
     assert np.bincount(out.part, minlength=4).min() > 0
+    assert out.max_over_mean <= 1.21 or method == "random" or size < 1e-300
 
 
 def test_a_refinement_leaves_no_part_empty():
@@ -295,6 +267,9 @@ def test_the_region_of_the_only_part_is_the_whole_space():
     [
         ({"method": "mettis"}, DomainError, r"no method 'mettis': .*metis"),
         ({"parts": 0}, DomainError, "parts is 0"),
+        ({"parts": 2.5}, DomainError, "parts is 2.5"),
+        ({"seed": 2.5}, DomainError, "seed is 2.5"),
+        ({"weight": list("abc")}, DomainError, r"weight: expected an array of numbers .*'a'"),
         ({"imbalance": 0.9}, DomainError, "imbalance is 0.9"),
         (
             {"imbalance": "much"},
@@ -527,14 +502,6 @@ def test_by_a_machine_of_different_nodes():
 def test_parameters_that_follow_from_the_arguments_are_refused():
     with pytest.raises(DomainError, match="RETURN_LISTS is given"):
         pylb.partition(coords=np.eye(3), parts=2, method="rcb", RETURN_LISTS="NONE")
-
-
-def test_arguments_of_another_kind_are_named():
-    for word, text in (("parts", "parts is 2.5"), ("seed", "seed is 2.5")):
-        with pytest.raises(DomainError, match=text):
-            pylb.partition(stencil(4, 4), **{word: 2.5})
-    with pytest.raises(DomainError, match=r"weight: expected an array of numbers .*'a'"):
-        pylb.partition(stencil(2, 2), weight=list("abcd"))
 
 
 @pytest.mark.parametrize("value", [1e154, -1e300, np.nan, np.inf])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
-from twin_place import Plain, pieces
 
 import pylb
 
@@ -30,7 +29,7 @@ def lower_bound(s):
 
 
 def optimum(s, most):
-    """Return the least maximum, by an integer programme; None if that takes too long."""
+    """Return the least maximum, by an integer programme; None if that takes too many nodes."""
     n, p, load = s.n_objects, s.n_ranks, np.sort(s.load)[::-1]
     on = np.kron(np.eye(p), load)  # variable r n + i is 1 if object i is on rank r
     loads = LinearConstraint(np.column_stack([on, -np.ones(p)]), -np.inf, 0.0)
@@ -41,7 +40,7 @@ def optimum(s, most):
         constraints=[loads, once],
         integrality=np.r_[np.ones(n * p), 0.0],
         bounds=Bounds(np.r_[np.zeros(n * p), lower_bound(s)], np.r_[free.ravel(), most]),
-        options={"time_limit": 2.0, "mip_rel_gap": 1e-4},
+        options={"node_limit": 10_000, "mip_rel_gap": 1e-4},
     )
     return found.fun if found.status == 0 else None
 
@@ -64,20 +63,6 @@ def test_few_objects_are_placed_as_well_as_they_can_be(kind):
     assert unknown <= 30
 
 
-@pytest.mark.parametrize("kind", LOADS)
-def test_no_placement_is_below_the_bound_by_counting(kind):
-    rng = np.random.default_rng(list(LOADS).index(kind))
-    useful = 0
-    for _ in range(100):
-        p = int(rng.integers(2, 5))
-        s = snapshot(kind, int(rng.integers(p + 1, 11)), p, rng)
-        bound = pieces(Plain(s))
-        best = optimum(s, pylb.place(s, "BestFitLB").after.max * (1 + 1e-9))
-        assert best is None or bound <= best * (1 + 1e-9)
-        useful += bound > s.load.sum() / p
-    assert useful > 0
-
-
 @pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
 def test_where_heavy_objects_leave_room_for_whole_numbers_of_light_ones(name):
     """No placement reaches the average, and the search knows this from the start."""
@@ -86,7 +71,7 @@ def test_where_heavy_objects_leave_room_for_whole_numbers_of_light_ones(name):
     s = pylb.Snapshot(load, np.arange(6000) // 6, n_ranks=1000)
     plan = pylb.place(s, name)
     assert plan.after.max > 1.05 * lower_bound(s)
-    assert plan.after.max <= NEAR * pieces(Plain(s))
+    assert plan.after.max <= NEAR * 9.1002  # the bound, if objects are cut into equal pieces
     assert plan.migrations < 0.55 * s.n_objects
 
 

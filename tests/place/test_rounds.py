@@ -75,7 +75,8 @@ def test_no_rank_is_overloaded_needlessly(name, s, overload):
     plan = pylb.place(s, pylb.strategy(name, overload=overload))
     before, after = q.times(q.rank), q.times(plan.rank.tolist())
     assert plan.after.max <= max(before, default=0.0)
-    if max(before, default=0.0) <= twins.threshold(q, overload, q.sums(q.rank)):
+    work = sum(x + b * v for x, b, v in zip(q.sums(q.rank), q.background, q.speed, strict=True))
+    if max(before, default=0.0) <= overload * (work / sum(q.speed)) * (1 - 1e-12):
         assert plan.migrations == 0
         assert after == before
 

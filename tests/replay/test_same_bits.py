@@ -543,13 +543,28 @@ PLAIN = {
 }
 
 
+def replayed(path, ranks, words, program, **more):
+    """Compare a run with the replay of its record; return both, and what the program returned."""
+
+    def main(comm):
+        lb = pylb.Balancer(comm, **words, **more)
+        said = program(comm, lb)
+        lb.save(path)
+        return lb, said
+
+    results = pylb.VirtualCluster(ranks, clock="none", network=NETWORK).run(main)
+    lb = results[0][0]
+    replay = pylb.Trace.load(path).replay(**words)
+    assert differences(lb.history, replay.decisions) == []
+    np.testing.assert_array_equal(replay.metrics["max"], lb.metrics.max)
+    return lb, replay, [said for _, said in results]
+
+
 @pytest.mark.parametrize("does", PLAIN)
 def test_each_property_alone(tmp_path, does):
     """The replay has the same receipts; so has that of the record that is made of the trace."""
-    path, words = tmp_path / "run.h5", PLAIN[does]
 
-    def main(comm):
-        lb = pylb.Balancer(comm, **words)
+    def program(comm, lb):
         for key in range(comm.rank, 6, comm.size):
             lb.add(key, key, work=1.0)
         for n in (9, 12):
@@ -558,19 +573,15 @@ def test_each_property_alone(tmp_path, does):
                     comm.elapse((1.0 + (key * it) % 5) * (1 + comm.rank))
                 if does(lb, it):
                     break
-        lb.save(path)
-        return lb.history
 
-    history = pylb.VirtualCluster(2, clock="none", network=NETWORK).run(main)[0]
-    trace = pylb.Trace.load(path)
-    replay = trace.replay(**words)
-    assert differences(history, replay.decisions) == []
-    assert any(r.migrations for r in history)
+    lb, replay, _ = replayed(tmp_path / "run.h5", 2, PLAIN[does], program)
+    trace = replay.trace
+    assert any(r.migrations for r in lb.history)
     again = pylb.RunRecord.of(trace).trace
     for name in ("entity_key", "entity_birth", "entity_migratable", "task_entity", "task_work"):
         np.testing.assert_array_equal(getattr(again, name), getattr(trace, name), err_msg=name)
     np.testing.assert_array_equal(again.movable(slice(None)), trace.movable(slice(None)))
-    ended_by_lb_step = history[-1].iteration == len(trace) - 1
+    ended_by_lb_step = lb.history[-1].iteration == len(trace) - 1
     assert ended_by_lb_step == (does is left_early)
 
 
@@ -619,8 +630,7 @@ def test_objects_that_change_after_an_lb_step_at_the_start_of_a_loop(tmp_path):
     """The LB step has the properties that objects have between the two loops."""
     path, words = tmp_path / "run.h5", {"strategy": backwards, "every": 4}
 
-    def main(comm):
-        lb = pylb.Balancer(comm, **words)
+    def program(comm, lb):
         lb.add(comm.rank, comm.rank)
         for n in (4, 4):
             for it in lb.iterate(n):
@@ -631,26 +641,19 @@ def test_objects_that_change_after_an_lb_step_at_the_start_of_a_loop(tmp_path):
             if it == 3:
                 lb.update(next(lb.local())[0], nbytes=77)
                 lb.add(10 + comm.rank, "new", nbytes=1000, migratable=comm.rank > 0)
-        lb.save(path)
-        return lb.history
 
-    history = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)[0]
-    trace = pylb.Trace.load(path)
-    replay = trace.replay(**words)
-    assert differences(history, replay.decisions) == []
-    assert [r.migrations for r in history] == [3]  # 0, 2 and 12
+    lb, *_ = replayed(path, 3, words, program)
+    assert [r.migrations for r in lb.history] == [3]  # 0, 2 and 12
     pylb.io.h5.write(pylb.RunRecord.load(path), path)
     again = pylb.Trace.load(path).replay(**words)
-    assert differences(history, again.decisions) == []
+    assert differences(lb.history, again.decisions) == []
 
 
 @pytest.mark.parametrize("empty", [0, 1, 2])
 def test_loops_without_iterations_between_a_decision_and_its_lb_step(tmp_path, empty):
     """The LB step has the objects that come and go before and after these loops, and moves them."""
-    path, words = tmp_path / "run.h5", {"strategy": backwards, "every": 4}
 
-    def main(comm):
-        lb = pylb.Balancer(comm, **words)
+    def program(comm, lb):
         for key in range(comm.rank, 6, comm.size):
             lb.add(key, key)
         for i, n in enumerate([4, *[0] * empty, 4]):
@@ -660,17 +663,12 @@ def test_loops_without_iterations_between_a_decision_and_its_lb_step(tmp_path, e
             lb.add(10 * (i + 1) + comm.rank, "new")
             if i == 0 and comm.rank == 2:
                 lb.remove(2)
-        lb.save(path)
-        return lb.history, lb.metrics
 
-    history, iterations = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)[0]
-    trace = pylb.Trace.load(path)
-    replay = trace.replay(**words)
-    assert differences(history, replay.decisions) == []
+    words = {"strategy": backwards, "every": 4}
+    lb, replay, _ = replayed(tmp_path / "run.h5", 3, words, program)
     # 0, 3, 5, 10, 12 and those that come later: all but those of the middle rank
-    assert [r.migrations for r in history] == [5 + 2 * empty]
-    np.testing.assert_array_equal(replay.rank, trace.task_rank)
-    np.testing.assert_array_equal(replay.metrics["max"], iterations.max)
+    assert [r.migrations for r in lb.history] == [5 + 2 * empty]
+    np.testing.assert_array_equal(replay.rank, replay.trace.task_rank)
 
 
 def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):
@@ -679,10 +677,8 @@ def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):
     def unless_heavy(snapshot):
         return snapshot.rank if np.any(snapshot.edge_bytes > 10_000) else backwards(snapshot)
 
-    path, words = tmp_path / "run.h5", {"strategy": unless_heavy, "every": 4}
-
-    def main(comm):
-        lb, got = pylb.Balancer(comm, **words), []
+    def program(comm, lb):
+        got = []
         for key in range(comm.rank, 12, comm.size):
             lb.add(key, key)
         for n in (4, 4):
@@ -693,23 +689,19 @@ def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):
                     lb.send((key + 1) % 12, key, np.zeros(1000))
             for key, _ in lb.local():
                 lb.send((key + 6) % 12, key, np.ones(100_000))
-        lb.save(path)
-        return lb.history, sum(len(x) == 100_000 for x in got)
+        return sum(len(x) == 100_000 for x in got)
 
-    results = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)
-    replay = pylb.Trace.load(path).replay(**words)
-    assert differences(results[0][0], replay.decisions) == []
+    words = {"strategy": unless_heavy, "every": 4}
+    _, replay, got = replayed(tmp_path / "run.h5", 3, words, program)
     assert replay.lb_step_iterations == [3]
     assert replay.migrations == 8  # of 12 objects, all but those of the middle rank
-    assert sum(n for _, n in results) == 12
+    assert sum(got) == 12
 
 
 def test_a_last_loop_that_is_left_after_the_lb_step_at_its_start(tmp_path):
     """The LB step is in the replay, too, although no phase follows it."""
-    path, words = tmp_path / "run.h5", {"strategy": "GreedyLB", "every": 2}
 
-    def main(comm):
-        lb = pylb.Balancer(comm, **words)
+    def program(comm, lb):
         for key in range(comm.rank, 8, comm.size):
             lb.add(key, None)
         for it in lb.iterate(4):
@@ -717,21 +709,16 @@ def test_a_last_loop_that_is_left_after_the_lb_step_at_its_start(tmp_path):
                 comm.elapse(1.0 + key + it % 3)
         for _ in lb.iterate(4):
             break
-        lb.save(path)
-        return lb.history
 
-    history = pylb.VirtualCluster(2, clock="none", network=NETWORK).run(main)[0]
-    replay = pylb.Trace.load(path).replay(**words)
-    assert differences(history, replay.decisions) == []
+    words = {"strategy": "GreedyLB", "every": 2}
+    _, replay, _ = replayed(tmp_path / "run.h5", 2, words, program)
     assert replay.lb_step_iterations == [1, 3]
 
 
 def test_a_loop_without_iterations_after_a_loop_that_is_left(tmp_path):
     """At the end of the second loop, the run computes what the last LB step has saved."""
-    path, words = tmp_path / "run.h5", {"strategy": "GreedyLB", "every": 3}
 
-    def main(comm):
-        lb = pylb.Balancer(comm, **words)
+    def program(comm, lb):
         for key in range(8 * comm.rank, 8 * comm.rank + 8):
             lb.add(key, None)
         for it in lb.iterate(9):
@@ -740,21 +727,16 @@ def test_a_loop_without_iterations_after_a_loop_that_is_left(tmp_path):
             for key, _ in lb.local():
                 comm.elapse(4.0 if key < 8 else 1.0)
         list(lb.iterate(0))
-        lb.save(path)
-        return lb.history
 
-    history = pylb.VirtualCluster(2, clock="none", network=NETWORK).run(main)[0]
-    replay = pylb.Trace.load(path).replay(**words)
-    assert differences(history, replay.decisions) == []
-    assert history[-1].gain > 0
+    words = {"strategy": "GreedyLB", "every": 3}
+    lb, *_ = replayed(tmp_path / "run.h5", 2, words, program)
+    assert lb.history[-1].gain > 0
 
 
 def test_senders_that_move_before_their_messages_are_counted(tmp_path):
     """DiffusionLB reads the edges of the objects that are on a rank, and no others."""
-    path, words = tmp_path / "run.h5", {"strategy": "DiffusionLB", "every": 4}
 
-    def main(comm):
-        lb = pylb.Balancer(comm, **words)
+    def program(comm, lb):
         for key in range(30):
             if key * comm.size // 30 == comm.rank:
                 lb.add(key, key)
@@ -765,12 +747,9 @@ def test_senders_that_move_before_their_messages_are_counted(tmp_path):
                     lb.send((key + 1) % 30, key, np.zeros(10))
             for key, _ in lb.local():
                 lb.send((key + 6) % 30, key, np.ones(100))
-        lb.save(path)
-        return lb.history
 
-    history = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)[0]
-    replay = pylb.Trace.load(path).replay(**words)
-    assert differences(history, replay.decisions) == []
+    words = {"strategy": "DiffusionLB", "every": 4}
+    _, replay, _ = replayed(tmp_path / "run.h5", 3, words, program)
     assert replay.migrations > 0
 
 

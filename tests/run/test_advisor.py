@@ -125,13 +125,15 @@ class Cells:
         self.check()
 
 
-def wandering(comm, steps=120, **given):
+def wandering(comm, steps=120, own=False, **given):
     """Ask when and where, for cells with a hot spot that moves."""
     lb, cells = pylb.Advisor(comm, **given), Cells(comm)
-    for step in lb.iterate(steps):
-        if plan := cells.advise(lb, step):
+    for step in range(steps) if own else lb.iterate(steps):
+        if plan := cells.advise(lb, step, **({"step": 10 * step} if own else {})):
             with lb.rebalancing():
                 cells.move(plan)
+    if own:
+        lb.finish()
     return lb
 
 
@@ -290,12 +292,15 @@ def test_shadow_tells_what_would_have_been_saved():
         assert lb.shadow.max.sum() < lb.metrics.max.sum()
 
 
-def test_a_record_is_replayed_with_other_strategies(tmp_path):
+@pytest.mark.parametrize("own", [False, True])
+def test_a_record_is_replayed_with_other_strategies(tmp_path, own):
     path = tmp_path / "run.h5"
 
     def program(comm):
-        lb = wandering(comm, every=15, strategy="RefineLB")
-        lb.save(path)
+        record = {"record": path} if own else {}
+        lb = wandering(comm, every=15, strategy="RefineLB", own=own, **record)
+        if not own:
+            lb.save(path)
         lb.report(tmp_path / "run.json")
         lb.report(tmp_path / "run.html")
         return lb
@@ -325,21 +330,6 @@ def test_a_record_of_when_only_has_an_object_a_rank(tmp_path):
     assert run.n_iterations == 60
     assert np.array_equal(np.concatenate([s.load for s in run.stretches]), loads)
     assert run.parameters["strategy"] == "own"
-
-
-def test_two_loops_go_on_counting():
-    def program(comm):
-        lb = pylb.Advisor(comm)
-        seen = []
-        for n in (3, 0, 4):
-            for step in lb.iterate(n):
-                seen.append(step)
-                lb.advise(seconds=1.0 + comm.rank)
-        lb.advise(seconds=1.0)
-        assert lb.iteration == 8
-        return seen
-
-    assert on(2, program) == [list(range(7))] * 2
 
 
 @pytest.mark.parametrize("cells", [False, True])
@@ -444,6 +434,15 @@ def with_cells(**change):
     return call
 
 
+def with_edges(to=None, nbytes=8.0, messages=1.0):
+    def call(lb):
+        keys = 4 * lb.rank + np.arange(4)
+        edges = keys, keys if to is None else to, nbytes * np.ones(4), messages * np.ones(4)
+        lb.advise(loads=np.ones(4), keys=keys, edges=edges)
+
+    return call
+
+
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
@@ -465,11 +464,23 @@ def with_cells(**change):
         (with_cells(loads=None), DomainError, "without cells, after steps with them"),
         (with_cells(loads=None, keys=None, seconds=1.0), DomainError, "after steps with them"),
         (with_cells(step=7), StateError, "different places"),
+        (
+            with_edges(messages=np.array([1, 1.5, 1, 1])),
+            DomainError,
+            r"messages\[1\] is 1.5: expected",
+        ),
+        (
+            with_edges(nbytes=np.array([1, math.nan, 1, 1])),
+            DomainError,
+            "expected bytes and messages from 0 to",
+        ),
+        (with_edges(to=np.arange(4) + 99), UnknownKeyError, "no rank has a cell 99"),
         (lambda lb: None, StateError, r"rank 1: advise\(\) was not called in step 2"),
     ],
 )
 def test_an_error_of_one_rank_is_raised_on_all(call, error, says):
-    for rank, why in enumerate(raised(by_one(call, with_cells()))):
+    normal = with_edges() if "with_edges" in call.__qualname__ else with_cells()
+    for rank, why in enumerate(raised(by_one(call, normal))):
         assert type(why) is error, (rank, why)
         assert re.search(says.removeprefix("rank 1: ") if rank == 1 else says, str(why))
 
@@ -486,17 +497,6 @@ def test_edges_are_checked(edges, keys, says):
     lb = pylb.Advisor()
     with pytest.raises(PylbError, match=says):
         lb.advise(loads=np.ones(4), keys=np.arange(4) if keys else None, edges=edges)
-
-
-def test_an_edge_to_no_cell():
-    def program(comm):
-        lb = pylb.Advisor(comm, every=1, strategy="GreedyLB")
-        keys = comm.rank * 4 + np.arange(4)
-        lb.advise(loads=np.ones(4), keys=keys, edges=(keys, keys + 1, np.ones(4)))
-
-    for why in raised(program):
-        assert type(why) is UnknownKeyError
-        assert "no rank has a cell 12" in str(why)
 
 
 def test_blocks_are_not_nested():
@@ -693,29 +693,6 @@ def test_twice_in_a_step():
         lb.advise(seconds=1.0)
 
 
-# ---- loops of the program's own ------------------------------------------------------------------
-
-
-def own(comm, steps=80, **given):
-    """Ask when and where, in a loop of the program's own."""
-    lb, cells = pylb.Advisor(comm, **given), Cells(comm)
-    for step in range(steps):
-        if plan := cells.advise(lb, step, step=10 * step):
-            cells.move(plan)
-    lb.finish()
-    return lb
-
-
-def test_a_record_of_an_own_loop(tmp_path):
-    path = tmp_path / "run.h5"
-    first = on(3, lambda comm: own(comm, record=path, every=16))[0]
-    run = pylb.RunRecord.load(path)
-    assert run.n_iterations == 80
-    assert run.history == first.history
-    assert np.array_equal(run.max, first.metrics.max)
-    assert len(run.trace.replay().metrics["max"]) == 80
-
-
 def test_two_advisors_do_not_disturb_each_other():
     def program(comm):
         one, two = pylb.Advisor(comm), pylb.Advisor(comm, every=2)
@@ -822,31 +799,13 @@ def test_a_loop_after_a_loop_that_could_not_begin():
     assert [lb.advise(seconds=1.0) for _ in lb.iterate(2)] == [None, None]
 
 
-def test_edges_are_checked_at_an_lb_step_too():
-    def program(comm):
-        lb = pylb.Advisor(comm, every=4, strategy="GreedyLB")
-        keys = 4 * comm.rank + np.arange(4)
-        for step in range(4):
-            sent = np.full(4, math.nan if step == 3 and comm.rank == 1 else 1.0)
-            lb.advise(loads=np.ones(4), keys=keys, edges=(keys, keys // 4 * 4, sent))
-
-    for why in raised(program):
-        assert type(why) is DomainError
-        assert "expected bytes and messages from 0 to 1e18" in str(why)
-
-
-@pytest.mark.parametrize("messages", [0.4, 1.5, 1e-9])
-def test_a_fraction_of_a_message_is_refused(messages):
-    lb, keys = pylb.Advisor(), np.arange(2)
-    with pytest.raises(DomainError, match=rf"messages\[1\] is {messages:g}: expected the whole"):
-        lb.advise(loads=np.ones(2), keys=keys, edges=(keys, keys[::-1], [8, 8], [1.0, messages]))
-
-
 # ---- waiting counted as work -------------------------------------------------------------------
 
 
-def told(caplog, program, ranks):
+def told(caplog, program, ranks, timed=True):
     """Run a program with an Advisor; return what rank 0 was told about waiting.
+
+    timed: the work is timed; otherwise the program tells its seconds.
 
     program: a generator of (seconds of work of a rank, seconds of its step) for a rank's number
     and a random generator that is the same on all ranks, and one of its own.
@@ -857,10 +816,13 @@ def told(caplog, program, ranks):
         alike, own = (np.random.default_rng([seed, 1]) for seed in (0, 1 + comm.rank))
         for it in lb.iterate(100):
             work, step = program(comm.rank, it, alike, own)
-            with lb.timed():
-                comm.elapse(work)
-            comm.elapse(step - work)
-            if lb.advise():
+            if timed:
+                with lb.timed():
+                    comm.elapse(work)
+                comm.elapse(step - work)
+            else:
+                comm.elapse(step)
+            if lb.advise(seconds=None if timed else work):
                 with lb.rebalancing():
                     comm.elapse(1e-3)
 
@@ -914,31 +876,15 @@ def test_one_rank_does_not_wait(caplog):
     assert told(caplog, lambda rank, it, alike, own: [1 + alike.random()] * 2, 1) == []
 
 
-def test_seconds_that_are_no_elapsed_time_are_not_compared_with_it(caplog):
-    def main(comm):
-        lb = pylb.Advisor(comm)
-        rng = np.random.default_rng(0)
-        for _ in lb.iterate(100):
-            comm.elapse(0.1)
-            lb.advise(seconds=1 + rng.random())
+@pytest.mark.parametrize("wrong", [False, True])
+def test_only_told_seconds_that_contain_waiting_are_noticed(caplog, wrong):
+    """Seconds that are no elapsed time are not compared with it."""
 
-    with caplog.at_level("WARNING", "pylb"):
-        pylb.VirtualCluster(2, clock="none").run(main)
-    assert not [m for m in caplog.messages if "calls MPI" in m]
+    def program(rank, it, alike, own):
+        seconds = 1 + alike.random()
+        return seconds, seconds if wrong else 0.1
 
-
-def test_told_seconds_that_contain_waiting_are_noticed(caplog):
-    def main(comm):
-        lb = pylb.Advisor(comm)
-        rng = np.random.default_rng(0)
-        for _ in lb.iterate(100):
-            seconds = 1 + rng.random()
-            comm.elapse(seconds)
-            lb.advise(seconds=seconds)
-
-    with caplog.at_level("WARNING", "pylb"):
-        pylb.VirtualCluster(2, clock="none").run(main)
-    assert len([m for m in caplog.messages if "calls MPI" in m]) == 1
+    assert len(told(caplog, program, 2, timed=False)) == wrong
 
 
 WRONG = {
@@ -1003,33 +949,6 @@ def test_loads_may_be_very_small(ranks, load):
             with contextlib.suppress(pylb.errors.MissingPartError):
                 found = pylb.VirtualCluster(ranks, clock="none").run(main, strategy)
                 assert found == [6] * ranks
-
-
-@pytest.mark.parametrize("rows", [False, True])
-@pytest.mark.parametrize("inside", [False, True])
-def test_migrate_begin_moves_what_migrate_moves(rows, inside):
-    def program(comm, begins):
-        lb = pylb.Advisor(comm, strategy="GreedyLB", every=1)
-        keys = np.arange(6) + 6 * comm.rank
-        offset = np.arange(7) * (1 + comm.rank) if rows else None
-        for _ in range(3):
-            plan = lb.advise(loads=1.0 + keys, keys=keys)
-            if not plan:
-                continue
-            n = len(keys) if offset is None else int(offset[-1])
-            arrays = keys if offset is None else np.arange(n), np.arange(n) + 0.5
-            with lb.rebalancing() if inside else contextlib.nullcontext():
-                if begins:
-                    came = plan.migrate_begin(*arrays, offset=offset).wait()
-                else:
-                    came = plan.migrate(*arrays, offset=offset)
-                keys = plan.migrate(keys)
-            offset = came[2] if rows else None
-        return [x.tolist() for x in came], keys.tolist(), len(lb.history.lb_steps)
-
-    one, two = (on(2, lambda comm, b=b: program(comm, b)) for b in (False, True))
-    assert one == two
-    assert one[0][2] > 0
 
 
 def test_ahead_an_lb_step_takes_effect_a_step_later():

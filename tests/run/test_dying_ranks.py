@@ -6,8 +6,6 @@ By default, a sample; ``PYLB_EXPLORE=1``: all states, faults and loops with 2, 3
 import os
 import random
 import re
-import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -37,7 +35,7 @@ WAYS = {  # the states that occur in these loops
     "overlap": ["SYNC", "GATHER", "PLACE", "PACK", "ALLOCATE", "MIGRATE", "BODY", "COMMIT"],
     "distributed": ["SYNC", "PLACE", "PACK", "MIGRATE", "COMMIT", "RECORD", "CHECKPOINT"],
     "shadow": ["SYNC", "RECORD"],
-    "lag": [state for state in STATES if state not in ("SYNC", "RECORD")],
+    "lagged": [state for state in STATES if state not in ("SYNC", "RECORD")],
 }
 FAULTS = ["raise", "exit", "kill", "memory", "call"]
 ALL = [
@@ -64,36 +62,13 @@ def check_end(code, out, end, case, last=False):
     assert passed < BOUND
 
 
-@pytest.fixture(scope="module")
-def library(mpiexec, tmp_path_factory):
-    """Return the library whose MPI calls fail."""
-    of_pypi = Path(mpiexec[0]).parent == Path(sys.executable).parent
-    if of_pypi or not shutil.which("mpicc") or not sys.platform.startswith("linux"):
-        pytest.skip("no mpicc of this MPI")
-    out = tmp_path_factory.mktemp("faulty") / "faulty.so"
-    subprocess.run(["mpicc", "-shared", "-fPIC", "-o", out, HERE / "faulty_mpi.c"], check=True)
-    return str(out)
-
-
-@pytest.fixture(scope="module")
-def allocator(tmp_path_factory):
-    """Return the library whose allocations fail."""
-    if not shutil.which("cc") or not sys.platform.startswith("linux"):
-        pytest.skip("no C compiler, or not Linux")
-    out = tmp_path_factory.mktemp("allocator") / "no_malloc.so"
-    source = HERE / "no_malloc.c"
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", source, "-o", out, "-ldl"], check=True)
-    return str(out)
-
-
 @pytest.fixture
 def preloaded(request, how):
     """Return the environment in which this fault is possible."""
     if how == "call":
-        return {"FAULTY_LIBRARY": request.getfixturevalue("library")}
+        return {"FAULTY_LIBRARY": request.getfixturevalue("faulty_mpi")}
     if how == "memory":
-        library = request.getfixturevalue("allocator")
-        return {"FAULTY_LIBRARY": library, "NO_MALLOC_IN": "pylb/_"}
+        return {"FAULTY_LIBRARY": request.getfixturevalue("no_malloc"), "NO_MALLOC_IN": "pylb/_"}
     return {}
 
 
@@ -107,7 +82,7 @@ def remote_error(odd, how):
 
 @pytest.mark.parametrize(("way", "state", "how", "ranks"), CASES)
 def test_the_others_end(mpiexec, preloaded, way, state, how, ranks, tmp_path):
-    words = (HERE / "dying.py", state, how, tmp_path, way)
+    words = (HERE / "dying.py", way, state, how, tmp_path)
     code, out, said = launch(mpiexec, ranks, *words, **preloaded)
     end, odd = time.time(), ranks - 1
     assert f"rank {odd} comes to {state}" in out, said
@@ -127,7 +102,7 @@ def test_the_others_end(mpiexec, preloaded, way, state, how, ranks, tmp_path):
         assert re.search(rf"rank {odd}: (Exception: )?MPI", said), said
     elif "openmpi" in Path(os.path.realpath(mpiexec[0])).as_posix() or "prte" in said:
         assert re.search(rf"rank {odd} |[\]\d],{odd}\]", said), said  # mpiexec names the rank
-    if way != "lag":
+    if way != "lagged":
         assert pylb.RunRecord.load(tmp_path / "run.h5").n_iterations >= 0
     with pytest.raises(MissingFileError):  # an incomplete checkpoint does not count
         pylb.Balancer.restore(None, tmp_path / "c")
@@ -150,9 +125,9 @@ EVERY = [
 @pytest.mark.parametrize(
     ("way", "at", "how", "ranks"), EVERY if EXPLORE else random.Random(4).sample(EVERY, 3)
 )
-def test_the_others_end_in_a_service(mpiexec, preloaded, way, at, how, ranks):
+def test_the_others_end_in_a_service(mpiexec, preloaded, way, at, how, ranks, tmp_path):
     """A rank fails at a collective step of the advisor, a partition, a plan, rows and so on."""
-    words = (HERE / "dying_service.py", way, at, how)
+    words = (HERE / "dying.py", way, at, how, tmp_path)
     code, out, said = launch(mpiexec, ranks, *words, **preloaded)
     end, odd = time.time(), ranks - 1
     assert f"rank {odd} comes to " in out, said
@@ -166,7 +141,7 @@ def test_the_others_end_in_a_service(mpiexec, preloaded, way, at, how, ranks):
 
 def test_two_ranks_that_fail_at_once_do_not_wait_for_each_other(mpiexec, tmp_path):
     """Rank 0 raises because shadow mode has no checkpoints, while rank 1 raises another error."""
-    code, _, said = launch(mpiexec, 2, HERE / "dying.py", "CHECKPOINT", "raise", tmp_path, "shadow")
+    code, _, said = launch(mpiexec, 2, HERE / "dying.py", "shadow", "CHECKPOINT", "raise", tmp_path)
     assert code != 0
     assert "StateError: checkpoint() in shadow mode" in said
     assert "ValueError: broken at CHECKPOINT" in said
@@ -179,8 +154,8 @@ CALLS = range(0, 240, 6) if EXPLORE else [60]
 @pytest.mark.parametrize("late", [False, True] if EXPLORE else [False])
 @pytest.mark.parametrize("ranks", [2, 3, 5] if EXPLORE else [3])
 @pytest.mark.parametrize("at", CALLS)
-def test_a_call_of_mpi_fails(mpiexec, library, at, ranks, late):
-    faults = {"FAULTY_AT": str(at), "FAULTY_RANK": "1", "FAULTY_LIBRARY": library}
+def test_a_call_of_mpi_fails(mpiexec, faulty_mpi, at, ranks, late):
+    faults = {"FAULTY_AT": str(at), "FAULTY_RANK": "1", "FAULTY_LIBRARY": faulty_mpi}
     if late:
         faults["FAULTY_LATE"] = "1"
     code, _, said = launch(mpiexec, ranks, HERE / "faulty.py", **faults, PYLB_ABORT_AFTER="1")
@@ -193,7 +168,7 @@ def test_a_call_of_mpi_fails(mpiexec, library, at, ranks, late):
     assert re.search(r"rank 1(:| has ended its program by) .*MPI_ERR_OTHER", said), said
 
 
-def test_no_request_is_lost_if_mpi_fails_after_a_failed_exchange(mpiexec, library):
-    code, out, said = launch(mpiexec, 2, HERE / "failed_exchange.py", FAULTY_LIBRARY=library)
+def test_no_request_is_lost_if_mpi_fails_after_a_failed_exchange(mpiexec, faulty_mpi):
+    code, out, said = launch(mpiexec, 2, HERE / "failed_exchange.py", FAULTY_LIBRARY=faulty_mpi)
     assert code == 0, said
     assert out.count("done") == 2, out

@@ -282,37 +282,15 @@ def test_an_update_counts():
 # ---- replay ----------------------------------------------------------------------------------
 
 
-def test_a_record_has_them_and_a_replay_uses_them(tmp_path):
-    path = tmp_path / "run.h5"
-
-    def main(comm):
-        lb = pylb.Balancer(
-            comm, strategy="BestFitLB", every=3, load=lambda key, _: (1.0 + key % 5) / 2**comm.rank,
-            speed=2.0**comm.rank, background=[1.0, 0.0], memory_limit=[2_000, 900 + comm.size],
-        )  # fmt: skip
-        for key in range(60):
-            if key % 2 == comm.rank:
-                lb.add(key, key, memory=30)
-        for _ in lb.iterate(10):
-            pass
-        lb.save(path)
-        return lb.history, dict(lb.local()).keys()
-
-    (history, here), _ = VirtualCluster(2).run(main)
-    trace = pylb.Trace.load(path)
-    assert trace.speed.tolist() == [1.0, 2.0]
-    assert trace.background.tolist() == [1.0, 0.0]
-    assert trace.memory_limit.tolist() == [2_000, 902]
-    again = trace.replay("BestFitLB", every=3, cost=0.0)
-    assert [r.iteration for r in again.decisions.lb_steps] == [
-        r.iteration for r in history.lb_steps
-    ]
-    assert again.decisions[0].memory_full == history[0].memory_full == 900 / 902
-    assert len(here) == 30
-    last = again.rank[trace.task_ptr[-2] :]
-    assert np.count_nonzero(last == 1) == 30
+def test_a_replay_may_have_other_limits():
+    """replay/test_same_bits.py has the limits of a run."""
+    load, rank = (1.0 + np.arange(60) % 5) / 2 ** (np.arange(60) % 2), np.arange(60) % 2
+    given = {"memory": [30] * 60, "memory_limit": [2000, 902], "speed": [1.0, 2.0]}
+    trace = pylb.Trace.from_snapshots([pylb.Snapshot(load, rank, 2, **given)] * 4)
+    kept = trace.replay("BestFitLB", every=3, cost=0.0)
+    assert (np.count_nonzero(kept.rank[180:]), kept.decisions[0].memory_full) == (30, 900 / 902)
     free = trace.replay("BestFitLB", every=3, cost=0.0, memory_limit=[10**6, 10**6])
-    assert np.count_nonzero(free.rank[trace.task_ptr[-2] :] == 1) > 30
+    assert np.count_nonzero(free.rank[180:]) > 30
     with pytest.raises(DomainError, match=r"memory_limit\[1\] is -1: expected bytes"):
         trace.replay("BestFitLB", every=3, memory_limit=[1, -1])
 

@@ -15,16 +15,14 @@ EXPLORE = bool(os.environ.get("PYLB_EXPLORE"))
 
 
 @pytest.mark.slow
-def test_the_recorder_has_no_memory(mpiexec, tmp_path, monkeypatch, capfd):
+def test_the_recorder_has_no_memory(mpiexec, no_malloc, tmp_path, monkeypatch, capfd):
     of_pypi = Path(mpiexec[0]).parent == Path(sys.executable).parent
     if of_pypi or not sys.platform.startswith("linux"):
         pytest.skip("no mpicc of this MPI, or not Linux with glibc")
-    program, library = tmp_path / "program", tmp_path / "no_malloc.so"
+    program = tmp_path / "program"
     source = HERE / "no_memory_recorded.c"
     subprocess.run(["mpicc", source, "-o", program, "-ldl"], check=True)
-    source = HERE / "no_malloc.c"
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
-    monkeypatch.setenv("LD_PRELOAD", str(library))
+    monkeypatch.setenv("LD_PRELOAD", no_malloc)
     monkeypatch.setenv("NO_MALLOC_IN", "pylb/_record")
     at, step, whole = 0, 1 if EXPLORE else 25, False
     while not whole:

@@ -399,16 +399,16 @@ def test_a_rank_that_is_killed(mpiexec, build, capfd):
 
 
 @needs_recorder
-def test_a_program_that_never_finalizes(mpiexec, build, capfd):
-    _, run = record([*mpiexec, "-n", "2", build("everything"), "no-finalize"])
-    assert "it never called MPI_Finalize" in "\n".join(run.warnings)
-
-
-@needs_recorder
-def test_calls_of_other_threads_are_named(mpiexec, build):
-    code, run = record([*mpiexec, "-n", "2", build("everything"), "threads"])
-    assert code == 0
-    assert "rank 1: 1 MPI calls of other threads (MPI_THREAD_MULTIPLE)" in "\n".join(run.warnings)
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("no-finalize", "it never called MPI_Finalize"),
+        ("threads", "rank 1: 1 MPI calls of other threads (MPI_THREAD_MULTIPLE)"),
+    ],
+)
+def test_what_is_odd_is_named(mpiexec, build, capfd, how, says):
+    _, run = record([*mpiexec, "-n", "2", build("everything"), how])
+    assert says in "\n".join(run.warnings)
 
 
 @needs_recorder
@@ -529,37 +529,21 @@ def test_the_token_is_in_no_command_line(build, mpiexec, monkeypatch):
 
 
 def test_lost_operations_and_clocks_that_differ_are_named():
-    monitor = RecordMonitor()
-    token = monitor.token.encode() + b"\n"
     now = int(1e9 * time.monotonic())
-    hello = (
-        b'{"rank": 0, "size": 2, "host": "far", "now": %d, "cores": 2, "core": 0, '
-        b'"thread_multiple": false, "delays": true, "library": "Open MPI"}' % now
-    )
-    end = (
-        b'{"ops": 7, "ns": 100000000, "start": %d, "now": %d, "beyond": 90000000, "foreign": 0, '
-        b'"finalized": true}' % (now, now + 5_000_000_000)
-    )
-    world = np.array([0, 0, 2], np.int64).tobytes() + np.array([0, 1], np.int32).tobytes()
+    last = {"ops": 7, "ns": 10**8, "start": now, "now": now + 5 * 10**9, "beyond": 9 * 10**7}
+    end = json.dumps({**last, "foreign": 0, "finalized": True}).encode()
     ops = np.zeros(3, pylb.prediction.recorder.layout.OP)
     ops["kind"] = OpKind.PAUSE
-    send(
-        monitor,
-        token,
-        frame("H", hello),
-        frame("C", world),
-        frame("O", ops.tobytes()),
-        frame("O", ops[:1].tobytes(), first=5),
-        frame("E", end),
-    )
-    run = monitor.recording(["prog"])
+    with contextlib.closing(RecordMonitor()) as monitor:
+        parts = frame("C", WORLD), frame("O", ops.tobytes()), frame("O", ops[:1].tobytes(), first=5)
+        send(monitor, monitor.token.encode() + b"\n", say(now=now), *parts, frame("E", end))
+        run = monitor.recording(["prog"])
     said = "\n".join(run.warnings)
     assert "rank 0: 2 operations were lost in transmission" in said
     assert "rank 0: its clock and the monitor's clock drifted apart" in said
     assert "rank 0: its threads used 0.09 s of processor time in parallel" in said
     assert "rank 1 was not recorded" in said
     assert not run.closed.any()
-    monitor.close()
 
 
 @pytest.mark.parametrize(("napped", "response"), [(1.5, 0.002 / 4), (0.9, None)])
@@ -708,21 +692,9 @@ def test_a_killed_recorder_leaves_nothing(build, tmp_path):
     """If the recorder is killed, the program goes on to its end, and no files are left."""
     mark = tmp_path / "mark"
     script = f"echo up; read line; {build('stencil')} 5 1e4 2>/dev/null; touch {mark}"
+    words = [sys.executable, "-m", "pylb", "record", "-o", str(tmp_path / "run"), "--"]
     recorder = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "pylb",
-            "record",
-            "-o",
-            str(tmp_path / "run"),
-            "--",
-            "sh",
-            "-c",
-            script,
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [*words, "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert recorder.stdout.readline() == b"up\n"
     recorder.kill()

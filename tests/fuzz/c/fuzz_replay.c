@@ -1,11 +1,11 @@
-/* The replay of any recorded run, with any decider, whole or in parts: it ends or is refused with
- * a message; times are finite; objects that may not migrate stay on their ranks; receipts are in
- * the order of the iterations.  Without a decider, the result does not depend on the parts.  The
- * best schedule of LB steps is not below its lower bound. */
+/* The replay of any recorded run, with any decider: it ends or is refused with a message; times
+ * are finite; objects that may not migrate stay on their ranks; receipts are in the order of the
+ * iterations.  The best schedule of LB steps is not below its lower bound. */
 #include <math.h>
 #include <string.h>
 
-#include "made.h"
+#include "feed.h"
+#include "plb.h"
 #include "replay/replay.h"
 
 enum { RANKS = 5, ENTITIES = 16, PHASES = 12, MOST_EDGES = 16, MOST_STEPS = 4 };
@@ -133,68 +133,78 @@ static void free_recorded(recorded_t *self)
     }
 }
 
-/* Return phases first ... end - 1.  ptr: [2][PHASES + 1], storage. */
-static plb_trace_t part_of(const plb_trace_t *t, int64_t first, int64_t end,
-                           int64_t ptr[2][PHASES + 1])
+/* ---- a decider with a trigger, strategies and parameters from the feed ---------------------- */
+
+enum { MADE_PARAMS = 16, MADE_CANDIDATES = 24 };
+
+typedef struct made {
+    plb_trigger_t trigger;
+    plb_decider_t decider;
+    double params[MADE_CANDIDATES][MADE_PARAMS], selection[PLB_N_SELECTION], ledger[PLB_N_LEDGER];
+    plb_candidate_strategy_t candidates[MADE_CANDIDATES];
+} made_t;
+
+static void draw_params(feed_t *feed, const plb_param_t *table, int n, double *out)
 {
-    plb_trace_t out = *t;
-    const int64_t a = t->task_ptr[first], b = t->edge_ptr[first];
-    for (int64_t i = first; i <= end; i++) {
-        ptr[0][i - first] = t->task_ptr[i] - a;
-        ptr[1][i - first] = t->edge_ptr[i] - b;
+    for (int k = 0; k < n; k++) {
+        out[k] = feed_param(feed, table[k].fallback, table[k].least, table[k].most);
     }
-    out.n_phases = end - first;
-    out.task_ptr = ptr[0];
-    out.edge_ptr = ptr[1];
-#define FROM(field, n) out.field = t->field == NULL ? NULL : t->field + (n)
-    FROM(task_entity, a);
-    FROM(task_rank, a);
-    FROM(task_home, a);
-    FROM(task_load, a);
-    FROM(task_seconds, a);
-    FROM(task_bytes, a);
-    FROM(task_memory, a);
-    FROM(task_coords, 3 * a);
-    FROM(task_work, a);
-    FROM(task_migratable, a);
-    FROM(edge_src, b);
-    FROM(edge_dst, b);
-    FROM(edge_bytes, b);
-    FROM(edge_messages, b);
-    FROM(edge_multicast, b);
-    FROM(figures, first * PLB_N_TRACE_FIGURES);
-#undef FROM
-    return out;
+}
+
+/* Make the decider, with strategies that need no library.  Free `self` also after a failure. */
+static int made_init(made_t *self, feed_t *feed, int32_t n_ranks, plb_err_t *err)
+{
+    double params[MADE_PARAMS];
+    int n_kinds = 0, n = 0;
+    memset(self, 0, sizeof *self);
+    while (plb_triggers[n_kinds] != NULL) {
+        n_kinds++;
+    }
+    const plb_trigger_kind_t *kind = plb_triggers[feed_below(feed, (uint32_t)n_kinds)];
+    MUST(kind->n_params <= MADE_PARAMS);
+    draw_params(feed, kind->params, kind->n_params, params);
+    draw_params(feed, plb_selection_params, PLB_N_SELECTION, self->selection);
+    draw_params(feed, plb_ledger_params, PLB_N_LEDGER, self->ledger);
+    const bool selects = feed_bool(feed);
+    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL && (selects || n == 0); s++) {
+        if ((*s)->library == NULL) {
+            MUST(n < MADE_CANDIDATES && (*s)->n_params <= MADE_PARAMS);
+            draw_params(feed, (*s)->params, (*s)->n_params, self->params[n]);
+            self->candidates[n] = (plb_candidate_strategy_t){**s, self->params[n]};
+            n++;
+        }
+    }
+    const uint8_t how = feed_byte(feed);
+    const plb_decider_options_t opt = {
+        .n_ranks = n_ranks,
+        .candidates = self->candidates,
+        .n = n,
+        .selects = selects,
+        .selection = self->selection,
+        .ledger = self->ledger,
+        .gives_up = how & 1,
+        .learns = how & 2,
+        .watches = how & 4,
+        .network = {how & 8 ? 1e-5 : 0.0, how & 8 ? 1e-9 : 0.0},
+        .keep = how & 64 ? 0 : 8,
+    };
+    PLB_PASS(plb_trigger_init(&self->trigger, kind, params, err));
+    return plb_decider_init(&self->decider, &opt, &self->trigger, err);
+}
+
+static void made_free(made_t *self)
+{
+    plb_decider_free(&self->decider);
+    plb_trigger_free(&self->trigger);
 }
 
 /* ---- a replay ------------------------------------------------------------------------------- */
 
-/* How the phases are given: how many at once; the loops, each with as many iterations as it says,
- * and perhaps left early. */
-typedef struct parts {
-    int64_t at_once, loop, given;
-    bool settles;
-} parts_t;
-
-static int replay_all(plb_replay_t *r, const plb_trace_t *t, const parts_t *parts, plb_err_t *err)
+static int replay_all(plb_replay_t *r, const plb_trace_t *t, plb_err_t *err)
 {
-    int64_t ptr[2][PHASES + 1];
-    int64_t end_of_loop = 0;
-    for (int64_t i = 0; i < t->n_phases;) {
-        if (i == end_of_loop) {
-            const plb_loop_t loop = {i, parts->loop, NAN, NAN};
-            PLB_PASS(plb_replay_loop(r, &loop, err));
-            end_of_loop = i + parts->given < t->n_phases ? i + parts->given : t->n_phases;
-        }
-        const int64_t end = i + parts->at_once < end_of_loop ? i + parts->at_once : end_of_loop;
-        const plb_trace_t part = part_of(t, i, end, ptr);
-        PLB_PASS(plb_replay_feed(r, &part, err));
-        i = end;
-        if (parts->settles && i == end_of_loop && r->opt.decider != NULL) {
-            PLB_PASS(plb_replay_settle(r, NULL, parts->given < parts->loop, err));
-        }
-    }
-    return PLB_OK;
+    const plb_loop_t loop = {0, t->n_phases, NAN, NAN};
+    PLB_PASS(plb_replay_loop(r, &loop, err));
+    return plb_replay_feed(r, t, err);
 }
 
 static void check_receipts(const plb_decider_t *d)
@@ -268,22 +278,6 @@ static bool expected(int ret, int64_t fail_at)
            ret == PLB_ERR_INFEASIBLE || (ret == PLB_ERR_NOMEM && fail_at >= 0);
 }
 
-/* Replay without a decider, all phases at once, and compare. */
-static void check_whole(const plb_replay_t *parts, const plb_trace_t *t)
-{
-    plb_replay_t whole = {0};
-    plb_err_t err = {0, ""};
-    MUST(plb_replay_init(&whole, &parts->opt, &err) == PLB_OK);
-    const plb_loop_t loop = {0, t->n_phases, NAN, NAN};
-    MUST(plb_replay_loop(&whole, &loop, &err) == PLB_OK);
-    MUST(plb_replay_feed(&whole, t, &err) == PLB_OK);
-    for (int64_t i = 0; i < t->n_phases; i++) {
-        MUST(memcmp(&whole.seconds[i], &parts->seconds[i], sizeof(double)) == 0);
-        MUST(memcmp(&whole.metrics[i], &parts->metrics[i], sizeof(plb_metrics_t)) == 0);
-    }
-    plb_replay_free(&whole);
-}
-
 static void replay(feed_t *feed, const plb_trace_t *t, made_t *made)
 {
     plb_err_t err = {0, ""};
@@ -291,23 +285,18 @@ static void replay(feed_t *feed, const plb_trace_t *t, made_t *made)
     plb_measured_step_t steps[MOST_STEPS];
     plb_replay_opts_t opts = draw_options(feed, t->n_ranks, steps);
     opts.decider = opts.as_recorded || feed_byte(feed) < 32 ? NULL : &made->decider;
-    parts_t parts = {1 + feed_below(feed, PHASES), 1 + feed_below(feed, PHASES), 0,
-                     feed_bool(feed)};
-    parts.given = feed_bool(feed) ? parts.loop : 1 + feed_below(feed, (uint32_t)parts.loop);
     const uint8_t rare = feed_byte(feed);
     const int64_t fail_at = rare < 32 ? feed_byte(feed) : -1;
     plb_mem_fail_at(fail_at);
     int ret = plb_replay_init(&r, &opts, &err);
     if (ret == PLB_OK) {
-        ret = replay_all(&r, t, &parts, &err);
+        ret = replay_all(&r, t, &err);
     }
     plb_mem_fail_at(-1);
     MUST(expected(ret, fail_at) && (ret == PLB_OK || err.text[0] != '\0'));
     if (ret == PLB_OK && t->n_phases > 0) {
         check_replayed(&r, t);
-        if (opts.decider == NULL) {
-            check_whole(&r, t);
-        } else {
+        if (opts.decider != NULL) {
             check_receipts(opts.decider);
         }
     }
@@ -320,10 +309,8 @@ static bool is_valid(const plb_trace_t *t)
     plb_err_t err = {0, ""};
     plb_replay_t r = {0};
     const plb_replay_opts_t opts = {.n_ranks = t->n_ranks, .as_recorded = true, .cost = NAN};
-    const plb_loop_t loop = {0, t->n_phases, NAN, NAN};
     MUST(plb_replay_init(&r, &opts, &err) == PLB_OK);
-    MUST(plb_replay_loop(&r, &loop, &err) == PLB_OK);
-    const bool out = plb_replay_feed(&r, t, &err) == PLB_OK;
+    const bool out = replay_all(&r, t, &err) == PLB_OK;
     plb_replay_free(&r);
     return out;
 }

@@ -8,8 +8,6 @@ MemoryError); it must not raise another error, die, or take more than 10 s.
 
 import contextlib
 import os
-import resource
-import signal
 import sys
 import tempfile
 import warnings
@@ -20,12 +18,13 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+from isolated import FAILED, READ, batch
 from targets import recording
 
 import pylb
 from pylb.errors import PylbError
 
-SECONDS, MEMORY = 10, 4 << 30
+LIMITS = {"seconds": 10, "wait": 60, "memory": 4 << 30}
 
 
 class WrongLength:
@@ -353,38 +352,6 @@ def outcome(call: Call, words: dict[str, Any]) -> str:
     return ""
 
 
-def batch(call: Call, cases: list[tuple[str, dict[str, Any]]], first: int) -> tuple[int, list[str]]:
-    """Run cases in a process of their own; return the next case, and what went wrong."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        for i in range(first, len(cases)):
-            os.write(write, f"{i}\n".encode())
-            signal.alarm(SECONDS)
-            said = outcome(call, cases[i][1])
-            if said:
-                line = said.replace("\n", " ")
-                os.write(write, f"!{line}\n".encode(errors="replace"))
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, errors="replace") as said:
-        lines = said.read().splitlines()
-    status = os.waitpid(pid, 0)[1]
-    wrong, at = [], first
-    for line in lines:
-        if line.startswith("!"):
-            wrong.append(f"{cases[at][0]}: {line[1:]}")
-        else:
-            at = int(line)
-    if status == 0:
-        return len(cases), wrong
-    number = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else status
-    return at + 1, [*wrong, f"{cases[at][0]}: {number}"]
-
-
 def main(only: list[str]) -> int:
     """Run all cases, or those of the named calls; print what went wrong."""
     warnings.simplefilter("ignore")
@@ -396,11 +363,16 @@ def main(only: list[str]) -> int:
                 continue
             said = outcome(call, call.words)
             cases = [(f"{call.name}: the valid call", call.words), *call.cases()]
+            n += len(cases)
+
+            def one(i: int, call: Call = call, cases: Any = cases) -> tuple[int, str]:
+                why = outcome(call, cases[i][1])
+                return (FAILED if why else READ), why
+
             at = 0
             while at < len(cases):
-                at, some = batch(call, cases, at)
-                wrong += some
-            n += len(cases)
+                at, some = batch(range(at, len(cases)), one, **LIMITS)
+                wrong += [f"{cases[i][0]}: {why}" for i, kind, why in some if kind == FAILED]
             if said:
                 wrong.append(f"{call.name}, which should be valid: {said}")
     print("\n".join(wrong))

@@ -8,12 +8,8 @@ with limits of time and memory.  An error that is not pylb's own, a signal or a 
 its file is kept in the folder `failed`, beside this one.
 """
 
-import mmap
-import os
 import random
 import re
-import resource
-import signal
 import struct
 import sys
 import tempfile
@@ -22,16 +18,15 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+from isolated import FAILED, READ, REFUSED, batch
 from targets import Target, made
 
 from pylb.errors import PylbError
 from pylb.io.hdf5 import SIGNATURE
 
-LIMIT = 5  # seconds of processor time that a case may take
-WAIT = 60  # elapsed seconds, also of a case that waits
-MEMORY = 3 << 30  # bytes of address space that a process may use
+LIMITS = {"seconds": 5, "wait": 60, "memory": 3 << 30}
 BATCH = 40  # cases that a process runs, one after the other, if none fails
-FAILED = Path(__file__).with_name("failed")
+KEPT = Path(__file__).with_name("failed")
 WORDS = [b"null", b"-1", b"1e400", b"NaN", b"1" + b"0" * 30, b"[]", b"{}", b'""', b"[" * 3000]
 EDGES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**64 - 1]
 OUTCOMES = ("read", "refused", "failed")
@@ -79,102 +74,56 @@ def mutant(seeds: list[bytes], draw: random.Random) -> bytes:
     return bytes(data)
 
 
-def case(target: Target, seed: int) -> bytes:
+def file_of(target: Target, seed: int) -> bytes:
     """Return the file of a seed."""
     return mutant(target.seeds, random.Random(f"{target.name} {seed}"))
 
 
 def outcome(target: Target, path: Path) -> tuple[int, str]:
-    """Return the case's index in `OUTCOMES`, and its error if it is a failure."""
+    """Return the case's kind, and its error if it is a failure."""
     try:
         target.call(path)
     except PylbError as why:
-        return (2, f"a message of {len(str(why))} characters") if len(str(why)) > 2000 else (1, "")
+        long = len(str(why)) > 2000
+        return (FAILED, f"a message of {len(str(why))} characters") if long else (REFUSED, "")
     except OSError as why:  # the system may refuse a path
-        return (1, "") if why.filename else (2, repr(why))
+        return (REFUSED, "") if why.filename else (FAILED, repr(why))
     except BaseException as why:
-        return 2, f"{type(why).__name__}: {why}"[:300]
-    return 0, ""
-
-
-class Board:
-    """Memory in which a process leaves its present case and its counts, even if it dies."""
-
-    def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 4096)
-
-    def at(self) -> tuple[int, ...]:
-        return struct.unpack_from("=4q", self._memory)
-
-    def put(self, seed: int, counts: list[int]) -> None:
-        struct.pack_into("=4q", self._memory, 0, seed, *counts)
-
-
-def batch(target: Target, seeds: range, folder: Path, board: Board) -> tuple[int, list[int], str]:
-    """Run cases in a process; return the next seed, the counts, and the failure."""
-    board.put(seeds.start, [0, 0, 0])
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        counts = [0, 0, 0]
-        for seed in seeds:
-            board.put(seed, counts)
-            signal.setitimer(signal.ITIMER_PROF, LIMIT)
-            signal.setitimer(signal.ITIMER_REAL, WAIT)
-            path = folder / target.name
-            path.unlink(missing_ok=True)  # to write over a file waits for the disk
-            path.write_bytes(case(target, seed))
-            kind, said = outcome(target, path)
-            if said:
-                os.write(write, said.encode(errors="replace")[:400])
-                os._exit(1)
-            counts[kind] += 1
-        board.put(seeds.stop, counts)
-        os._exit(0)
-    os.close(write)
-    status = os.waitpid(pid, 0)[1]
-    said = os.read(read, 500).decode()
-    os.close(read)
-    seed, *counts = board.at()
-    if status == 0:
-        return seeds.stop, counts, ""
-    counts[2] += 1
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        hangs = {signal.SIGPROF: f"computes for {LIMIT} s", signal.SIGALRM: f"waits for {WAIT} s"}
-        said = hangs.get(signal.Signals(number), signal.Signals(number).name)
-    return seed + 1, counts, said
+        return FAILED, f"{type(why).__name__}: {why}"
+    return READ, ""
 
 
 def fuzz(seconds: float, first: int = 0, only: tuple[str, ...] = ()) -> dict[str, Counter[str]]:
     """Run all targets in turn until the time is over, each for at least one batch."""
     counts: dict[str, Counter[str]] = {}
     with tempfile.TemporaryDirectory(prefix="pylb-fuzz-") as folder:
-        home, board = Path(folder), Board()
-        targets = [one for one in made(home) if not only or one.name in only]
+        targets = [one for one in made(Path(folder)) if not only or one.name in only]
         start, seed = time.monotonic(), first
         while seed == first or time.monotonic() - start < seconds:
             for target in targets:
+
+                def one(case: int, target: Target = target) -> tuple[int, str]:
+                    path = Path(folder) / target.name
+                    path.unlink(missing_ok=True)  # to write over a file waits for the disk
+                    path.write_bytes(file_of(target, case))
+                    return outcome(target, path)
+
                 at, counted = seed, counts.setdefault(target.name, Counter())
                 while at < seed + BATCH:
-                    begin = at
-                    at, some, said = batch(target, range(at, seed + BATCH), home, board)
-                    counted.update(dict(zip(OUTCOMES, some, strict=True)))
-                    if said:
-                        keep(target, at - 1, said)
-                    assert at > begin
+                    at, some = batch(range(at, seed + BATCH), one, **LIMITS)
+                    for case, kind, said in some:
+                        counted[OUTCOMES[kind]] += 1
+                        if said:
+                            keep(target, case, said)
             seed += BATCH
     return counts
 
 
 def keep(target: Target, seed: int, said: str) -> None:
     """Report a failure, and keep its file."""
-    FAILED.mkdir(exist_ok=True)
-    path = FAILED / f"{seed}-{target.name}"
-    path.write_bytes(case(target, seed))
+    KEPT.mkdir(exist_ok=True)
+    path = KEPT / f"{seed}-{target.name}"
+    path.write_bytes(file_of(target, seed))
     print(f"{target.name}, seed {seed}: {said}: {path}", file=sys.stderr, flush=True)
 
 
