@@ -77,8 +77,10 @@ class Target:
     ) -> F64:
         """Simulate each rank's operations; return the figures of `_core.simulate`."""
         machine = (self.placement, self.speed, self.node, self.alpha, self.beta, self.share)
-        costs = (self.period, self.overhead, self.eager)
-        return _core.simulate(ops, *comm_arrays(comms), *machine, *costs, steps or [])
+        start, member = comm_arrays(comms)
+        return _core.simulate(
+            ops, start, member, *machine, self.period, self.overhead, self.eager, steps or []
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
