@@ -330,8 +330,8 @@ class AtSync:
 # replay
 def repeats(trace: Any, /) -> NDArray[np.uint8]: ...
 def trace_optimum(
-    trace: Any, strategies: tuple[tuple[Any, int], ...], params: Sequence[float], cost: float,
-    seed: int, width: int, upper: float, /
+    trace: Any, strategies: tuple[tuple[Any, ...], ...], cost: float, seed: int, width: int,
+    upper: float, /
 ) -> tuple[float, _I64, float, bool, _I32 | None]: ...
 
 @final
