@@ -315,7 +315,7 @@ class AtSync:
     whole: Final[bool]
     contributed: Final[int]
     def bind(
-        self, keys: tuple[int, ...] | None, recorder: Recorder, seconds: _F64, window: _F64,
+        self, keys: Keys | None, recorder: Recorder, seconds: _F64, window: _F64,
         estimates: _F64, background: float, /
     ) -> None: ...
     def at_sync(self) -> Any: ...

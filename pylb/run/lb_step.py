@@ -471,7 +471,7 @@ def _positions(objects: Objects) -> F64 | None:
 
 
 def received_notes(received: Sends) -> NDArray[np.void]:
-    """Join the notes that agents on other ranks have sent; each note gets the rank of its sender."""
+    """Join the notes that agents on other ranks have sent; each gets the rank of its sender."""
     received = sorted(received, key=itemgetter(0))
     notes = [np.frombuffer(note, NOTE) for _, (note,) in received]
     out = np.concatenate([np.empty(0, NOTE), *notes])
