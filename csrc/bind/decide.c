@@ -946,8 +946,8 @@ PLB_PY_DEF(steps, leave, "seconds",
     double seconds;
     bool done = false;
     PLB_PASS(PLB_READ(c, PLB_ONE(&seconds)));
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_steps_leave(&self->core, NULL, nanoseconds(seconds),
-                                                plb_py_tick, &c->state, &done, &c->err)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_steps_leave(&self->core, nanoseconds(seconds), plb_py_tick,
+                                                &c->state, &done, &c->err)));
     return plb_py_answer(c, PyBool_FromLong(done));
 }
 
