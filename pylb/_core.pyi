@@ -315,7 +315,7 @@ class AtSync:
     whole: Final[bool]
     contributed: Final[int]
     def bind(
-        self, keys: tuple[int, ...] | None, recorder: Recorder, seconds: _F64, window: _F64,
+        self, keys: Keys | None, recorder: Recorder, seconds: _F64, window: _F64,
         estimates: _F64, background: float, /
     ) -> None: ...
     def at_sync(self) -> Any: ...
@@ -330,8 +330,8 @@ class AtSync:
 # replay
 def repeats(trace: Any, /) -> NDArray[np.uint8]: ...
 def trace_optimum(
-    trace: Any, strategies: tuple[tuple[Any, int], ...], params: Sequence[float], cost: float,
-    seed: int, width: int, upper: float, /
+    trace: Any, strategies: tuple[tuple[Any, ...], ...], cost: float, seed: int, width: int,
+    upper: float, /
 ) -> tuple[float, _I64, float, bool, _I32 | None]: ...
 
 @final

@@ -334,9 +334,8 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
 }
 
 PLB_PY_DEF(comm, fail, "out_rank out_start:+ in_rank in_start:+",
-           "Tell the partners of an exchange that this rank has failed; receive and drop their "
-           "rows.  Returns\n"
-           "whether a partner exchanges objects.")
+           "Tell the partners of an exchange that this rank has failed; receive and drop their\n"
+           "rows.  Returns whether a partner exchanges objects.")
 {
     bool met = false;
     const int32_t *rank[2];

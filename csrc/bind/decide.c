@@ -336,6 +336,33 @@ static int run_with_library(const plb_strategy_t *self, const plb_snapshot_t *in
     return whole->run(whole, in, opts, out, err);
 }
 
+plb_candidate_strategy_t *plb_py_candidates(plb_py_call_t *c, PyObject *rows)
+{
+    const Py_ssize_t m = PyTuple_GET_SIZE(rows);
+    plb_candidate_strategy_t *out = plb_py_memory(c, m, sizeof *out);
+    for (Py_ssize_t i = 0; out != NULL && i < m; i++) {
+        plb_strategy_t *s = &out[i].strategy;
+        PyObject *what;
+        const char *name;
+        bool refinement;
+        uint32_t looks_at;
+        int64_t n = -1;
+        if (plb_py_items(c, PyTuple_GET_ITEM(rows, i), "what name refinement looks_at params",
+                         PLB_TABLE(PLB_ONE(&what), PLB_ONE(&name), PLB_ONE(&refinement),
+                                   PLB_ONE(&looks_at), PLB_MANY(&out[i].params, &n))) != 0 ||
+            plb_py_strategy(what, s) != 0 ||
+            plb_py_refuse(n != s->n_params, PyExc_ValueError, "%s takes %d parameters", name,
+                          s->n_params) != 0) {
+            return NULL;
+        }
+        s->run = s->library != NULL ? run_with_library : s->run;
+        s->name = name;
+        s->family = refinement ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
+        s->looks_at = looks_at;
+    }
+    return out;
+}
+
 static int decider_init(decider_t *self, plb_py_call_t *c)
 {
     plb_decider_options_t opt = {0};
@@ -347,31 +374,8 @@ static int decider_init(decider_t *self, plb_py_call_t *c)
                       PLB_ONE(&opt.learns), PLB_ONE(&opt.watches), PLB_ONE(&opt.move_at_most),
                       PLB_ONE(&opt.network.alpha), PLB_ONE(&opt.seed), PLB_ONE(&opt.keep)));
     opt.n = (int32_t)PyTuple_GET_SIZE(rows);
-    plb_candidate_strategy_t *candidates = plb_py_memory(c, opt.n, sizeof *candidates);
-    plb_trigger_t *core = candidates ? plb_py_trigger(trigger) : NULL;
-    for (int32_t i = 0; core != NULL && i < opt.n; i++) {
-        /* Read a candidate from (what, name, refinement, looks_at, params); what: a name in the
-         * table of strategies, or a callable. */
-        PyObject *const row = PyTuple_GET_ITEM(rows, i);
-        plb_candidate_strategy_t *const out = &candidates[i];
-        PyObject *what;
-        const char *name;
-        bool refinement;
-        uint32_t looks_at;
-        int64_t n = -1;
-        PLB_PASS(plb_py_items(c, row, "what name refinement looks_at params",
-                              PLB_TABLE(PLB_ONE(&what), PLB_ONE(&name), PLB_ONE(&refinement),
-                                        PLB_ONE(&looks_at), PLB_MANY(&out->params, &n))));
-        PLB_PASS(plb_py_strategy(what, &out->strategy));
-        PLB_PASS(plb_py_refuse(n != out->strategy.n_params, PyExc_ValueError,
-                               "%s takes %d parameters", name, out->strategy.n_params));
-        if (out->strategy.library != NULL) {
-            out->strategy.run = run_with_library;
-        }
-        out->strategy.name = name;
-        out->strategy.family = refinement ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
-        out->strategy.looks_at = looks_at;
-    }
+    plb_candidate_strategy_t *candidates = plb_py_candidates(c, rows);
+    plb_trigger_t *core = candidates != NULL ? plb_py_trigger(trigger) : NULL;
     PLB_PASS(core == NULL);
     opt.candidates = candidates;
     self->candidates = Py_NewRef(rows);
@@ -938,8 +942,8 @@ PLB_PY_DEF(steps, leave, "seconds",
     double seconds;
     bool done = false;
     PLB_PASS(PLB_READ(c, PLB_ONE(&seconds)));
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_steps_leave(&self->core, NULL, nanoseconds(seconds),
-                                                plb_py_tick, &c->state, &done, &c->err)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_steps_leave(&self->core, nanoseconds(seconds), plb_py_tick,
+                                                &c->state, &done, &c->err)));
     return plb_py_answer(c, PyBool_FromLong(done));
 }
 

@@ -153,56 +153,29 @@ PLB_PY_DEF(fn, repeats, "!trace",
 
 /* ---- the best schedule ---------------------------------------------------------------------- */
 
-/* Read strategies from a tuple of (name or callable, looks_at); `params` has the parameters of
- * all strategies, one after the other. */
-static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params, int64_t n_params,
-                         plb_candidate_strategy_t *out)
-{
-    int64_t n = 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); i++) {
-        PyObject *what;
-        uint32_t looks_at;
-        PLB_PASS(plb_py_items(c, PyTuple_GET_ITEM(rows, i), "what looks_at",
-                              PLB_TABLE(PLB_ONE(&what), PLB_ONE(&looks_at))));
-        PLB_PASS(plb_py_strategy(what, &out[i].strategy));
-        out[i].strategy.looks_at = looks_at;
-        out[i].params = params + n;
-        n += out[i].strategy.n_params;
-    }
-    return plb_py_refuse(n != n_params, PyExc_ValueError,
-                         "the strategies take %lld parameters: %lld given", (long long)n,
-                         (long long)n_params);
-}
-
-PLB_PY_DEF(fn, trace_optimum, "trace strategies:T params cost seed width upper",
+PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
            "Return the best schedule found: (seconds, phases at whose end to rebalance, lower\n"
            "bound of the seconds, whether the schedule is proven to be the best, index of the\n"
            "strategy of each LB step).  seconds is inf if no schedule takes less than `upper`.")
 {
     PyObject *object, *rows;
-    const double *params;
-    int64_t n_params = -1;
     plb_trace_t trace;
     plb_optimum_t best;
     plb_optimum_opts_t opts = {0};
-    PLB_PASS(PLB_READ(c, PLB_ONE(&object), PLB_ONE(&rows), PLB_MANY(&params, &n_params),
-                      PLB_ONE(&opts.cost), PLB_ONE(&opts.seed), PLB_ONE(&opts.width),
-                      PLB_ONE(&opts.upper)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&object), PLB_ONE(&rows), PLB_ONE(&opts.cost),
+                      PLB_ONE(&opts.seed), PLB_ONE(&opts.width), PLB_ONE(&opts.upper)));
     const Py_ssize_t n = PyTuple_GET_SIZE(rows);
-    plb_candidate_strategy_t *strategy = plb_py_memory(c, n, sizeof *strategy);
+    plb_candidate_strategy_t *strategy = plb_py_candidates(c, rows);
     PLB_PASS(strategy == NULL);
     PLB_PASS(plb_py_trace(c, object, &trace));
-    PLB_PASS(candidates_of(c, rows, params, n_params, strategy));
     int ret = PLB_PY_UNLOCKED(
         c, plb_optimum_of_trace(&best, &trace, strategy, (int32_t)n, &opts, &c->err));
     if (ret == PLB_OK) {
         ret = plb_py_answer(c, Py_BuildValue("dNdNN", best.time,
-                                             best.when ? plb_py_take(best.when, best.n, NPY_INT64)
+                                             best.when ? plb_py_copy(best.when, best.n, NPY_INT64)
                                                        : plb_py_copy(&best.n, 0, NPY_INT64),
                                              best.bound, PyBool_FromLong(best.exact),
-                                             plb_py_take(best.which, best.n, NPY_INT32)));
-        best.when = NULL; /* NumPy owns the arrays now */
-        best.which = NULL;
+                                             plb_py_copy(best.which, best.n, NPY_INT32)));
     }
     plb_optimum_free(&best);
     return ret;

@@ -12,6 +12,11 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
  * `out` is used. */
 int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 
+/** Read strategies from a tuple of (what, name, refinement, looks_at, params); what: a name in the
+ * table of strategies, or a callable.  The result lives as long as the call, and borrows the
+ * names. */
+plb_candidate_strategy_t *plb_py_candidates(plb_py_call_t *c, PyObject *rows);
+
 /** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments, failed,
  *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
  *  messages_open, background. */

@@ -332,8 +332,8 @@ typedef struct atsync {
     PyObject *reduction;         /* the capsule with the reductions of all ranks, or None */
     PyObject *trigger, *decider; /* owned; `decider` is None if there is none */
     PyObject *recorder;          /* owned */
-    PyObject *answers;  /* a tuple of the objects to return, indexed by plb_atsync_answer_t */
-    PyObject *index_of; /* dict from key to index; NULL: before bind, or with keys=None */
+    PyObject *answers; /* a tuple of the objects to return, indexed by plb_atsync_answer_t */
+    PyObject *keys;    /* pylb._core.Keys; NULL: before bind, or with keys=None */
     PyArrayObject *seconds, *window, *estimates; /* arrays of pylb.run.local_objects.Store */
     int64_t *slot; /* slot of each object in `core`; a rank that runs as a whole has slot[0] */
     bool idle;     /* true: since `wait` began, no object has ended or begun an iteration */
@@ -347,76 +347,52 @@ static int64_t now_ns(void)
 
 /* ---- the objects ---------------------------------------------------------------------------- */
 
-/* Set the slot of each object: its old slot, or a new one if the object joins the loop. */
-static int take_slots(atsync_t *self, plb_py_call_t *c, PyObject *keys, PyObject *index_of,
-                      int64_t *slot)
-{
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
-        PyObject *key = PyTuple_GET_ITEM(keys, i);
-        PyObject *index = PyLong_FromSsize_t(i);
-        const int failed = index == NULL || PyDict_SetItem(index_of, key, index) != 0;
-        Py_XDECREF(index);
-        PyObject *known = self->index_of ? PyDict_GetItemWithError(self->index_of, key) : NULL;
-        if (failed || PyErr_Occurred()) {
-            return -1;
-        }
-        if (known != NULL) {
-            slot[i] = self->slot[PyLong_AsSsize_t(known)];
-            continue;
-        }
-        PLB_PASS(plb_atsync_join(&self->core, &slot[i], now_ns(), &c->err));
-    }
-    return 0;
-}
-
 /* Begin the next iteration of all waiting objects that are allowed to go on. */
 static int set_off(atsync_t *self, plb_py_call_t *c)
 {
     plb_atsync_answer_t answer;
-    const Py_ssize_t n = self->index_of ? PyDict_GET_SIZE(self->index_of) : 0;
+    const int64_t n = self->keys != NULL ? plb_py_keys(self->keys)->n : 0;
     if (self->core.rank.contributed == 0) {
         PLB_PASS(plb_atsync_begin(&self->core, now_ns(), &c->err));
     }
-    for (Py_ssize_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         PLB_PASS(plb_atsync_ask(&self->core, self->slot[i], &answer, &c->err));
     }
     return PLB_OK;
 }
 
-/* Remove objects that are no longer here.  Call this after new objects have joined, because a
- * rank without objects would run ahead. */
-static int drop_slots(atsync_t *self, plb_py_call_t *c, PyObject *index_of)
-{
-    PyObject *key, *index;
-    Py_ssize_t at = 0;
-    while (self->index_of != NULL && PyDict_Next(self->index_of, &at, &key, &index)) {
-        const int here = PyDict_Contains(index_of, key);
-        PLB_PASS(here < 0);
-        if (here == 0) {
-            const int64_t slot = self->slot[PyLong_AsSsize_t(index)];
-            PLB_PASS(plb_atsync_leave(&self->core, slot, now_ns(), &c->err));
-        }
-    }
-    return 0;
-}
-
+/* Set the slot of each object: its old slot, or a new one if the object joins the loop.  Objects
+ * that are no longer here leave only then, because a rank without objects would run ahead. */
 static int bind_each(atsync_t *self, plb_py_call_t *c, PyObject *keys)
 {
-    PyObject *index_of = PyDict_New();
-    int64_t *slot = plb_malloc((size_t)PyTuple_GET_SIZE(keys), sizeof *slot);
-    if (index_of == NULL || slot == NULL) {
-        plb_py_no_memory();
-    } else if (take_slots(self, c, keys, index_of, slot) == 0 &&
-               drop_slots(self, c, index_of) == 0) {
-        const bool is_first = self->index_of == NULL;
-        Py_XSETREF(self->index_of, index_of);
-        plb_free(self->slot);
-        self->slot = slot;
-        return is_first ? set_off(self, c) : 0;
+    static const plb_keys_t none = {0};
+    const plb_keys_t *here = plb_py_keys(keys);
+    const plb_keys_t *before = self->keys != NULL ? plb_py_keys(self->keys) : &none;
+    const bool is_first = self->keys == NULL;
+    plb_err_t *err = &c->err;
+    int64_t *slot = NULL;
+    int ret = PLB_OK;
+    PLB_NEW(slot, here->n);
+    for (int64_t i = 0; i < here->n; i++) {
+        const int32_t k = plb_keys_find(before, here->key[i]);
+        if (k >= 0) {
+            slot[i] = self->slot[k];
+        } else {
+            PLB_TRY(plb_atsync_join(&self->core, &slot[i], now_ns(), err));
+        }
     }
-    Py_XDECREF(index_of);
+    for (int64_t k = 0; k < before->n; k++) {
+        if (plb_keys_find(here, before->key[k]) < 0) {
+            PLB_TRY(plb_atsync_leave(&self->core, self->slot[k], now_ns(), err));
+        }
+    }
+    Py_XSETREF(self->keys, Py_NewRef(keys));
+    plb_free(self->slot);
+    self->slot = slot;
+    return is_first ? set_off(self, c) : PLB_OK;
+out:
     plb_free(slot);
-    return -1;
+    return ret;
 }
 
 /* Join the loop as a whole, and begin the first iteration; later calls do nothing. */
@@ -433,7 +409,7 @@ static int bind_whole(atsync_t *self, plb_py_call_t *c)
 }
 
 PLB_PY_DEF(atsync, bind, "keys recorder seconds window estimates background",
-           "Set the objects of this rank.  keys: a tuple of their keys; None: the rank runs as a\n"
+           "Set the objects of this rank.  keys: a pylb._core.Keys; None: the rank runs as a\n"
            "whole: all its objects end an iteration together.  recorder: measures their loads.\n"
            "seconds, window, estimates: like loads, window and table in end_pass().\n"
            "background: seconds of the rank's other work in an iteration.")
@@ -443,8 +419,9 @@ PLB_PY_DEF(atsync, bind, "keys recorder seconds window estimates background",
     PLB_PASS(PLB_READ(c, PLB_ONE(&keys), PLB_ONE(&recorder), PLB_ONE(&array[0]),
                       PLB_ONE(&array[1]), PLB_ONE(&array[2]), PLB_ONE(&self->core.background)));
     const bool whole = keys == Py_None && PyArray_Check(array[0]);
-    const Py_ssize_t n = whole ? PyArray_SIZE((PyArrayObject *)array[0]) : PyTuple_Size(keys);
-    const int64_t rows = PyErr_Occurred() ? 0 : plb_py_estimate_rows(array[2], n);
+    const plb_keys_t *each = whole ? NULL : plb_py_keys(keys);
+    const int64_t n = whole ? PyArray_SIZE((PyArrayObject *)array[0]) : each != NULL ? each->n : 0;
+    const int64_t rows = plb_py_estimate_rows(array[2], n);
     for (int i = 0; i < 3 && !PyErr_Occurred(); i++) {
         plb_py_in_place(array[i], names[i], NPY_FLOAT64, i < 2 ? n : rows * n);
     }
@@ -510,8 +487,8 @@ static int wait_for_answer(atsync_t *self, int64_t slot, plb_atsync_answer_t *an
 
 static int check_bound(const atsync_t *self, bool each)
 {
-    return plb_py_refuse(self->slot == NULL || (self->index_of != NULL) != each,
-                         PyExc_RuntimeError, "%s",
+    return plb_py_refuse(self->slot == NULL || (self->keys != NULL) != each, PyExc_RuntimeError,
+                         "%s",
                          each ? "expected a call of bind() with keys before reached()"
                               : "expected a call of bind() with keys=None before at_sync()");
 }
@@ -536,13 +513,14 @@ PLB_PY_DEF(
     return give(c, self, answer);
 }
 
-static Py_ssize_t index_of(const atsync_t *self, PyObject *key)
+static int64_t index_of(const atsync_t *self, PyObject *key)
 {
-    PyObject *index = PyDict_GetItemWithError(self->index_of, key);
-    if (index == NULL && !PyErr_Occurred()) {
+    const long long wanted = PyLong_AsLongLong(key);
+    const int32_t k = PyErr_Occurred() ? -1 : plb_keys_find(plb_py_keys(self->keys), wanted);
+    if (k < 0 && !PyErr_Occurred()) {
         PyErr_SetObject(PyExc_KeyError, key);
     }
-    return index ? PyLong_AsSsize_t(index) : -1;
+    return k;
 }
 
 PLB_PY_DEF(
@@ -555,7 +533,7 @@ PLB_PY_DEF(
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     PLB_PASS(check_bound(self, true));
     PLB_PASS(PLB_READ(c, PLB_ONE(&key), PLB_ONE(&given)));
-    const Py_ssize_t i = index_of(self, key);
+    const int64_t i = index_of(self, key);
     const double load = i >= 0 && given != Py_None ? PyFloat_AsDouble(given) : 0.0;
     PLB_PASS(PyErr_Occurred() != NULL);
     const int64_t now = now_ns(), slot = self->slot[i];
@@ -693,7 +671,7 @@ static int atsync_init(atsync_t *self, plb_py_call_t *c)
 /* The references that an object owns. */
 static const size_t owned[] = {
     offsetof(atsync_t, reduction), offsetof(atsync_t, trigger), offsetof(atsync_t, decider),
-    offsetof(atsync_t, recorder),  offsetof(atsync_t, answers), offsetof(atsync_t, index_of),
+    offsetof(atsync_t, recorder),  offsetof(atsync_t, answers), offsetof(atsync_t, keys),
     offsetof(atsync_t, seconds),   offsetof(atsync_t, window),  offsetof(atsync_t, estimates)};
 
 static PyObject **reference(atsync_t *self, size_t i)

@@ -120,10 +120,11 @@ int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t 
 {
     int ret = PLB_OK;
     MPI_Request request;
-    PLB_FAIL_IF(n > INT_MAX, err, PLB_ERR_RANGE, "%lld bytes to broadcast: expected at most %d",
-                (long long)n, INT_MAX);
-    PLB_MPI(MPI_Ibcast(data, (int)n, MPI_BYTE, root, self->comm, &request));
-    ret = plb_comm_finish(&request, self->patience, err);
+    for (int64_t at = 0; at < n; at += PLB_PIECE) { /* MPI counts in int */
+        const int piece = n - at < PLB_PIECE ? (int)(n - at) : PLB_PIECE;
+        PLB_MPI(MPI_Ibcast((char *)data + at, piece, MPI_BYTE, root, self->comm, &request));
+        PLB_TRY(plb_comm_finish(&request, self->patience, err));
+    }
 out:
     return ret;
 }

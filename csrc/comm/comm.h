@@ -64,7 +64,7 @@ int plb_comm_raise_for(int code, int rank, plb_err_t *err);
  * return `ret`, the code that all ranks agreed on. */
 int plb_comm_own_first(int64_t mine, const plb_err_t *own, int ret, plb_err_t *err);
 
-/** Broadcast n <= INT_MAX bytes, n equal on all ranks.  Collective; waits like plb_comm_finish. */
+/** Broadcast n bytes, n equal on all ranks.  Collective; waits like plb_comm_finish. */
 int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t *err);
 
 /** The bytes of a rank in a gather: their number, and the first of them. */

@@ -120,12 +120,7 @@ out:
 
 static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
 {
-    by_mpi_t *self = (by_mpi_t *)face;
-    for (int64_t at = 0; at < n; at += PLB_PIECE) {
-        const int64_t piece = n - at < PLB_PIECE ? n - at : PLB_PIECE;
-        PLB_PASS(plb_comm_bcast(&self->comm, (char *)data + at, piece, 0, err));
-    }
-    return PLB_OK;
+    return plb_comm_bcast(&((by_mpi_t *)face)->comm, data, n, 0, err);
 }
 
 /* Check the offsets before an exchange, so that no rank fails while others wait for its items. */

@@ -156,8 +156,8 @@ bool plb_steps_is_due(const plb_steps_t *self);
  * lag), or some ranks (not all) have left. */
 bool plb_steps_broken(const plb_steps_t *self);
 
-/** Leave.  Contribute `mine` (NULL: nothing) as the final record, unless the steps are broken.
- * Then complete the reductions under way, within `timeout_ns` (negative: no limit).  *done: true:
- * self->all is the record that ended the steps; false: call again, with `mine` NULL. */
-int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
-                    plb_tick_fn tick, void *arg, bool *done, plb_err_t *err);
+/** Leave: after the final record, or if the steps are broken, complete the reductions under way,
+ * within `timeout_ns` (negative: no limit).  *done: true: self->all is the record that ended the
+ * steps; false: call again. */
+int plb_steps_leave(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *done,
+                    plb_err_t *err);

@@ -111,14 +111,11 @@ static int fill(plb_steps_t *self, plb_err_t *err)
     return begin(self, &none, err);
 }
 
-int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
-                    plb_tick_fn tick, void *arg, bool *done, plb_err_t *err)
+int plb_steps_leave(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *done,
+                    plb_err_t *err)
 {
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     *done = false;
-    if (mine != NULL && !plb_steps_broken(self)) {
-        PLB_PASS(begin(self, mine, err));
-    }
     for (;;) {
         while (plb_steps_broken(self) && self->begun <= self->last) {
             PLB_PASS(fill(self, err));

@@ -67,8 +67,8 @@ typedef struct plb_settings {
     int pause_if_useless, learn_speeds; /* 1: yes; 0: no; -1: not given */
     plb_clock_t clock; /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
     char *record;      /* owned path, or NULL */
-    char *of_strategy,
-        *of_trigger; /* owned: the options strategy.X and trigger.X, "X=value ..." */
+    char *of_strategy; /* owned: the options strategy.X, as "X=value X=value" */
+    char *of_trigger;  /* owned: the options trigger.X */
 } plb_settings_t;
 
 int plb_settings_init(plb_settings_t *self, plb_err_t *err);

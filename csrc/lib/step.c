@@ -554,10 +554,10 @@ static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
 static int complete(plb_lib_advisor_t *self, plb_err_t *err)
 {
     bool done;
-    PLB_PASS(plb_steps_leave(&self->steps, NULL, PLB_WAIT_PATIENCE_NS, look, self, &done, err));
+    PLB_PASS(plb_steps_leave(&self->steps, PLB_WAIT_PATIENCE_NS, look, self, &done, err));
     if (!done) {
         plb_lib_say_late(self);
-        PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, look, self, &done, err));
+        PLB_PASS(plb_steps_leave(&self->steps, -1, look, self, &done, err));
     }
     return PLB_OK;
 }

@@ -14,7 +14,7 @@ from pylb.decide.selection import registered
 from pylb.errors import DomainError
 from pylb.io.phases import Phases, check_trace
 from pylb.model import checks
-from pylb.placing.registry import LOOKS_AT, Strategy, find
+from pylb.placing.registry import Strategy, find
 from pylb.replaying.replayed import Optimum, Replay, replay
 
 PERIODS = (1, 2, 3, 5, 10, 20, 50)  # phases from one LB step to the next, see `_known`
@@ -71,26 +71,24 @@ def optimum(
     check_trace(trace)
     cost = checks.seconds("cost", cost)
     seed, width = checks.whole("seed", seed, 0), checks.whole("width", width, 1)
-    rows = [(e, e.bound(), e.numbers) for e in entries]
     auto = ["auto"] if isinstance(strategy, str) and strategy == "auto" else []
     options = {"cost": cost, "seed": seed}
     known = _known(trace, [*entries, *auto], options)
     alone = [e.name for e in entries] == ["GreedyLB"] and trace.measured is None
     best = None if alone else min(known, key=lambda run: run.time)
     # With several strategies, each one is tried alone first: the result bounds the joint search.
-    for some in [*([row] for row in rows if len(rows) > 1), rows]:
+    for some in [*([e] for e in entries if len(entries) > 1), entries]:
         upper = math.inf if best is None else best.time
         time, when, bound, exact, steps = _core.trace_optimum(
             trace,
-            tuple((what, sum(LOOKS_AT[word] for word in e.looks_at)) for e, what, _ in some),
-            [x for _, _, values in some for x in values],
+            tuple(e.candidate for e in some),
             cost,
             seed,
             width,
             upper,
         )
         if best is None or time < upper:
-            names = tuple(some[k][0].name for k in (() if steps is None else steps))
+            names = tuple(some[k].name for k in (() if steps is None else steps))
             best = Optimum(time, when, cost, bound, True, names)
     assert best is not None
     if alone and not exact:

@@ -91,7 +91,7 @@ class AtSyncProtocol(OpenLoop):
 
     def bind(self, store: Store) -> None:
         """Tell the C core which objects this rank has now."""
-        keys = tuple(store.keys.tolist()) if self.each else None
+        keys = store.places if self.each else None
         arrays = store.seconds, store.window, store.estimates
         self.core.bind(keys, store.recorder, *arrays, self._facts.background)
 

@@ -217,7 +217,10 @@ static void leave(program_t *p, const plb_stats_t *mine)
 {
     plb_err_t err;
     p->leaves = true;
-    OK(plb_steps_leave(&p->steps, mine, 0, NULL, NULL, &p->ended, &err));
+    if (mine != NULL && !plb_steps_broken(&p->steps)) {
+        OK(plb_steps_begin(&p->steps, mine, &err));
+    }
+    OK(plb_steps_leave(&p->steps, 0, NULL, NULL, &p->ended, &err));
 }
 
 /* Let a rank do its next action. */
@@ -329,11 +332,12 @@ TEST(one_rank_alone)
     assert_int_equal(plb_steps_under_way(&s), 0);
     plb_stats_t last = contribution(0, 5, false);
     last.n_ended = 1;
-    OK(plb_steps_leave(&s, &last, -1, NULL, NULL, &done, &err));
+    OK(plb_steps_begin(&s, &last, &err));
+    OK(plb_steps_leave(&s, -1, NULL, NULL, &done, &err));
     assert_true(done && !plb_steps_broken(&s));
     const plb_stats_t failed = contribution(0, 6, true);
     OK(plb_steps_begin(&s, &failed, &err));
-    OK(plb_steps_leave(&s, NULL, -1, NULL, NULL, &done, &err));
+    OK(plb_steps_leave(&s, -1, NULL, NULL, &done, &err));
     assert_true(done && plb_steps_broken(&s));
     assert_int_equal(plb_steps_begin(&s, &failed, &err), PLB_ERR_STATE);
     assert_non_null(strstr(err.text, "has failed or left, or the ranks were in different steps"));
