@@ -34,7 +34,10 @@ ON_ONE_RANK = {
     "checkpoints": "_",
 }
 NEEDED = {"zoltan": "pylb._zoltan", "partitions": "pylb._zoltan", "graphs": "pylb._dgraph"}
-STEP = 1 if os.environ.get("PYLB_EXPLORE") else 13  # by default, every 13th allocation
+EXPLORE = bool(os.environ.get("PYLB_EXPLORE"))
+STEP = 1 if EXPLORE else 13  # by default, every 13th allocation
+# By default, every second group on 2 ranks and the others on 3.
+RANKS = [(g, p) for i, g in enumerate(ON_ONE_RANK) for p in (2, 3) if EXPLORE or p == 2 + i % 2]
 
 
 @pytest.mark.slow
@@ -64,8 +67,7 @@ def test_no_memory_for_the_objects_of_answers():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("group", ON_ONE_RANK)
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize(("group", "ranks"), RANKS)
 def test_an_allocation_fails_on_one_of_several_ranks(no_malloc, mpiexec, ranks, group):
     fails_on_rank_1(no_malloc, mpiexec, ranks, group, NO_MALLOC_IN=f"pylb/{ON_ONE_RANK[group]}")
 

@@ -54,6 +54,13 @@ LINES = {
     "watch absent.h5 --once": "absent.h5",
     "watch run.h5 --once --interval 0": "interval",
     "watch .": "folder",
+    "triggers absent.h5": "absent.h5",
+    "experience absent.pylb": "absent.pylb",
+    "optimum absent.h5": "absent.h5",
+    "report absent.h5": "absent.h5",
+    "convert absent.h5 out.h5": "absent.h5",
+    "run -- no-such-program": "no-such-program",
+    "steer absent.yaml -- true": "absent.yaml",
     "watch text.json": "not a run record",
     "demo --ranks 0": "ranks",
     "demo --ranks many": "--ranks",
@@ -157,6 +164,10 @@ CALLS = {
     "multicasts is ([0],)": lambda: pylb.Snapshot([1.0], [0], multicasts=([0],)),
     "seed is 'x'": lambda: pylb.place(SNAP, "GreedyLB", seed="x"),
     "seed is 1.5": lambda: pylb.Balancer(seed=1.5),
+    "path is 3: expected a path": lambda: pylb.Balancer(record=3),
+    "without a zero byte": lambda: pylb.Advisor(record="\0.h5"),
+    "speed is 1000": lambda: pylb.Balancer(speed=10**400),
+    "background is 1000": lambda: pylb.Balancer(background=10**400),
     "seed is None": lambda: pylb.Advisor(seed=None),
     "network: fast: no such file: expected (alpha, beta)": lambda: pylb.Balancer(network="fast"),
     "network has shape (3,)": lambda: pylb.Advisor(network=(1, 2, 3)),
@@ -201,6 +212,10 @@ def nothing_written(folder, monkeypatch):
     before = sorted(Path().rglob("*"))
     yield
     assert sorted(Path().rglob("*")) == before
+
+
+def test_every_subcommand_is_tried():
+    assert {line.split()[0] for line in LINES if line} >= cli.COMMANDS.keys() - {"info"}
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -99,9 +99,6 @@ def objects():
                         raise ValueError(f"object {key} is broken")
                     if "exit" in case:
                         sys.exit(0)
-                    if "interrupt" in case:
-                        alarm(0.0001)
-                        time.sleep(1)
             runs.discard(key)
             if lb.at_sync(key) is AtSync.GO:
                 runs.add(key)

@@ -12,7 +12,6 @@ from launch import HERE, launch
         ("break", "2", "rank 2 ended its program"),
         ("skip", "0", "rank 2: advise() was not called in step 3"),
         ("own loop", "0", "rank 2: ValueError: cell 7 is broken"),
-        ("blocked", "0", "cell 7 is broken"),
     ],
 )
 def test_every_rank_ends_and_says_why(mpiexec, case, lag, says):

@@ -49,7 +49,6 @@ def test_not_on_virtual_ranks():
         ("all raise", "ValueError: everybody"),
         ("pickle", "SerializationError: rank 2: object 5 (lock) cannot be pickled"),
         ("objects raise", "RemoteError: rank 2: ValueError: object "),
-        ("objects interrupt", "RemoteError: rank 2: KeyboardInterrupt"),
         ("objects inf raise", "RemoteError: rank 2: ValueError: object "),
     ],
 )

@@ -7,6 +7,7 @@ also inside a function or for type checkers; in C by an include or by a symbol o
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -79,6 +80,7 @@ def imported(path, modules):
         yield from (name for name in names if name in modules)
 
 
+@cache
 def python_arrows():
     modules = python_modules()
     return {name: set(imported(path, modules)) for name, path in modules.items()}
@@ -126,6 +128,7 @@ def c_files():
     }
 
 
+@cache
 def c_arrows():
     """Return what each file needs: headers that it includes, sources that define its symbols."""
     files = c_files()
