@@ -127,19 +127,6 @@ static void switch_off(plb_ledger_t *self, int64_t iteration, double pause)
     self->high = 0;
 }
 
-static void switch_on(plb_ledger_t *self)
-{
-    self->off = self->trial = false;
-    self->paid = self->gained = self->beaten = 0.0;
-    self->judged = 0;
-}
-
-static double first_pause(const plb_ledger_t *self)
-{
-    const double *p = self->params, time = p[PLB_LEDGER_share] * self->mean;
-    return fmax(p[PLB_LEDGER_pause], time > 0.0 ? self->cost / time : 0.0);
-}
-
 bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked)
 {
     return self->open && (self->trial ? iteration >= self->until : asked);
@@ -156,7 +143,9 @@ void plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain)
         return;
     }
     if (trial) {
-        switch_on(self);
+        self->off = self->trial = false;
+        self->paid = self->gained = self->beaten = 0.0;
+        self->judged = 0;
     }
     self->paid = fade * self->paid + self->cost;
     self->gained = fade * self->gained + gain;
@@ -165,7 +154,9 @@ void plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain)
         self->beaten = fmax(self->beaten, self->excess_before);
     }
     if ((double)self->judged >= self->params[PLB_LEDGER_tries] && self->gained < self->paid) {
-        switch_off(self, iteration, first_pause(self));
+        const double *p = self->params, time = p[PLB_LEDGER_share] * self->mean;
+        switch_off(self, iteration,
+                   fmax(p[PLB_LEDGER_pause], time > 0.0 ? self->cost / time : 0.0));
     }
 }
 

@@ -43,11 +43,6 @@ int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
     return begin(self, mine, err);
 }
 
-static int test(const plb_steps_t *self, plb_stats_t *all, bool *have, plb_err_t *err)
-{
-    return self->net->test_stats(self->net->self, all, have, err);
-}
-
 /* The first tests read no clock, because the record often comes within microseconds. */
 static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg,
                     plb_stats_t *all, bool *have, plb_err_t *err)
@@ -55,7 +50,7 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
     plb_wait_t wait;
     *have = false;
     for (int i = 0; i < EAGER && !*have; i++) {
-        PLB_PASS(test(self, all, have, err));
+        PLB_PASS(self->net->test_stats(self->net->self, all, have, err));
     }
     if (*have) {
         return PLB_OK;
@@ -63,7 +58,7 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
     plb_wait_begin(&wait, tick, arg);
     while (!*have && (timeout_ns < 0 || plb_clock_ns(PLB_CLOCK_WALL) - wait.start < timeout_ns)) {
         PLB_PASS(plb_wait_pause(&wait));
-        PLB_PASS(test(self, all, have, err));
+        PLB_PASS(self->net->test_stats(self->net->self, all, have, err));
     }
     return PLB_OK;
 }
@@ -104,13 +99,6 @@ int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
     return plb_steps_under_way(self) > 0 ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
-static int fill(plb_steps_t *self, plb_err_t *err)
-{
-    plb_stats_t none;
-    plb_stats_init(&none);
-    return begin(self, &none, err);
-}
-
 int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
                     plb_tick_fn tick, void *arg, bool *done, plb_err_t *err)
 {
@@ -121,7 +109,9 @@ int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_
     }
     for (;;) {
         while (plb_steps_broken(self) && self->begun <= self->last) {
-            PLB_PASS(fill(self, err));
+            plb_stats_t none;
+            plb_stats_init(&none);
+            PLB_PASS(begin(self, &none, err));
         }
         if (self->taken == self->begun) {
             *done = true;

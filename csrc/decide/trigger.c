@@ -73,13 +73,11 @@ void plb_trigger_free(plb_trigger_t *self)
 
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err)
 {
-    const int ret = plb_check_known(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err);
-    if (ret == PLB_OK) {
-        const double told = *self->told.iterations;
-        self->end = end == INT64_MAX && told > 0.0 ? (int64_t)told : end;
-        self->cost = isnan(cost) ? self->cost : cost;
-    }
-    return ret;
+    PLB_PASS(plb_check_known(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err));
+    const double told = *self->told.iterations;
+    self->end = end == INT64_MAX && told > 0.0 ? (int64_t)told : end;
+    self->cost = isnan(cost) ? self->cost : cost;
+    return PLB_OK;
 }
 
 /* ---- experience ---------------------------------------------------------------------------- */
@@ -181,12 +179,8 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
 int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, double max_over_mean,
                          plb_err_t *err)
 {
-    int ret = plb_check(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err);
-    ret = ret == PLB_OK ? plb_check(PLB_RATIO, PLB_FIGURES({"max_over_mean", max_over_mean}), err)
-                        : ret;
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_check(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err));
+    PLB_PASS(plb_check(PLB_RATIO, PLB_FIGURES({"max_over_mean", max_over_mean}), err));
     if (!self->started) {
         self->started = true;
         self->seen = iteration;

@@ -316,13 +316,6 @@ static int begin_phases(search_t *self, plb_err_t *err)
     return plb_phases_begin(&self->phases, self->trace, err);
 }
 
-static void leave_phase(search_t *self)
-{
-    plb_phases_run(&self->phases);
-    plb_phases_leave(&self->phases);
-    self->has_database = false;
-}
-
 /* ---- the beam ------------------------------------------------------------------------------- */
 
 static int reserve(search_t *self, int64_t n, plb_err_t *err)
@@ -567,7 +560,9 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
         }
         prune(self, self->rest[i + 1]);
         learn(self, i);
-        leave_phase(self);
+        plb_phases_run(&self->phases);
+        plb_phases_leave(&self->phases);
+        self->has_database = false;
         PLB_PASS(plb_interrupted(PLB_INTERRUPT_NOW));
     }
     plb_phases_free(&self->phases);

@@ -114,16 +114,6 @@ static double residual(const metabalancer_t *s)
     return !s->tried || s->n < FIRST_RATIOS ? s->promised : fmax(s->promised, left_over(s->ratio));
 }
 
-static void count(metabalancer_t *s, const plb_observation_t *o)
-{
-    if (s->n < FIRST_RATIOS) {
-        s->ratio[s->n] = o->mean > 0.0 ? o->max / o->mean : 1.0;
-    }
-    s->n++;
-    s->sum_max += o->max;
-    s->sum_mean += o->mean;
-}
-
 /* The dynamic trigger.  Called before the iteration is added to the fitted lines, which give the
  * expected loads. */
 static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, double x,
@@ -191,7 +181,12 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 {
     metabalancer_t *s = self->state;
     const double x = (double)(o->iteration - self->last);
-    count(s, o);
+    if (s->n < FIRST_RATIOS) {
+        s->ratio[s->n] = o->mean > 0.0 ? o->max / o->mean : 1.0;
+    }
+    s->n++;
+    s->sum_max += o->max;
+    s->sum_mean += o->mean;
     v->residual = residual(s);
     v->excess = s->sum_max - v->residual * s->sum_mean;
     const plb_reason_t sudden = dynamic(self, s, x, o, v);

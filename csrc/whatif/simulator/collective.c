@@ -273,10 +273,8 @@ int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, p
     const int64_t sequence = self->icoll_sequence[first + op->tag]++;
     const int32_t slot = op->request + 1;
     int32_t which = -1;
-    int ret = plb_slot_open(self, rank, slot, err);
-    if (ret != PLB_OK || (ret = find_icoll(self, op, size, sequence, &which, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_slot_open(self, rank, slot, err));
+    PLB_PASS(find_icoll(self, op, size, sequence, &which, err));
     icoll_t *one = &self->icoll[which];
     one->entered++;
     one->latest = self->now;
