@@ -317,19 +317,15 @@ static int make_room(plb_decider_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decision_kind_t kind)
-{
-    return r->kind == kind &&
-           (kind == PLB_DECISION_OFF ? r->off_until == self->ledger.until
-                                     : r->verdict.reason == self->trigger->verdict.reason);
-}
-
 /* Record a decision against an LB step.  Between two LB steps, each reason has one receipt. */
 static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 {
     for (int64_t i = self->cycle; i < self->n_receipts; i++) {
         plb_receipt_t *held = &self->receipts[i];
-        if (is_same(self, held, kind)) {
+        const bool same = kind == PLB_DECISION_OFF
+                              ? held->off_until == self->ledger.until
+                              : held->verdict.reason == self->trigger->verdict.reason;
+        if (held->kind == kind && same) {
             self->held_before = held->until;
             held->until = self->seen.iteration;
             held->times++;

@@ -84,19 +84,6 @@ static void to_work(const plb_snapshot_t *s, const double *v, int32_t n_speeds, 
     }
 }
 
-/* Make the two snapshots of the strategy, of which the first has the sums of the phases. */
-static int sum_phases(input_t *self, plb_err_t *err)
-{
-    self->phases = self->snapshot;
-    PLB_PASS(plb_snapshot_sum(&self->snapshot, &self->sum, err));
-    if (self->phase_speed != NULL) {
-        self->phases.load = self->phase_load;
-        self->phases.speed = self->phase_speed;
-        self->phases.n_speeds = self->phases.n_components;
-    }
-    return PLB_OK;
-}
-
 /* Let the learners see the seconds of the whole (0) and, with phases, of each (1, 2, ...). */
 static int observe_all(plb_decider_t *self, const plb_database_t *db, double fraction,
                        plb_err_t *err)
@@ -188,16 +175,14 @@ static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks
 {
     *out = (input_t){.snapshot = db->snapshot};
     PLB_PASS(learn_speeds(self, db, looks_at, samples, out, err));
-    return sum_phases(out, err);
-}
-
-static double longest(const double *time, int32_t p)
-{
-    double most = 0.0;
-    for (int32_t r = 0; r < p; r++) {
-        most = time[r] > most ? time[r] : most;
+    out->phases = out->snapshot;
+    PLB_PASS(plb_snapshot_sum(&out->snapshot, &out->sum, err));
+    if (out->phase_speed != NULL) {
+        out->phases.load = out->phase_load;
+        out->phases.speed = out->phase_speed;
+        out->phases.n_speeds = out->phases.n_components;
     }
-    return most;
+    return PLB_OK;
 }
 
 /* Compute the mean from an exact sum, like the ranks of a run with a distributed strategy. */
@@ -235,8 +220,11 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
         s->n_edges + s->n_multicasts > 0) {
         PLB_TRY(plb_phase_times(s, NULL, net, change.before, err));
         PLB_TRY(plb_phase_times(s, a->rank, net, change.after, err));
-        a->longest_before = longest(change.before, p) / a->before.mean;
-        a->longest_after = longest(change.after, p) / a->before.mean;
+        a->longest_before = a->longest_after = 0.0;
+        for (int32_t r = 0; r < p; r++) {
+            a->longest_before = fmax(a->longest_before, change.before[r] / a->before.mean);
+            a->longest_after = fmax(a->longest_after, change.after[r] / a->before.mean);
+        }
     }
 out:
     PLB_FREE(change.before, change.after);

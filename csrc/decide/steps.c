@@ -12,12 +12,6 @@ int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, p
     return PLB_OK;
 }
 
-static bool is_broken(const plb_steps_t *self, const plb_stats_t *all)
-{
-    return all->flags & PLB_STATS_MIXED || (all->failed_rank != INT64_MAX && self->lag > 0) ||
-           (all->n_ended > 0 && all->n_ended < self->net->size);
-}
-
 bool plb_steps_broken(const plb_steps_t *self)
 {
     return self->last != INT64_MAX;
@@ -72,9 +66,12 @@ static int take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *a
     const bool broken = plb_steps_broken(self);
     PLB_PASS(wait_for(self, timeout_ns, tick, arg, broken ? &later : &self->all, have, err));
     if (*have) {
-        self->last = broken                        ? self->last
-                     : is_broken(self, &self->all) ? self->taken + self->lag
-                                                   : INT64_MAX;
+        const plb_stats_t *all = &self->all;
+        if (!broken &&
+            (all->flags & PLB_STATS_MIXED || (all->failed_rank != INT64_MAX && self->lag > 0) ||
+             (all->n_ended > 0 && all->n_ended < self->net->size))) {
+            self->last = self->taken + self->lag;
+        }
         self->taken++;
     }
     return PLB_OK;

@@ -321,15 +321,11 @@ static void hop(path_t *p, int32_t rank, int32_t from, int64_t op)
     }
 }
 
-static bool moves_to(const plb_path_query_t *query, int32_t target)
-{
-    return query->change == PLB_PATH_MOVED && (query->to < 0 || query->to == target);
-}
-
 static void send(path_t *p, int32_t rank, const plb_op_t *op)
 {
     walk_t *w = &p->rank[rank];
-    const bool moves = moves_to(p->query, op->peer);
+    const bool moves =
+        p->query->change == PLB_PATH_MOVED && (p->query->to < 0 || p->query->to == op->peer);
     const double seconds = p->query->alpha + p->query->beta * (double)op->bytes;
     p->message[w->send++] = (message_t){w->longest + (int64_t)(seconds * 1e9 + 0.5),
                                         moves ? w->work : 0, moves ? w->gain : 0, w->at};

@@ -95,12 +95,6 @@ static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t by
     return true;
 }
 
-static bool pairwise(int32_t me, int32_t size, int64_t bytes, int32_t step, plb_hop_t *out)
-{
-    *out = around(me, size, step < size - 1 ? step + 1 : 0, bytes);
-    return step < size - 1;
-}
-
 static bool rooted(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                    int32_t step, plb_hop_t *out)
 {
@@ -130,8 +124,11 @@ static bool tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t r
     case PLB_REDUCE:
         return rooted(what, me, size, root, bytes, step, out);
     case PLB_ALLTOALL:
-        return bytes >= PAIRWISE_BYTES ? pairwise(me, size, bytes, step, out)
-                                       : doubling(what, me, size, bytes, step, out);
+        if (bytes < PAIRWISE_BYTES) {
+            return doubling(what, me, size, bytes, step, out);
+        }
+        *out = around(me, size, step < size - 1 ? step + 1 : 0, bytes);
+        return step < size - 1;
     default:
         return doubling(what, me, size, bytes, step, out);
     }

@@ -23,12 +23,6 @@ static double there_until(const processor_t *p, double time)
     return whole * p->on + (part < p->on ? part : p->on);
 }
 
-static double work_between(const processor_t *p, double from, double to)
-{
-    const double seconds = p->period > 0.0 ? there_until(p, to) - there_until(p, from) : to - from;
-    return seconds * p->speed;
-}
-
 static double done_after(const processor_t *p, double from, double work)
 {
     const double seconds = work > 0.0 ? work / p->speed : 0.0;
@@ -47,7 +41,9 @@ static double done_after(const processor_t *p, double from, double work)
 /* Bring v, the work that each computing process has got, up to the present time. */
 static void settle(const plb_whatif_t *self, processor_t *p)
 {
-    p->v = p->active.n > 0 ? p->v + work_between(p, p->last, self->now) / p->active.n : 0.0;
+    const double seconds = p->period > 0.0 ? there_until(p, self->now) - there_until(p, p->last)
+                                           : self->now - p->last;
+    p->v = p->active.n > 0 ? p->v + seconds * p->speed / p->active.n : 0.0;
     p->last = self->now;
 }
 
@@ -199,21 +195,15 @@ static void release(plb_whatif_t *self)
              self->icoll_open);
 }
 
-static int32_t chain_length(const plb_whatif_t *self, int32_t first)
-{
-    int32_t out = 0;
-    for (int32_t m = first; m >= 0; m = self->message[m].next) {
-        out++;
-    }
-    return out;
-}
-
 static void read_times(const plb_whatif_t *self, plb_process_times_t *out)
 {
     for (int32_t r = 0; r < self->n_ranks; r++) {
         const process_t *one = &self->process[r];
         out[r] = one->times;
-        out[r].unread = one->n_there + chain_length(self, one->flying);
+        out[r].unread = one->n_there;
+        for (int32_t m = one->flying; m >= 0; m = self->message[m].next) {
+            out[r].unread++;
+        }
         if (one->state != ENDED) {
             out[r].finish = one->since;
             out[r].end = PLB_END_STUCK;
