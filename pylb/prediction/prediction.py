@@ -76,9 +76,20 @@ class Target:
         steps: list[NDArray[Any]] | None = None,
     ) -> F64:
         """Simulate each rank's operations; return the figures of `_core.simulate`."""
-        machine = (self.placement, self.speed, self.node, self.alpha, self.beta, self.share)
-        costs = (self.period, self.overhead, self.eager)
-        return _core.simulate(ops, *comm_arrays(comms), *machine, *costs, steps or [])
+        return _core.simulate(
+            ops,
+            *comm_arrays(comms),
+            self.placement,
+            self.speed,
+            self.node,
+            self.alpha,
+            self.beta,
+            self.share,
+            self.period,
+            self.overhead,
+            self.eager,
+            steps or [],
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

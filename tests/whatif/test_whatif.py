@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from whatif_programs import program, server
+from whatif_programs import program
 
 import pylb
 from pylb import _core, whatif
