@@ -675,19 +675,6 @@ static int largest_part(slices_t *self, double *low, double high, double most, d
     return PLB_OK;
 }
 
-static int keep_target(plb_decider_t *self, const plb_snapshot_t *s, const int32_t *rank,
-                       plb_err_t *err)
-{
-    const size_t n = (size_t)s->n_objects;
-    self->n_target = 0;
-    PLB_PASS_RENEW(self->target, s->n_objects);
-    PLB_PASS_RENEW(self->target_key, s->n_objects);
-    memcpy(self->target, rank, n * sizeof *rank);
-    memcpy(self->target_key, s->key, n * sizeof *s->key);
-    self->n_target = s->n_objects;
-    return PLB_OK;
-}
-
 /* Take the placement of which some moves are left; if objects came or went, drop these moves. */
 static int resume(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                   plb_placing_t *out, plb_err_t *err)
@@ -738,7 +725,13 @@ static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_p
     PLB_TRY(order_moves(&slices, err));
     PLB_TRY(largest_part(&slices, &part, bytes, most, costs.per_byte, &good, err));
     if (good) {
-        PLB_TRY(keep_target(self, s, rank, err));
+        const size_t n = (size_t)s->n_objects;
+        self->n_target = 0;
+        PLB_RENEW(self->target, n);
+        PLB_RENEW(self->target_key, n);
+        memcpy(self->target, rank, n * sizeof *rank);
+        memcpy(self->target_key, s->key, n * sizeof *s->key);
+        self->n_target = s->n_objects;
         out->felt = costs.per_byte * part;
         out->present = isnan(out->present) ? out->predicted_with_messages : out->present;
         tell_after(&slices.metrics, out);

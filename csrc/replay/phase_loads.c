@@ -339,14 +339,6 @@ static void add_sums(void *arg, int32_t src, int32_t dst, double bytes, double m
     self->bytes += bytes;
 }
 
-static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
-{
-    sums_t sums = {0.0, 0.0};
-    each_crossing(self, self->phase, add_sums, &sums);
-    out->messages = plb_whole(sums.messages);
-    out->bytes = plb_whole(sums.bytes);
-}
-
 /* Return the exact sum of the ranks' times, rounded once. */
 static double total_of(const plb_phases_t *self)
 {
@@ -379,7 +371,10 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
         out.messages = plb_whole(measured[PLB_FIGURE_MESSAGES]);
         out.bytes = plb_whole(measured[PLB_FIGURE_BYTES]);
     } else if (self->opt.crossing) {
-        count_crossing(self, &out);
+        sums_t sums = {0.0, 0.0};
+        each_crossing(self, self->phase, add_sums, &sums);
+        out.messages = plb_whole(sums.messages);
+        out.bytes = plb_whole(sums.bytes);
     }
     return out;
 }

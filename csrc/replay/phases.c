@@ -80,16 +80,6 @@ static int check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
     return plb_check_coords(t->task_coords == NULL ? NULL : t->task_coords + 3 * a, b - a, 3, err);
 }
 
-static int check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
-{
-    const int64_t a = t->edge_ptr[i], b = t->edge_ptr[i + 1];
-    PLB_PASS(plb_check_index("edge_src", t->edge_src, a, b, t->n_entities, err));
-    PLB_PASS(plb_check_index("edge_dst", t->edge_dst, a, b, t->n_entities, err));
-    PLB_PASS(plb_check_f64("edge_bytes", t->edge_bytes, a, b, 0.0, err));
-    PLB_PASS(plb_check_f64("edge_messages", t->edge_messages, a, b, 0.0, err));
-    return PLB_OK;
-}
-
 /* ---- trace repeats ----------------------------------------------------------------------- */
 
 /* Whether phases i and i - 1, which have equally many elements of x, have the same ones.  Phase i
@@ -291,17 +281,6 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Convert the load estimates of object k, which migrates, to seconds on its new rank, which is
- * `factor` times faster.  Forget those that use only iterations on the old rank. */
-static void convert(plb_phases_t *self, int64_t k, double factor)
-{
-    for (int row = 0; row < plb_phases_all_rows(self); row++) {
-        const int kind = row % plb_phases_rows(self);
-        double *x = &self->estimate[row * self->n + k];
-        *x = kind >= PLB_ESTIMATE_HERE ? 0.0 : kind == PLB_ESTIMATE_COUNT ? *x : *x / factor;
-    }
-}
-
 void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, bool goes_on)
 {
     const bool known = speed != NULL && speed[0] > 0.0;
@@ -317,8 +296,13 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
         if (rank[k] == self->rank[k]) {
             continue;
         }
-        if (self->opt.estimates) {
-            convert(self, k, known ? speed[rank[k]] / speed[self->rank[k]] : 1.0);
+        /* Convert the load estimates to seconds on the new rank, which is `factor` times faster.
+         * Forget those that use only iterations on the old rank. */
+        const double factor = known ? speed[rank[k]] / speed[self->rank[k]] : 1.0;
+        for (int row = 0; row < plb_phases_all_rows(self); row++) {
+            const int kind = row % plb_phases_rows(self);
+            double *x = &self->estimate[row * self->n + k];
+            *x = kind >= PLB_ESTIMATE_HERE ? 0.0 : kind == PLB_ESTIMATE_COUNT ? *x : *x / factor;
         }
         self->rank[k] = rank[k];
         if (self->movable[k]) {
@@ -677,7 +661,11 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
                                                     (size_t)n * sizeof *self->entity) == 0));
     PLB_PASS(plb_trace_check_tasks(t, i, self->same_objects, err));
     if (self->opt.edges || self->opt.crossing || plb_network_costs(self->opt.network)) {
-        PLB_PASS(check_edges(t, i, err));
+        const int64_t a = t->edge_ptr[i], b = t->edge_ptr[i + 1];
+        PLB_PASS(plb_check_index("edge_src", t->edge_src, a, b, t->n_entities, err));
+        PLB_PASS(plb_check_index("edge_dst", t->edge_dst, a, b, t->n_entities, err));
+        PLB_PASS(plb_check_f64("edge_bytes", t->edge_bytes, a, b, 0.0, err));
+        PLB_PASS(plb_check_f64("edge_messages", t->edge_messages, a, b, 0.0, err));
     }
     if (!self->same_objects) {
         PLB_PASS(list_objects(self, first, n, err));

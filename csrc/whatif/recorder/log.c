@@ -175,20 +175,15 @@ static void flush_ops(int64_t wall)
     me.flushed = wall;
 }
 
-static bool is_foreign(void)
-{
-    if (pthread_equal(pthread_self(), me.thread)) {
-        return false;
-    }
-    pthread_mutex_lock(&foreign_lock);
-    me.foreign++;
-    pthread_mutex_unlock(&foreign_lock);
-    return true;
-}
-
 bool plb_enter(void)
 {
-    if (!me.on || inside_call || is_foreign()) {
+    if (!me.on || inside_call) {
+        return false;
+    }
+    if (!pthread_equal(pthread_self(), me.thread)) {
+        pthread_mutex_lock(&foreign_lock);
+        me.foreign++;
+        pthread_mutex_unlock(&foreign_lock);
         return false;
     }
     inside_call = true;

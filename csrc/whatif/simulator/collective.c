@@ -252,17 +252,6 @@ static int find_icoll(plb_whatif_t *self, const plb_op_t *op, int32_t size, int6
     return ret;
 }
 
-static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
-{
-    int32_t *link = &self->icoll_open[comm];
-    while (*link != which) {
-        link = &self->icoll[*link].next;
-    }
-    *link = self->icoll[which].next;
-    self->icoll[which].next = self->free_icoll;
-    self->free_icoll = which;
-}
-
 int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
     const int64_t first = self->comms->start[op->comm];
@@ -315,7 +304,13 @@ int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, p
         }
     }
     if (one->entered == size) {
-        close_icoll(self, op->comm, which);
+        int32_t *link = &self->icoll_open[op->comm];
+        while (*link != which) {
+            link = &self->icoll[*link].next;
+        }
+        *link = one->next;
+        one->next = self->free_icoll;
+        self->free_icoll = which;
     }
     return PLB_OK;
 }
