@@ -11,10 +11,7 @@ enum {
     PARTS = 1 << DIGIT_BITS,
     FEW = 16,         /* up to this many items, insertion sort is the fastest */
     FEW_LOADS = 4096, /* with fewer loads, a pass of the radix sort costs more than it saves */
-    CROWD = 16,       /* a bin with more items is first sorted into new bins */
-    MOST_DEPTH = 1,   /* levels of bins within bins; below them, a crowded bin is merge-sorted */
-    LARGE = 1 << 16,  /* more items exceed the cache: they first go into large bins (depth -1) */
-    MANY = 512,       /* mean number of items in a large bin */
+    CROWD = 16,       /* a bin with more items is merge-sorted */
     LOOK = 1 << 14,   /* number of items between two checks for signals */
 };
 
@@ -54,6 +51,13 @@ static void merge(const plb_item_t *a, const plb_item_t *a_end, const plb_item_t
 
 static void merge_sort(plb_item_t *item, int64_t n, plb_item_t *spare)
 {
+    int64_t k = 1;
+    while (k < n && !plb_item_before(item[k], item[k - 1])) {
+        k++;
+    }
+    if (k >= n) {
+        return; /* sorted, e.g. equal keys */
+    }
     plb_item_t *from = item, *to = spare;
     for (int64_t width = 1; width < n; width *= 2) {
         for (int64_t i = 0; i < n; i += 2 * width) {
@@ -83,46 +87,18 @@ static uint32_t starts(uint32_t *count, int64_t n)
     return most;
 }
 
-static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
-                       uint32_t *bin, int depth);
-
-/* Sort each crowded bin into new bins over its own range of keys.  If most items are in one bin
- * because of a few outliers, one such round is enough. */
-static void sort_crowds(plb_item_t *item, int64_t n_bins, plb_item_t *spare, uint32_t *end,
-                        int depth)
-{
-    uint32_t begin = 0;
-    for (int64_t b = 0; b < n_bins; begin = end[b++]) {
-        if (end[b] - begin > CROWD) {
-            double low = item[begin].key, high = low;
-            for (uint32_t i = begin + 1; i < end[b]; i++) {
-                low = item[i].key < low ? item[i].key : low;
-                high = item[i].key > high ? item[i].key : high;
-            }
-            sort_items(item + begin, end[b] - begin, low, high, spare, end + n_bins, depth + 1);
-        }
-    }
-}
-
 PLB_MULTIVERSION
-static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
-                       uint32_t *bin, int depth)
+void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
+                    uint32_t *bin)
 {
-    const int64_t n_bins = depth < 0 ? n / MANY : 2 * n;
+    const int64_t n_bins = 2 * n;
     const double scale = (double)(n_bins - 1) / (high - low);
     if (n <= FEW) {
         insertion(item, n, item);
         return;
     }
-    /* no bins if the depth is too large, or if the range of the keys is too small or infinite */
-    if (depth > MOST_DEPTH || !(scale > 0.0 && scale <= 1e300)) {
-        int64_t i = 1;
-        while (i < n && !plb_item_before(item[i], item[i - 1])) {
-            i++;
-        }
-        if (i < n) {
-            merge_sort(item, n, spare);
-        }
+    if (!(scale > 0.0 && scale <= 1e300)) { /* the range of the keys is too small or infinite */
+        merge_sort(item, n, spare);
         return;
     }
     memset(bin, 0, (size_t)n_bins * sizeof *bin);
@@ -133,16 +109,13 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
     for (int64_t i = 0; i < n; i++) {
         spare[bin[(int64_t)((item[i].key - low) * scale)]++] = item[i];
     }
-    if (most > CROWD) {
-        sort_crowds(spare, n_bins, item, bin, depth);
+    uint32_t begin = 0; /* bin[b] is now the end of bin b */
+    for (int64_t b = 0; most > CROWD && b < n_bins; begin = bin[b++]) {
+        if (bin[b] - begin > CROWD) {
+            merge_sort(spare + begin, bin[b] - begin, item + begin);
+        }
     }
     insertion(spare, n, item);
-}
-
-void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
-                    uint32_t *bin)
-{
-    sort_items(item, n, low, high, spare, bin, n > LARGE ? -1 : 0);
 }
 
 /* ---- loads: first into parts by their leading bits, then each part is sorted as items ------- */
@@ -274,12 +247,14 @@ void plb_loads_sort(plb_loads_t *self, int64_t upto)
 int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                      plb_err_t *err)
 {
-    int ret = plb_loads_init(self, x, n, direction, err);
-    for (int64_t upto = 0; ret == PLB_OK && upto < n;) {
+    int ret;
+    PLB_TRY(plb_loads_init(self, x, n, direction, err));
+    for (int64_t upto = 0; upto < n;) {
         upto = upto + LOOK < n ? upto + LOOK : n;
         plb_loads_sort(self, upto);
-        ret = plb_interrupted(8 * LOOK);
+        PLB_TRY(plb_interrupted(8 * LOOK));
     }
+out:
     if (ret != PLB_OK) {
         plb_loads_free(self);
     }

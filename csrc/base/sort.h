@@ -28,7 +28,7 @@ void plb_loads_sort(plb_loads_t *self, int64_t upto);
 void plb_loads_free(plb_loads_t *self);
 
 /** Number of entries of scratch memory that plb_sort_items needs for the bins of n items. */
-#define PLB_SORT_BINS(n) (5 * (int64_t)(n))
+#define PLB_SORT_BINS(n) (2 * (int64_t)(n))
 
 /** Sort item[n], whose keys lie in [low, high] and whose ids all differ.  spare[n] and
  *  bin[PLB_SORT_BINS(n)] are scratch memory. */

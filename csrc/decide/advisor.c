@@ -34,31 +34,17 @@ void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places)
 
 static const double MOST = 1e30; /* largest load in seconds, as in snapshots */
 
-/* Four sums, so that the additions do not wait for one another. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err)
 {
-    double s[4] = {0.0, 0.0, 0.0, 0.0}, least = 0.0;
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        for (int k = 0; k < 4; k++) {
-            s[k] += load[i + k];
-            least = load[i + k] < least ? load[i + k] : least;
-        }
-    }
-    for (; i < n; i++) {
-        s[0] += load[i];
-        least = load[i] < least ? load[i] : least;
-    }
-    *sum = (s[0] + s[1]) + (s[2] + s[3]);
-    if (least >= 0.0 && *sum <= MOST) { /* false also for NaN */
-        return PLB_OK;
-    }
-    for (i = 0; i < n; i++) {
+    *sum = 0.0;
+    for (int64_t i = 0; i < n; i++) {
         PLB_FAIL_IF(!(load[i] >= 0.0 && load[i] <= MOST), err, PLB_ERR_VALUE,
                     "loads[%lld] is %g: expected 0 ... 1e30 seconds", (long long)i, load[i]);
+        *sum += load[i];
     }
-    return PLB_FAIL(err, PLB_ERR_VALUE,
-                    "the sum of the loads is %g: expected at most 1e30 seconds", *sum);
+    PLB_FAIL_IF(*sum > MOST, err, PLB_ERR_VALUE,
+                "the sum of the loads is %g: expected at most 1e30 seconds", *sum);
+    return PLB_OK;
 }
 
 int plb_advisor_record(const plb_advisor_sample_t *sample, int32_t rank, plb_stats_t *out,

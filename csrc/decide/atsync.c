@@ -5,11 +5,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-static double seconds_of(int64_t ns)
-{
-    return ns > 0 ? 1e-9 * (double)ns : 0.0; /* the clock may have stepped back */
-}
-
 static plb_atsync_part_t *part_of(const plb_atsync_t *self, int64_t iteration)
 {
     return &self->part[iteration % (self->window + 2)];
@@ -27,16 +22,6 @@ bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot)
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 
-static int check_options(const plb_atsync_options_t *opt, const plb_reduction_t *net,
-                         int32_t window, plb_err_t *err)
-{
-    PLB_FAIL_IF(opt->n < 1 || opt->lag < 0 || net->depth < window + 2, err, PLB_ERR_VALUE,
-                "%lld iterations, lag %d, %d reductions at once: expected 1 iteration or more, a "
-                "lag of 0 or more, and %d reductions or more",
-                (long long)opt->n, opt->lag, net->depth, window + 2);
-    return PLB_OK;
-}
-
 int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
                     const plb_reduction_t *net, plb_trigger_t *trigger, int64_t now,
                     plb_err_t *err)
@@ -51,10 +36,12 @@ int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
                            .whole = true,
                            .failed_rank = INT64_MAX,
                            .wish = {.first = opt->first, .n = opt->n, .lag = opt->lag}};
-    int ret = check_options(opt, net, window, err);
-    if (ret != PLB_OK || (ret = plb_consensus_init(&self->rank, opt->lag, opt->n, err))) {
-        goto out;
-    }
+    int ret;
+    PLB_FAIL_IF(opt->n < 1 || opt->lag < 0 || net->depth < window + 2, err, PLB_ERR_VALUE,
+                "%lld iterations, lag %d, %d reductions at once: expected 1 iteration or more, a "
+                "lag of 0 or more, and %d reductions or more",
+                (long long)opt->n, opt->lag, net->depth, window + 2);
+    PLB_TRY(plb_consensus_init(&self->rank, opt->lag, opt->n, err));
     plb_consensus_root_init(&self->root, net->size, opt->lag);
     PLB_NEW0(self->part, window + 2);
 out:
@@ -84,7 +71,9 @@ void plb_atsync_free(plb_atsync_t *self)
 static void describe(plb_atsync_t *self, int64_t iteration, int64_t now, plb_stats_t *s)
 {
     plb_atsync_part_t *part = part_of(self, iteration);
-    const double span = seconds_of(now - self->mark), own = self->busy + self->background;
+    /* the clock may have stepped back */
+    const double span = fmax(1e-9 * (double)(now - self->mark), 0.0),
+                 own = self->busy + self->background;
     const double idle = fmax(span - own, 0.0);
     s->n_ranks = 1;
     s->load_max = s->load_min = part->total = self->background + plb_exact_value(&part->load);
@@ -114,18 +103,18 @@ static int contribute(plb_atsync_t *self, int64_t iteration, int64_t now, plb_er
 
 static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    for (int k = 0; k < self->acts.n && ret == PLB_OK; k++) {
+    for (int k = 0; k < self->acts.n; k++) {
         const plb_action_t *a = &self->acts.act[k];
         switch (a->kind) {
         case PLB_ACT_STATS:
-            for (int64_t i = a->first; i <= a->last && ret == PLB_OK; i++) {
-                ret = contribute(self, i, now, err);
+            for (int64_t i = a->first; i <= a->last; i++) {
+                PLB_PASS(contribute(self, i, now, err));
             }
             break;
         case PLB_ACT_MAXIMUM:
             self->maximum = true;
-            ret = self->net->begin_maximum(self->net->self, (int64_t[PLB_MAXIMA]){a->first}, err);
+            PLB_PASS(
+                self->net->begin_maximum(self->net->self, (int64_t[PLB_MAXIMA]){a->first}, err));
             break;
         case PLB_ACT_BALANCE:
             self->balance = true;
@@ -137,7 +126,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
             break;
         }
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* ---- results that have arrived -------------------------------------------------------------- */
@@ -165,13 +154,6 @@ int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int6
     return wish <= final && final <= free ? PLB_WISH_NONE : wish;
 }
 
-/* Call this before the statistics are taken: without memory, they wait for the next try. */
-static int reserve_row(plb_atsync_t *self, plb_err_t *err)
-{
-    PLB_PASS_GROW(self->row, self->capacity, self->n_rows + 1);
-    return PLB_OK;
-}
-
 static void record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration)
 {
     self->row[self->n_rows++] = (plb_atsync_row_t){
@@ -187,7 +169,8 @@ static void record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration
     };
 }
 
-static int decide(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
+/* After an error, feed() no longer calls this. */
+static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 {
     const plb_atsync_row_t *row = &self->row[self->n_rows - 1];
     const plb_observation_t o = {all->iteration, row->max, row->mean};
@@ -202,14 +185,8 @@ static int decide(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
         .messages = all->messages,
         .bytes = all->message_bytes,
     };
-    return self->decider == NULL ? plb_trigger_observe(self->trigger, &o, err)
-                                 : plb_decider_observe(self->decider, &it, err);
-}
-
-/* After an error, feed() no longer calls this. */
-static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
-{
-    const int ret = decide(self, all, err);
+    const int ret = self->decider == NULL ? plb_trigger_observe(self->trigger, &o, err)
+                                          : plb_decider_observe(self->decider, &it, err);
     self->whole = ret == PLB_OK;
     return ret;
 }
@@ -225,27 +202,6 @@ static int vote(plb_atsync_t *self, plb_err_t *err)
     mine[!self->whole ? NO_ANSWER : yes ? YES : NO] = self->net->size - self->net->rank;
     self->votes = true;
     return self->net->begin_maximum(self->net->self, mine, err);
-}
-
-static int say_dispute(const plb_atsync_t *self, plb_err_t *err)
-{
-    return PLB_FAIL(err, PLB_ERR_VALUE,
-                    "the trigger answers differently after iteration %lld: rank %lld: an LB step; "
-                    "rank %lld: no LB step; expected the same on all ranks, computed only from "
-                    "the values of the cycle",
-                    (long long)self->dispute.iteration, (long long)self->dispute.yes,
-                    (long long)self->dispute.no);
-}
-
-static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
-                 plb_err_t *err)
-{
-    PLB_FAIL_IF(all->flags & PLB_STATS_MIXED || all->iteration != self->opt.first + iteration - 1,
-                err, PLB_ERR_STATE,
-                "statistics of iteration %lld: ranks contributed to different "
-                "iterations, up to %lld",
-                (long long)(self->opt.first + iteration - 1), (long long)all->iteration);
-    return PLB_OK;
 }
 
 /* v: the trigger's verdict on the statistics that have arrived; NULL: there is none. */
@@ -267,7 +223,11 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
 {
     int asked = PLB_OK;
     const int64_t iteration = self->rank.seen + 1;
-    PLB_PASS(check(self, all, iteration, err));
+    PLB_FAIL_IF(all->flags & PLB_STATS_MIXED || all->iteration != self->opt.first + iteration - 1,
+                err, PLB_ERR_STATE,
+                "statistics of iteration %lld: ranks contributed to different "
+                "iterations, up to %lld",
+                (long long)(self->opt.first + iteration - 1), (long long)all->iteration);
     self->n_ended = all->n_ended;
     self->complete = self->complete && all->n_ranks == self->net->size;
     self->whole = self->whole && self->complete;
@@ -292,11 +252,11 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
  * trigger gave no answer raises its own error. */
 static int take_votes(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
-    int ret;
     int64_t all[PLB_MAXIMA];
     bool done;
-    if ((ret = self->net->test_maximum(self->net->self, all, &done, err)) || !done) {
-        return ret;
+    PLB_PASS(self->net->test_maximum(self->net->self, all, &done, err));
+    if (!done) {
+        return PLB_OK;
     }
     self->votes = false;
     plb_verdict_t verdict = self->trigger->verdict;
@@ -311,12 +271,12 @@ static int take_votes(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 static int take_maximum(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
-    int ret;
     int64_t reach[PLB_MAXIMA];
     bool done;
     plb_ruling_t ruling;
-    if ((ret = self->net->test_maximum(self->net->self, reach, &done, err)) || !done) {
-        return ret;
+    PLB_PASS(self->net->test_maximum(self->net->self, reach, &done, err));
+    if (!done) {
+        return PLB_OK;
     }
     self->maximum = false;
     PLB_PASS(plb_consensus_root_maximum(&self->root, self->root.round, reach[0], &ruling, err));
@@ -326,48 +286,48 @@ static int take_maximum(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
-    int ret = PLB_OK;
     bool done = true;
     plb_stats_t all;
     while (done && !plb_atsync_over(self)) {
-        if (self->votes && (ret = take_votes(self, now, err)) != PLB_OK) {
-            return ret;
+        if (self->votes) {
+            PLB_PASS(take_votes(self, now, err));
         }
-        if (self->maximum && (ret = take_maximum(self, now, err)) != PLB_OK) {
-            return ret;
+        if (self->maximum) {
+            PLB_PASS(take_maximum(self, now, err));
         }
         /* one reduction at a time, so that all roots get all results in the same order */
         if (self->votes || self->rank.seen == self->rank.contributed ||
             !plb_consensus_root_ready(&self->root)) {
             return PLB_OK;
         }
-        PLB_PASS(reserve_row(self, err));
+        /* before the statistics are taken: without memory, they wait for the next try */
+        PLB_PASS_GROW(self->row, self->capacity, self->n_rows + 1);
         PLB_PASS(self->net->test_stats(self->net->self, &all, &done, err));
-        if (done && (ret = feed(self, &all, now, err)) != PLB_OK) {
-            return ret;
+        if (done) {
+            PLB_PASS(feed(self, &all, now, err));
         }
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* ---- what the program does ------------------------------------------------------------------ */
 
 int plb_atsync_join(plb_atsync_t *self, int64_t *slot, int64_t now, plb_err_t *err)
 {
-    const int ret = plb_consensus_add(&self->rank, self->rank.contributed, slot, &self->acts, err);
-    return ret == PLB_OK ? carry_out(self, now, err) : ret;
+    PLB_PASS(plb_consensus_add(&self->rank, self->rank.contributed, slot, &self->acts, err));
+    return carry_out(self, now, err);
 }
 
 int plb_atsync_begin(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
-    const int ret = plb_consensus_end(&self->rank, self->opt.n, &self->acts, err);
-    return ret == PLB_OK ? carry_out(self, now, err) : ret;
+    PLB_PASS(plb_consensus_end(&self->rank, self->opt.n, &self->acts, err));
+    return carry_out(self, now, err);
 }
 
 int plb_atsync_leave(plb_atsync_t *self, int64_t slot, int64_t now, plb_err_t *err)
 {
-    const int ret = plb_consensus_remove(&self->rank, slot, &self->acts, err);
-    return ret == PLB_OK ? carry_out(self, now, err) : ret;
+    PLB_PASS(plb_consensus_remove(&self->rank, slot, &self->acts, err));
+    return carry_out(self, now, err);
 }
 
 int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int64_t n,
@@ -391,7 +351,12 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
     if (self->failed_rank != INT64_MAX) {
         *answer = PLB_ATSYNC_FAILED;
     } else if (self->balance && self->dispute.yes != self->dispute.no) {
-        return say_dispute(self, err);
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "the trigger answers differently after iteration %lld: rank %lld: an LB "
+                        "step; rank %lld: no LB step; expected the same on all ranks, computed "
+                        "only from the values of the cycle",
+                        (long long)self->dispute.iteration, (long long)self->dispute.yes,
+                        (long long)self->dispute.no);
     } else if (self->balance) {
         *answer = PLB_ATSYNC_BALANCE;
     } else if (slot < 0) {

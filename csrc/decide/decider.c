@@ -78,15 +78,6 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
         err);
 }
 
-static int check_done(const plb_step_done_t *done, plb_err_t *err)
-{
-    PLB_PASS(plb_check(
-        PLB_AMOUNT,
-        PLB_FIGURES(PLB_FIGURE(done, migrations), PLB_FIGURE(done, bytes), PLB_FIGURE(done, cost)),
-        err));
-    return plb_check_known(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(done, seconds_migration)), err);
-}
-
 /* ---- begin and end -------------------------------------------------------------------------- */
 
 static int copy_candidates(plb_decider_t *self, plb_err_t *err)
@@ -326,19 +317,15 @@ static int make_room(plb_decider_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decision_kind_t kind)
-{
-    return r->kind == kind &&
-           (kind == PLB_DECISION_OFF ? r->off_until == self->ledger.until
-                                     : r->verdict.reason == self->trigger->verdict.reason);
-}
-
 /* Record a decision against an LB step.  Between two LB steps, each reason has one receipt. */
 static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 {
     for (int64_t i = self->cycle; i < self->n_receipts; i++) {
         plb_receipt_t *held = &self->receipts[i];
-        if (is_same(self, held, kind)) {
+        const bool same = kind == PLB_DECISION_OFF
+                              ? held->off_until == self->ledger.until
+                              : held->verdict.reason == self->trigger->verdict.reason;
+        if (held->kind == kind && same) {
             self->held_before = held->until;
             held->until = self->seen.iteration;
             held->times++;
@@ -383,16 +370,6 @@ static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
     self->usual += USUAL * (fabs(self->grown) - self->usual);
 }
 
-/* The first LB step is expected to move only the slowest rank's load above the mean, and to cost
- * less accordingly.  The first iteration does not count: the program may be starting up. */
-static void expect_moves(plb_decider_t *self, const plb_iteration_t *it)
-{
-    if (self->last < 0 && self->observed > 1.0 && self->moving > 0.0 && it->max > 0.0) {
-        const double share = fmax(it->max - it->mean, 0.0) / it->max;
-        self->trigger->cost = self->foreseen - self->moving * (1.0 - share);
-    }
-}
-
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     PLB_FAIL_IF(self->phase != PLB_DECIDER_OBSERVES, err, PLB_ERR_STATE,
@@ -416,7 +393,13 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     if (self->last >= 0 && self->n_since == WARMED_UP) {
         PLB_PASS(warmed_up(self, err));
     }
-    expect_moves(self, it);
+    /* The first LB step is expected to move only the slowest rank's load above the mean, and to
+     * cost less accordingly.  The first iteration does not count: the program may be starting up.
+     */
+    if (self->last < 0 && self->observed > 1.0 && self->moving > 0.0 && it->max > 0.0) {
+        const double share = fmax(it->max - it->mean, 0.0) / it->max;
+        self->trigger->cost = self->foreseen - self->moving * (1.0 - share);
+    }
     const plb_observation_t o = {it->iteration, it->max, it->mean};
     PLB_PASS(plb_trigger_observe(self->trigger, &o, err));
     const plb_reason_t reason = self->trigger->verdict.reason;
@@ -448,19 +431,15 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
     return plb_decider_observe(self, &now, err);
 }
 
-/* After a distributed LB step a preview would cost too much: it gathers all loads. */
-static bool was_in_rounds(const plb_decider_t *self)
-{
-    const plb_receipt_t *last = last_of(self);
-    return last != NULL && plb_decider_in_rounds(self, last->strategy);
-}
-
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_t *ask,
                      plb_err_t *err)
 {
+    const plb_receipt_t *last = last_of(self);
     *ask = PLB_ASK_NOTHING;
     PLB_FAIL_IF(self->phase != PLB_DECIDER_OBSERVES, err, PLB_ERR_STATE,
                 "the decider waits for an answer");
+    /* after a distributed LB step a preview would cost too much: it gathers all loads */
+    may_preview = may_preview && !(last != NULL && plb_decider_in_rounds(self, last->strategy));
     if (self->goes_on) {
         *ask = PLB_ASK_BALANCE;
         return PLB_OK;
@@ -476,7 +455,7 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
     }
     if (asked) {
         *ask = PLB_ASK_BALANCE;
-    } else if (self->opt.watches && may_preview && !was_in_rounds(self) &&
+    } else if (self->opt.watches && may_preview &&
                plb_promise_observe(&self->promise, self->seen.max, self->seen.mean)) {
         self->phase = PLB_DECIDER_PREVIEWS;
         *ask = PLB_ASK_PREVIEW;
@@ -624,20 +603,15 @@ static void take_back_hold(plb_decider_t *self)
     }
 }
 
-static void begin_cycle(plb_decider_t *self)
-{
-    self->last = self->n_receipts - 1;
-    self->cycle = self->n_receipts;
-    self->n_lb_steps++;
-    self->n_since = self->sum_max = self->sum_mean = self->sum_min = 0.0;
-    self->phase = PLB_DECIDER_OBSERVES;
-}
-
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err)
 {
     PLB_FAIL_IF(self->phase != PLB_DECIDER_MOVES, err, PLB_ERR_STATE,
                 "no LB step with a placement is under way");
-    PLB_PASS(check_done(done, err));
+    PLB_PASS(plb_check(
+        PLB_AMOUNT,
+        PLB_FIGURES(PLB_FIGURE(done, migrations), PLB_FIGURE(done, bytes), PLB_FIGURE(done, cost)),
+        err));
+    PLB_PASS(plb_check_known(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(done, seconds_migration)), err));
     plb_decider_settle(self);
     plb_receipt_t *r = &self->next;
     const plb_placing_t *p = &r->placing;
@@ -687,7 +661,11 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     self->goes_on = p->moves_left > 0.0;
     self->receipts[self->n_receipts++] = *r;
     *r = (plb_receipt_t){0}; /* self->receipts now owns the arrays of *r */
-    begin_cycle(self);
+    self->last = self->n_receipts - 1;
+    self->cycle = self->n_receipts;
+    self->n_lb_steps++;
+    self->n_since = self->sum_max = self->sum_mean = self->sum_min = 0.0;
+    self->phase = PLB_DECIDER_OBSERVES;
     return PLB_OK;
 }
 

@@ -36,13 +36,6 @@ static double reported(double x)
     return x > 0.0 ? x : 0.0;
 }
 
-static double cost_of(const plb_ledger_t *self, const plb_account_t *account, const plb_costs_t *c)
-{
-    const double parts = reported(c->statistics) + reported(c->strategy) + reported(c->migration);
-    const double cost = (c->given ? c->whole : fmax(parts, reported(c->whole))) + c->felt;
-    return cost > 0.0 || c->given ? cost : account->n > 0 ? account->cost : self->mean;
-}
-
 static double halfway(double known, double measured, bool first)
 {
     return first ? measured : 0.5 * (known + measured);
@@ -93,7 +86,13 @@ void plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy
                          const plb_costs_t *costs)
 {
     plb_account_t *account = &self->accounts[costs->goes_on ? self->strategy : strategy];
-    const double cost = cost_of(self, account, costs);
+    const double parts =
+        reported(costs->statistics) + reported(costs->strategy) + reported(costs->migration);
+    const double sum =
+        (costs->given ? costs->whole : fmax(parts, reported(costs->whole))) + costs->felt;
+    const double cost = sum > 0.0 || costs->given ? sum
+                        : account->n > 0          ? account->cost
+                                                  : self->mean;
     self->felt = costs->felt;
     self->last = iteration;
     self->n_times = 0;
@@ -127,19 +126,6 @@ static void switch_off(plb_ledger_t *self, int64_t iteration, double pause)
     self->high = 0;
 }
 
-static void switch_on(plb_ledger_t *self)
-{
-    self->off = self->trial = false;
-    self->paid = self->gained = self->beaten = 0.0;
-    self->judged = 0;
-}
-
-static double first_pause(const plb_ledger_t *self)
-{
-    const double *p = self->params, time = p[PLB_LEDGER_share] * self->mean;
-    return fmax(p[PLB_LEDGER_pause], time > 0.0 ? self->cost / time : 0.0);
-}
-
 bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked)
 {
     return self->open && (self->trial ? iteration >= self->until : asked);
@@ -156,7 +142,9 @@ void plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain)
         return;
     }
     if (trial) {
-        switch_on(self);
+        self->off = self->trial = false;
+        self->paid = self->gained = self->beaten = 0.0;
+        self->judged = 0;
     }
     self->paid = fade * self->paid + self->cost;
     self->gained = fade * self->gained + gain;
@@ -165,7 +153,9 @@ void plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain)
         self->beaten = fmax(self->beaten, self->excess_before);
     }
     if ((double)self->judged >= self->params[PLB_LEDGER_tries] && self->gained < self->paid) {
-        switch_off(self, iteration, first_pause(self));
+        const double *p = self->params, time = p[PLB_LEDGER_share] * self->mean;
+        switch_off(self, iteration,
+                   fmax(p[PLB_LEDGER_pause], time > 0.0 ? self->cost / time : 0.0));
     }
 }
 

@@ -84,19 +84,6 @@ static void to_work(const plb_snapshot_t *s, const double *v, int32_t n_speeds, 
     }
 }
 
-/* Make the two snapshots of the strategy, of which the first has the sums of the phases. */
-static int sum_phases(input_t *self, plb_err_t *err)
-{
-    self->phases = self->snapshot;
-    PLB_PASS(plb_snapshot_sum(&self->snapshot, &self->sum, err));
-    if (self->phase_speed != NULL) {
-        self->phases.load = self->phase_load;
-        self->phases.speed = self->phase_speed;
-        self->phases.n_speeds = self->phases.n_components;
-    }
-    return PLB_OK;
-}
-
 /* Let the learners see the seconds of the whole (0) and, with phases, of each (1, 2, ...). */
 static int observe_all(plb_decider_t *self, const plb_database_t *db, double fraction,
                        plb_err_t *err)
@@ -188,16 +175,14 @@ static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks
 {
     *out = (input_t){.snapshot = db->snapshot};
     PLB_PASS(learn_speeds(self, db, looks_at, samples, out, err));
-    return sum_phases(out, err);
-}
-
-static double longest(const double *time, int32_t p)
-{
-    double most = 0.0;
-    for (int32_t r = 0; r < p; r++) {
-        most = time[r] > most ? time[r] : most;
+    out->phases = out->snapshot;
+    PLB_PASS(plb_snapshot_sum(&out->snapshot, &out->sum, err));
+    if (out->phase_speed != NULL) {
+        out->phases.load = out->phase_load;
+        out->phases.speed = out->phase_speed;
+        out->phases.n_speeds = out->phases.n_components;
     }
-    return most;
+    return PLB_OK;
 }
 
 /* Compute the mean from an exact sum, like the ranks of a run with a distributed strategy. */
@@ -235,8 +220,11 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
         s->n_edges + s->n_multicasts > 0) {
         PLB_TRY(plb_phase_times(s, NULL, net, change.before, err));
         PLB_TRY(plb_phase_times(s, a->rank, net, change.after, err));
-        a->longest_before = longest(change.before, p) / a->before.mean;
-        a->longest_after = longest(change.after, p) / a->before.mean;
+        a->longest_before = a->longest_after = 0.0;
+        for (int32_t r = 0; r < p; r++) {
+            a->longest_before = fmax(a->longest_before, change.before[r] / a->before.mean);
+            a->longest_after = fmax(a->longest_after, change.after[r] / a->before.mean);
+        }
     }
 out:
     PLB_FREE(change.before, change.after);
@@ -671,19 +659,6 @@ static int largest_part(slices_t *self, double *low, double high, double most, d
     return PLB_OK;
 }
 
-static int keep_target(plb_decider_t *self, const plb_snapshot_t *s, const int32_t *rank,
-                       plb_err_t *err)
-{
-    const size_t n = (size_t)s->n_objects;
-    self->n_target = 0;
-    PLB_PASS_RENEW(self->target, s->n_objects);
-    PLB_PASS_RENEW(self->target_key, s->n_objects);
-    memcpy(self->target, rank, n * sizeof *rank);
-    memcpy(self->target_key, s->key, n * sizeof *s->key);
-    self->n_target = s->n_objects;
-    return PLB_OK;
-}
-
 /* Take the placement of which some moves are left; if objects came or went, drop these moves. */
 static int resume(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                   plb_placing_t *out, plb_err_t *err)
@@ -734,7 +709,13 @@ static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_p
     PLB_TRY(order_moves(&slices, err));
     PLB_TRY(largest_part(&slices, &part, bytes, most, costs.per_byte, &good, err));
     if (good) {
-        PLB_TRY(keep_target(self, s, rank, err));
+        const size_t n = (size_t)s->n_objects;
+        self->n_target = 0;
+        PLB_RENEW(self->target, n);
+        PLB_RENEW(self->target_key, n);
+        memcpy(self->target, rank, n * sizeof *rank);
+        memcpy(self->target_key, s->key, n * sizeof *s->key);
+        self->n_target = s->n_objects;
         out->felt = costs.per_byte * part;
         out->present = isnan(out->present) ? out->predicted_with_messages : out->present;
         tell_after(&slices.metrics, out);

@@ -127,13 +127,6 @@ static plb_lead_t lead(const plb_selector_t *self, plb_kind_t kind)
     return PLB_LEAD_COMPARABLE;
 }
 
-static plb_family_t family_of(plb_lead_t why)
-{
-    return why == PLB_LEAD_NEXT || why == PLB_LEAD_COMPARABLE || why == PLB_LEAD_REFINE_AGAIN
-               ? PLB_REFINEMENT
-               : PLB_COMPREHENSIVE;
-}
-
 static void choose(plb_selector_t *self)
 {
     plb_choice_t *out = &self->choice;
@@ -144,7 +137,9 @@ static void choose(plb_selector_t *self)
     const bool refines = any_of(self, out->used, PLB_REFINEMENT) >= 0;
     if (refines && any_of(self, out->used, PLB_COMPREHENSIVE) >= 0) {
         out->lead = lead(self, out->used);
-        out->family = family_of(out->lead);
+        const bool refine = out->lead == PLB_LEAD_NEXT || out->lead == PLB_LEAD_COMPARABLE ||
+                            out->lead == PLB_LEAD_REFINE_AGAIN;
+        out->family = refine ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
     } else {
         out->lead = PLB_LEAD_ONLY;
         out->family = refines ? PLB_REFINEMENT : PLB_COMPREHENSIVE;

@@ -12,12 +12,6 @@ int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, p
     return PLB_OK;
 }
 
-static bool is_broken(const plb_steps_t *self, const plb_stats_t *all)
-{
-    return all->flags & PLB_STATS_MIXED || (all->failed_rank != INT64_MAX && self->lag > 0) ||
-           (all->n_ended > 0 && all->n_ended < self->net->size);
-}
-
 bool plb_steps_broken(const plb_steps_t *self)
 {
     return self->last != INT64_MAX;
@@ -43,11 +37,6 @@ int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
     return begin(self, mine, err);
 }
 
-static int test(const plb_steps_t *self, plb_stats_t *all, bool *have, plb_err_t *err)
-{
-    return self->net->test_stats(self->net->self, all, have, err);
-}
-
 /* The first tests read no clock, because the record often comes within microseconds. */
 static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg,
                     plb_stats_t *all, bool *have, plb_err_t *err)
@@ -55,7 +44,7 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
     plb_wait_t wait;
     *have = false;
     for (int i = 0; i < EAGER && !*have; i++) {
-        PLB_PASS(test(self, all, have, err));
+        PLB_PASS(self->net->test_stats(self->net->self, all, have, err));
     }
     if (*have) {
         return PLB_OK;
@@ -63,7 +52,7 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
     plb_wait_begin(&wait, tick, arg);
     while (!*have && (timeout_ns < 0 || plb_clock_ns(PLB_CLOCK_WALL) - wait.start < timeout_ns)) {
         PLB_PASS(plb_wait_pause(&wait));
-        PLB_PASS(test(self, all, have, err));
+        PLB_PASS(self->net->test_stats(self->net->self, all, have, err));
     }
     return PLB_OK;
 }
@@ -77,9 +66,12 @@ static int take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *a
     const bool broken = plb_steps_broken(self);
     PLB_PASS(wait_for(self, timeout_ns, tick, arg, broken ? &later : &self->all, have, err));
     if (*have) {
-        self->last = broken                        ? self->last
-                     : is_broken(self, &self->all) ? self->taken + self->lag
-                                                   : INT64_MAX;
+        const plb_stats_t *all = &self->all;
+        if (!broken &&
+            (all->flags & PLB_STATS_MIXED || (all->failed_rank != INT64_MAX && self->lag > 0) ||
+             (all->n_ended > 0 && all->n_ended < self->net->size))) {
+            self->last = self->taken + self->lag;
+        }
         self->taken++;
     }
     return PLB_OK;
@@ -104,13 +96,6 @@ int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
     return plb_steps_under_way(self) > 0 ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
-static int fill(plb_steps_t *self, plb_err_t *err)
-{
-    plb_stats_t none;
-    plb_stats_init(&none);
-    return begin(self, &none, err);
-}
-
 int plb_steps_leave(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *done,
                     plb_err_t *err)
 {
@@ -118,7 +103,9 @@ int plb_steps_leave(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, voi
     *done = false;
     for (;;) {
         while (plb_steps_broken(self) && self->begun <= self->last) {
-            PLB_PASS(fill(self, err));
+            plb_stats_t none;
+            plb_stats_init(&none);
+            PLB_PASS(begin(self, &none, err));
         }
         if (self->taken == self->begun) {
             *done = true;

@@ -6,6 +6,19 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#define ADDRESS(name) &plb_trigger_##name,
+const plb_trigger_kind_t *const plb_triggers[] = {PLB_TRIGGERS(ADDRESS) NULL};
+
+const plb_trigger_kind_t *plb_trigger_find(const char *name)
+{
+    for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {
+        if (strcmp((*k)->name, name) == 0) {
+            return *k;
+        }
+    }
+    return NULL;
+}
+
 /* An LB step of unknown cost is tried when the imbalance has cost PRICE balanced iterations (LB
  * steps usually cost 0.001 to 100), or, in a short run, the fraction SHARE of the run. */
 static const double PRICE = 2.0, SHARE = 0.03;
@@ -73,13 +86,11 @@ void plb_trigger_free(plb_trigger_t *self)
 
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err)
 {
-    const int ret = plb_check_known(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err);
-    if (ret == PLB_OK) {
-        const double told = *self->told.iterations;
-        self->end = end == INT64_MAX && told > 0.0 ? (int64_t)told : end;
-        self->cost = isnan(cost) ? self->cost : cost;
-    }
-    return ret;
+    PLB_PASS(plb_check_known(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err));
+    const double told = *self->told.iterations;
+    self->end = end == INT64_MAX && told > 0.0 ? (int64_t)told : end;
+    self->cost = isnan(cost) ? self->cost : cost;
+    return PLB_OK;
 }
 
 /* ---- experience ---------------------------------------------------------------------------- */
@@ -181,12 +192,8 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
 int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, double max_over_mean,
                          plb_err_t *err)
 {
-    int ret = plb_check(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err);
-    ret = ret == PLB_OK ? plb_check(PLB_RATIO, PLB_FIGURES({"max_over_mean", max_over_mean}), err)
-                        : ret;
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_check(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err));
+    PLB_PASS(plb_check(PLB_RATIO, PLB_FIGURES({"max_over_mean", max_over_mean}), err));
     if (!self->started) {
         self->started = true;
         self->seen = iteration;

@@ -52,23 +52,17 @@ static int change_of(const double *load, int64_t n, const double *here)
     return is - was > most ? 1 : was - is > most ? -1 : 0;
 }
 
-static bool is_any(const double *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (x[i] != 0.0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Add the loads to the estimates for this rank.  A change of the rank counts only if the next
  * iteration confirms it. */
 static void follow_here(const double *load, int64_t n, double *here)
 {
     double *aside = here + PLB_ESTIMATE_HERE * n;
     const int change = change_of(load, n, here);
-    if (change != 0 && change != change_of(aside, n, here) * is_any(aside, n)) {
+    bool any = false;
+    for (int64_t i = 0; change != 0 && i < n; i++) {
+        any = any || aside[i] != 0.0;
+    }
+    if (change != 0 && !(any && change == change_of(aside, n, here))) {
         memcpy(aside, load, (size_t)n * sizeof *aside);
         return;
     }

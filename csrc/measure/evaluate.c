@@ -163,16 +163,6 @@ out:
     return ret;
 }
 
-static void moves(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out)
-{
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        if (rank[i] != in->rank[i]) {
-            out->migrations++;
-            out->migration_bytes += in->nbytes == NULL ? 0 : in->nbytes[i];
-        }
-    }
-}
-
 int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
                  plb_err_t *err)
 {
@@ -181,7 +171,12 @@ int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t
     PLB_PASS(plb_snapshot_check_placement(in, rank, err));
     PLB_PASS(messages(in, rank, out, err));
     PLB_PASS(memory(in, rank, out, err));
-    moves(in, rank, out);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        if (rank[i] != in->rank[i]) {
+            out->migrations++;
+            out->migration_bytes += in->nbytes == NULL ? 0 : in->nbytes[i];
+        }
+    }
     out->hop_bytes = 2.0 * out->bytes_node + 4.0 * out->bytes_network;
     return PLB_OK;
 }

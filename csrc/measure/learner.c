@@ -244,11 +244,6 @@ typedef struct fit {
     double *diagonal;      /* [q] the weights of its moves */
 } fit_t;
 
-static void fit_free(fit_t *self)
-{
-    PLB_FREE(self->weight, self->miss, self->s, self->prior, self->pull, self->diagonal);
-}
-
 static int fit_init(fit_t *self, const plb_learner_t *of, int64_t m, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -403,7 +398,7 @@ static int fit(plb_learner_t *self, plb_err_t *err)
     hand_over(&fit, self);
     conclude(self, estimated > 0, fit.pull);
 out:
-    fit_free(&fit);
+    PLB_FREE(fit.weight, fit.miss, fit.s, fit.prior, fit.pull, fit.diagonal);
     return ret;
 }
 

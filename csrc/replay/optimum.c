@@ -130,17 +130,6 @@ out:
     return ret;
 }
 
-/* Whether objects arrive, or become fresh, at the beginning of phase i. */
-static bool any_comes(const search_t *self, int64_t i)
-{
-    const int64_t first = self->trace->task_ptr[i], end = self->trace->task_ptr[i + 1];
-    uint8_t any = 0;
-    for (int64_t k = first; k < end; k++) {
-        any |= self->comes[k];
-    }
-    return any != 0;
-}
-
 /* Let objects arrive at the beginning of phase i. */
 static void arrive(const search_t *self, int64_t i, int32_t *rank, double *estimates)
 {
@@ -314,13 +303,6 @@ static int begin_phases(search_t *self, plb_err_t *err)
     PLB_PASS(plb_phases_init(&self->phases, &options, err));
     self->has_phases = true;
     return plb_phases_begin(&self->phases, self->trace, err);
-}
-
-static void leave_phase(search_t *self)
-{
-    plb_phases_run(&self->phases);
-    plb_phases_leave(&self->phases);
-    self->has_database = false;
 }
 
 /* ---- the beam ------------------------------------------------------------------------------- */
@@ -553,7 +535,11 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
     }
     for (int64_t i = 0; i < t->n_phases; i++) {
         PLB_PASS(plb_phases_enter(&self->phases, i, err));
-        const int64_t changed = any_comes(self, i) ? self->n : 0;
+        bool any = false;
+        for (int64_t k = t->task_ptr[i]; k < t->task_ptr[i + 1]; k++) {
+            any = any || self->comes[k] != 0;
+        }
+        const int64_t changed = any ? self->n : 0;
         for (int64_t s = 0; s < changed; s++) {
             arrive(self, i, ranks_of(self, s), estimates_of(self, s));
             self->state[s].hash = hash_of(ranks_of(self, s), t->n_entities);
@@ -567,7 +553,9 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
         }
         prune(self, self->rest[i + 1]);
         learn(self, i);
-        leave_phase(self);
+        plb_phases_run(&self->phases);
+        plb_phases_leave(&self->phases);
+        self->has_database = false;
         PLB_PASS(plb_interrupted(PLB_INTERRUPT_NOW));
     }
     plb_phases_free(&self->phases);

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/exact.h"
 #include "base/ints.h"
 #include "replay/internal.h"
@@ -12,40 +11,9 @@
 /* ---- load sums ---------------------------------------------------------------------------------
  */
 
-/* A vector register with a lane (a number) for each phase. */
-typedef double lanes_t __attribute__((vector_size(PLB_SUM_PHASES * sizeof(double)), aligned(8)));
-
 typedef struct pair { /* sum: the rounded sum; rest: the sum of its rounding errors */
-    lanes_t sum, rest;
+    double sum, rest;
 } pair_t;
-
-static inline void two_sum(pair_t *self, const lanes_t *x)
-{
-    const lanes_t sum = self->sum + *x, of_x = sum - self->sum;
-    self->rest += (self->sum - (sum - of_x)) + (*x - of_x);
-    self->sum = sum;
-}
-
-/* Successive objects are often on the same rank, whose sums then stay in registers. */
-PLB_MULTIVERSION
-static void add(const double *load, int64_t n, int n_phases, const int32_t *rank, pair_t *of)
-{
-    /* with fewer phases than lanes, the other lanes repeat the first phase */
-    const double *a = load, *b = load + (n_phases > 1 ? n : 0);
-    const double *c = load + (n_phases > 2 ? 2 * n : 0), *d = load + (n_phases > 3 ? 3 * n : 0);
-    pair_t own = of[0];
-    int32_t r = 0;
-    for (int64_t k = 0; k < n; k++) {
-        if (rank[k] != r) {
-            of[r] = own;
-            r = rank[k];
-            own = of[r];
-        }
-        const lanes_t x = {a[k], b[k], c[k], d[k]};
-        two_sum(&own, &x);
-    }
-    of[r] = own;
-}
 
 /* Compute sum + rest.  Returns false if errors of `rest` might change the last bit. */
 static bool rounds(double sum, double rest, int64_t n, double *out)
@@ -69,18 +37,27 @@ static double exactly(const double *load, int64_t n, const int32_t *rank, int32_
     return plb_exact_value(&sum);
 }
 
-void plb_load_sums(const double *load, int64_t n, int n_phases, const int32_t *rank,
-                   int32_t n_ranks, double *sum, double *room)
+/* Successive objects are often on the same rank, whose sums then stay in registers. */
+void plb_load_sums(const double *load, int64_t n, const int32_t *rank, int32_t n_ranks,
+                   double *sum, double *room)
 {
-    pair_t *of = (pair_t *)room;
+    pair_t *of = (pair_t *)room, own = {0.0, 0.0};
+    int32_t r = 0;
     memset(of, 0, (size_t)n_ranks * sizeof *of);
-    add(load, n, n_phases, rank, of);
-    for (int32_t r = 0; r < n_ranks; r++) {
-        for (int j = 0; j < n_phases; j++) {
-            double *out = &sum[(int64_t)r * PLB_SUM_PHASES + j];
-            if (!rounds(of[r].sum[j], of[r].rest[j], n, out)) {
-                *out = exactly(load + j * n, n, rank, r);
-            }
+    for (int64_t k = 0; k < n; k++) {
+        if (rank[k] != r) {
+            of[r] = own;
+            r = rank[k];
+            own = of[r];
+        }
+        const double now = own.sum + load[k], added = now - own.sum;
+        own.rest += (own.sum - (now - added)) + (load[k] - added);
+        own.sum = now;
+    }
+    of[r] = own;
+    for (r = 0; r < n_ranks; r++) {
+        if (!rounds(of[r].sum, of[r].rest, n, &sum[r])) {
+            sum[r] = exactly(load, n, rank, r);
         }
     }
 }
@@ -140,15 +117,10 @@ static void measure(plb_phases_t *self)
     plb_metrics_of(self->time, p, &self->metrics);
     for (int32_t j = 0; j < d; j++) {
         double slowest = 0.0;
-        const int32_t lane = j % PLB_SUM_PHASES;
-        if (lane == 0) {
-            plb_load_sums(self->part + j * self->n, self->n,
-                          d - j < PLB_SUM_PHASES ? d - j : PLB_SUM_PHASES, self->rank, p,
-                          self->part_sum, self->room_of_sums);
-        }
+        plb_load_sums(self->part + j * self->n, self->n, self->rank, p, self->part_sum,
+                      self->room_of_sums);
         for (int32_t r = 0; r < p; r++) {
-            const double load = self->part_sum[(int64_t)r * PLB_SUM_PHASES + lane];
-            double own = pace == NULL ? load : load / pace[r];
+            double own = self->part_sum[r] / (pace == NULL ? 1.0 : pace[r]);
             own = j > 0 || t->background == NULL ? own : t->background[r] + own;
             if (j == 0 && plb_network_costs(self->opt.network)) {
                 own += self->opt.network.alpha * self->messages[r] +
@@ -163,40 +135,14 @@ static void measure(plb_phases_t *self)
     }
 }
 
-/* Return the end (the last one plus 1) of the phases from i on, at most PLB_SUM_PHASES, that have
- * the same objects on the same ranks if no LB step moves objects. */
-static int64_t steady_until(const plb_phases_t *self, int64_t i)
+static void add_loads(plb_phases_t *self)
 {
-    const plb_trace_t *t = self->trace;
-    int64_t end = i + 1;
-    const bool can =
-        self->all_movable && t->measured == NULL && !self->in_seconds && !self->opt.as_recorded;
-    while (end < i + PLB_SUM_PHASES && end < t->n_phases &&
-           (can || (self->opt.as_recorded && plb_trace_same_ranks(t, end))) &&
-           plb_trace_alike(t, end) && plb_trace_check_tasks(t, end, true, NULL) == PLB_OK) {
-        end++;
-    }
-    return end;
-}
-
-static void sum_until(plb_phases_t *self, int64_t i, int64_t end)
-{
-    self->sums_begin = i;
-    self->sums_end = end;
-    plb_load_sums(self->phase_load, self->n, (int)(end - i), self->rank, self->opt.n_ranks,
-                  self->sum, self->room_of_sums);
-}
-
-static void add_loads(plb_phases_t *self, int64_t i)
-{
-    if (i < self->sums_begin || i >= self->sums_end) {
-        sum_until(self, i, steady_until(self, i));
-    }
     const plb_trace_t *t = self->trace;
     const double *pace = plb_phases_pace(self);
+    plb_load_sums(self->phase_load, self->n, self->rank, t->n_ranks, self->sum,
+                  self->room_of_sums);
     for (int32_t r = 0; r < t->n_ranks; r++) {
-        const double load = self->sum[(int64_t)r * PLB_SUM_PHASES + i - self->sums_begin];
-        const double own = pace == NULL ? load : load / pace[r];
+        const double own = self->sum[r] / (pace == NULL ? 1.0 : pace[r]);
         self->time[r] = t->background == NULL ? own : t->background[r] + own;
     }
 }
@@ -289,14 +235,12 @@ static double span_as_recorded(plb_phases_t *self, int64_t first)
     self->rank = (int32_t *)self->trace->task_rank + first; /* the cast is safe: only read */
     self->all_as_recorded = true;
     self->phase_load = loads_here(self, first);
-    sum_until(self, i, i + 1);
-    add_loads(self, i);
+    add_loads(self);
     if (plb_network_costs(self->opt.network)) {
         add_traffic(self, i);
     }
     take_parts(self, first);
     measure(self);
-    self->sums_end = i; /* do not reuse these sums: the replay has other ranks */
     self->all_as_recorded = false;
     self->rank = own;
     memcpy(self->shared, self->time, (size_t)self->opt.n_ranks * sizeof *self->time);
@@ -357,7 +301,7 @@ void plb_phases_run(plb_phases_t *self)
     if (self->opt.own_loads && self->opt.edges) {
         take_edges(self, i);
     }
-    add_loads(self, i);
+    add_loads(self);
     if (costs) {
         add_traffic(self, i);
     }
@@ -395,14 +339,6 @@ static void add_sums(void *arg, int32_t src, int32_t dst, double bytes, double m
     self->bytes += bytes;
 }
 
-static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
-{
-    sums_t sums = {0.0, 0.0};
-    each_crossing(self, self->phase, add_sums, &sums);
-    out->messages = plb_whole(sums.messages);
-    out->bytes = plb_whole(sums.bytes);
-}
-
 /* Return the exact sum of the ranks' times, rounded once. */
 static double total_of(const plb_phases_t *self)
 {
@@ -435,7 +371,10 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
         out.messages = plb_whole(measured[PLB_FIGURE_MESSAGES]);
         out.bytes = plb_whole(measured[PLB_FIGURE_BYTES]);
     } else if (self->opt.crossing) {
-        count_crossing(self, &out);
+        sums_t sums = {0.0, 0.0};
+        each_crossing(self, self->phase, add_sums, &sums);
+        out.messages = plb_whole(sums.messages);
+        out.bytes = plb_whole(sums.bytes);
     }
     return out;
 }

@@ -85,16 +85,6 @@ static int check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
     return plb_check_coords(t->task_coords == NULL ? NULL : t->task_coords + 3 * a, b - a, 3, err);
 }
 
-static int check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
-{
-    const int64_t a = t->edge_ptr[i], b = t->edge_ptr[i + 1];
-    PLB_PASS(plb_check_index("edge_src", t->edge_src, a, b, t->n_entities, err));
-    PLB_PASS(plb_check_index("edge_dst", t->edge_dst, a, b, t->n_entities, err));
-    PLB_PASS(plb_check_f64("edge_bytes", t->edge_bytes, a, b, 0.0, err));
-    PLB_PASS(plb_check_f64("edge_messages", t->edge_messages, a, b, 0.0, err));
-    return PLB_OK;
-}
-
 /* ---- trace repeats ----------------------------------------------------------------------- */
 
 /* Whether phases i and i - 1, which have equally many elements of x, have the same ones.  Phase i
@@ -129,13 +119,13 @@ static bool same_edges(const plb_trace_t *t, int64_t i)
 
 int plb_trace_repeats(const plb_trace_t *t, uint8_t *out, plb_err_t *err)
 {
-    const int ret = plb_trace_check(t, err);
-    for (int64_t i = 0; ret == PLB_OK && i < t->n_phases; i++) {
+    PLB_PASS(plb_trace_check(t, err));
+    for (int64_t i = 0; i < t->n_phases; i++) {
         out[i] = !same_tasks(t, i)   ? 0
                  : !same_edges(t, i) ? PLB_REPEATS_TASKS
                                      : PLB_REPEATS_TASKS | PLB_REPEATS_EDGES;
     }
-    return ret;
+    return PLB_OK;
 }
 
 bool plb_trace_alike(const plb_trace_t *t, int64_t i)
@@ -300,17 +290,6 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Convert the load estimates of object k, which migrates, to seconds on its new rank, which is
- * `factor` times faster.  Forget those that use only iterations on the old rank. */
-static void convert(plb_phases_t *self, int64_t k, double factor)
-{
-    for (int row = 0; row < plb_phases_all_rows(self); row++) {
-        const int kind = row % plb_phases_rows(self);
-        double *x = &self->estimate[row * self->n + k];
-        *x = kind >= PLB_ESTIMATE_HERE ? 0.0 : kind == PLB_ESTIMATE_COUNT ? *x : *x / factor;
-    }
-}
-
 void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, bool goes_on)
 {
     const bool known = speed != NULL && speed[0] > 0.0;
@@ -326,8 +305,13 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
         if (rank[k] == self->rank[k]) {
             continue;
         }
-        if (self->opt.estimates) {
-            convert(self, k, known ? speed[rank[k]] / speed[self->rank[k]] : 1.0);
+        /* Convert the load estimates to seconds on the new rank, which is `factor` times faster.
+         * Forget those that use only iterations on the old rank. */
+        const double factor = known ? speed[rank[k]] / speed[self->rank[k]] : 1.0;
+        for (int row = 0; row < plb_phases_all_rows(self); row++) {
+            const int kind = row % plb_phases_rows(self);
+            double *x = &self->estimate[row * self->n + k];
+            *x = kind >= PLB_ESTIMATE_HERE ? 0.0 : kind == PLB_ESTIMATE_COUNT ? *x : *x / factor;
         }
         self->rank[k] = rank[k];
         if (self->movable[k]) {
@@ -339,7 +323,6 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
     }
     memset(self->other, 0, (size_t)self->opt.n_ranks * sizeof *self->other);
     self->ordered = false;
-    self->sums_end = -1;
 }
 
 /* other: NULL: 0 */
@@ -398,22 +381,14 @@ out:
 int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err_t *err)
 {
     int ret = PLB_OK;
-    *self = (plb_phases_t){.opt = *opt, .sums_end = -1};
+    *self = (plb_phases_t){.opt = *opt};
     const int64_t p = opt->n_ranks;
-    PLB_NEW(self->sum, PLB_SUM_PHASES * p);
-    PLB_NEW(self->room_of_sums, 2 * PLB_SUM_PHASES * p);
-    PLB_NEW(self->time, p);
-    PLB_NEW(self->messages, p);
-    PLB_NEW(self->sent, p);
-    PLB_NEW(self->speed, p);
-    PLB_NEW(self->own_ranks, 2 * p);
-    PLB_NEW(self->own_limit, 2 * p);
-    PLB_NEW(self->own_node, p);
+    PLB_NEW_EACH(p, self->sum, self->part_sum);
+    PLB_NEW_EACH(2 * p, self->room_of_sums, self->own_ranks, self->own_limit, self->shared);
+    PLB_NEW_EACH(p, self->time, self->messages, self->sent, self->speed, self->own_node,
+                 self->mark);
     PLB_NEW0(self->other, p);
     PLB_NEW(self->rank_ptr, p + 1);
-    PLB_NEW(self->mark, p);
-    PLB_NEW(self->shared, 2 * p);
-    PLB_NEW(self->part_sum, PLB_SUM_PHASES * p);
     for (int64_t r = 0; r < p; r++) {
         self->speed[r] = 1.0;
     }
@@ -574,7 +549,6 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
 out:
     self->trace = t;
     self->in_seconds = t->task_seconds != NULL;
-    self->sums_end = -1;
     self->has_bytes = t->task_bytes != NULL;
     self->has_memory = t->task_memory != NULL;
     self->has_coords = t->task_coords != NULL;
@@ -715,37 +689,31 @@ static bool set_ranks(plb_phases_t *self, int64_t first, bool fresh)
     return moved;
 }
 
-static bool is_present(const plb_phases_t *self, int64_t first, int64_t n)
-{
-    return n == self->n && (n == 0 || memcmp(self->entity, self->trace->task_entity + first,
-                                             (size_t)n * sizeof *self->entity) == 0);
-}
-
 int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
 {
     const plb_trace_t *t = self->trace;
     const int64_t first = t->task_ptr[i], n = t->task_ptr[i + 1] - first;
-    const bool known =
-        i < self->sums_end || (i > 0 && self->phase == i - 1 && plb_trace_alike(t, i));
+    const bool known = i > 0 && self->phase == i - 1 && plb_trace_alike(t, i);
     self->phase = i;
-    self->same_objects = known || is_present(self, first, n);
-    int ret = plb_trace_check_tasks(t, i, self->same_objects, err);
-    if (ret == PLB_OK &&
-        (self->opt.edges || self->opt.crossing || plb_network_costs(self->opt.network))) {
-        ret = check_edges(t, i, err);
+    self->same_objects =
+        known || (n == self->n && (n == 0 || memcmp(self->entity, t->task_entity + first,
+                                                    (size_t)n * sizeof *self->entity) == 0));
+    PLB_PASS(plb_trace_check_tasks(t, i, self->same_objects, err));
+    if (self->opt.edges || self->opt.crossing || plb_network_costs(self->opt.network)) {
+        const int64_t a = t->edge_ptr[i], b = t->edge_ptr[i + 1];
+        PLB_PASS(plb_check_index("edge_src", t->edge_src, a, b, t->n_entities, err));
+        PLB_PASS(plb_check_index("edge_dst", t->edge_dst, a, b, t->n_entities, err));
+        PLB_PASS(plb_check_f64("edge_bytes", t->edge_bytes, a, b, 0.0, err));
+        PLB_PASS(plb_check_f64("edge_messages", t->edge_messages, a, b, 0.0, err));
     }
-    if (ret != PLB_OK) {
-        return ret;
-    }
-    if (!self->same_objects && (ret = list_objects(self, first, n, err)) != PLB_OK) {
-        return ret;
+    if (!self->same_objects) {
+        PLB_PASS(list_objects(self, first, n, err));
     }
     const bool steady =
         self->same_objects &&
         (self->opt.as_recorded ? i > 0 && plb_trace_same_ranks(t, i) : self->all_movable);
     if (!steady && set_ranks(self, first, !self->same_objects)) {
         self->ordered = false;
-        self->sums_end = -1;
     }
     return PLB_OK;
 }

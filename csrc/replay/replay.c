@@ -101,22 +101,17 @@ static const plb_measured_step_t *measured_step(const plb_replay_t *self, int32_
     return NULL;
 }
 
-static void count_moves(const plb_snapshot_t *s, const int32_t *rank, plb_step_done_t *done)
-{
-    for (int64_t k = 0; k < s->n_objects; k++) {
-        const bool moves = rank[k] != s->rank[k];
-        done->migrations += moves;
-        done->bytes += moves && s->nbytes != NULL ? s->nbytes[k] : 0;
-    }
-}
-
 /* Set the cost of the LB step, by the rule at the top of replay.h. */
 static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
                  plb_step_done_t *done, plb_err_t *err)
 {
     const plb_decider_t *d = self->opt.decider;
     const int32_t strategy = isnan(placing->passed_over) ? d->chosen : d->instead;
-    count_moves(s, self->answer, done);
+    for (int64_t k = 0; k < s->n_objects; k++) {
+        const bool moves = self->answer[k] != s->rank[k];
+        done->migrations += moves;
+        done->bytes += moves && s->nbytes != NULL ? s->nbytes[k] : 0;
+    }
     const plb_measured_step_t *m = measured_step(self, strategy, done->migrations);
     done->seconds_migration = NAN;
     if (!isnan(self->opt.cost)) {
@@ -147,8 +142,8 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
 static int judge(plb_replay_t *self, plb_err_t *err)
 {
     double gain;
-    const int ret = plb_phases_gain(&self->phases, &gain, err);
-    return ret != PLB_OK ? ret : plb_decider_judge(self->opt.decider, gain, err);
+    PLB_PASS(plb_phases_gain(&self->phases, &gain, err));
+    return plb_decider_judge(self->opt.decider, gain, err);
 }
 
 /* Return the speeds by which load estimates are converted when objects migrate.  NULL or all
@@ -226,9 +221,9 @@ static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *
     plb_ruling_t ruling;
     const int64_t wish = plb_wish_of(&self->wish, v, k, self->root.final);
     const int64_t ended = k >= self->loop.n ? self->opt.n_ranks : 0;
-    int ret = plb_consensus_root_stats(&self->root, k, ended, wish, &ruling, err);
-    *final = ret == PLB_OK && ruling.kind == PLB_RULING_BALANCE;
-    return ret;
+    PLB_PASS(plb_consensus_root_stats(&self->root, k, ended, wish, &ruling, err));
+    *final = ruling.kind == PLB_RULING_BALANCE;
+    return PLB_OK;
 }
 
 static bool ends(const plb_replay_t *self, int64_t iteration)
@@ -242,29 +237,28 @@ static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
     const int64_t iteration = self->last.iteration;
-    int ret = PLB_OK;
     bool final = true;
     if (!self->unobserved) {
-        return ret;
+        return PLB_OK;
     }
     self->unobserved = false;
     PLB_PASS(plb_decider_observe(d, &self->last, err));
     const bool is_last = ends(self, iteration) || !more;
-    if (self->opt.lag > 0 && (ret = agree(self, iteration, &final, err)) != PLB_OK) {
-        return ret;
+    if (self->opt.lag > 0) {
+        PLB_PASS(agree(self, iteration, &final, err));
     }
     const bool asked = self->opt.lag > 0 ? final : d->trigger->verdict.balance;
     self->why = self->opt.lag > 0 ? self->wish.why : d->trigger->verdict;
     if (self->opt.lag == 0 || final) {
-        ret = carry_out(self, asked, self->opt.lag == 0 && !is_last, err);
+        PLB_PASS(carry_out(self, asked, self->opt.lag == 0 && !is_last, err));
     }
-    if (ret == PLB_OK && is_last && plb_decider_can_judge(d)) {
-        ret = judge(self, err);
+    if (is_last && plb_decider_can_judge(d)) {
+        PLB_PASS(judge(self, err));
     }
     if (self->opt.lag > 0 && final) {
         self->wish.decided = false;
     }
-    return ret;
+    return PLB_OK;
 }
 
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err)
@@ -325,8 +319,7 @@ static void keep(plb_replay_t *self)
         const double *pace = plb_phases_pace(ph);
         double *time = self->times + self->n * p;
         for (int64_t r = 0; r < p; r++) {
-            const double load = ph->sum[r * PLB_SUM_PHASES + ph->phase - ph->sums_begin];
-            const double own = pace == NULL ? load : load / pace[r];
+            const double own = ph->sum[r] / (pace == NULL ? 1.0 : pace[r]);
             time[r] = ph->trace->background == NULL ? own : ph->trace->background[r] + own;
         }
     }
@@ -339,13 +332,12 @@ static void keep(plb_replay_t *self)
 static int foresee(plb_replay_t *self, plb_err_t *err)
 {
     const plb_iteration_t it = plb_phases_statistics(&self->phases, self->n);
-    int ret;
-    if ((ret = plb_decider_observe(self->opt.decider, &it, err)) ||
-        (ret = carry_out(self, self->opt.decider->trigger->verdict.balance, false, err)) ||
-        !self->due || (ret = balance(self, NULL, err))) {
-        return ret;
+    PLB_PASS(plb_decider_observe(self->opt.decider, &it, err));
+    PLB_PASS(carry_out(self, self->opt.decider->trigger->verdict.balance, false, err));
+    if (self->due) {
+        PLB_PASS(balance(self, NULL, err));
+        plb_phases_run(&self->phases);
     }
-    plb_phases_run(&self->phases);
     return PLB_OK;
 }
 
@@ -353,13 +345,11 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
 {
     plb_phases_t *ph = &self->phases;
     const bool decides = self->opt.decider != NULL;
-    int ret = plb_phases_enter(ph, i, err);
-    if (ret != PLB_OK || (ret = between(self, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_phases_enter(ph, i, err));
+    PLB_PASS(between(self, err));
     plb_phases_run(ph);
-    if (self->opt.foresight && decides && (ret = foresee(self, err)) != PLB_OK) {
-        return ret;
+    if (self->opt.foresight && decides) {
+        PLB_PASS(foresee(self, err));
     }
     keep(self);
     if (decides && !self->opt.foresight) {
@@ -373,11 +363,11 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     return plb_interrupted(8 * (tasks + self->opt.n_ranks));
 }
 
-static void name_phase(plb_err_t *err, int64_t i)
+/* Return `ret` or, if nothing has failed before, the code of the pause. */
+static int pause(plb_replay_t *self, int ret, plb_err_t *err)
 {
-    plb_err_t copy = *err;
-    snprintf(err->text, sizeof err->text, "phase %lld of the replay: %.440s", (long long)i,
-             copy.text);
+    const int paused = plb_phases_pause(&self->phases, err);
+    return ret != PLB_OK ? ret : paused;
 }
 
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err)
@@ -392,11 +382,12 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     for (int64_t i = 0; ret == PLB_OK && i < trace->n_phases; i++) {
         ret = run_phase(self, i, err);
         if (ret != PLB_OK && ret != PLB_ERR_INTERRUPTED) {
-            name_phase(err, self->n);
+            const plb_err_t copy = *err;
+            snprintf(err->text, sizeof err->text, "phase %lld of the replay: %.440s",
+                     (long long)self->n, copy.text);
         }
     }
-    const int left = plb_phases_pause(&self->phases, err);
-    return ret != PLB_OK ? ret : left;
+    return pause(self, ret, err);
 }
 
 static int enter_left(plb_replay_t *self, const plb_trace_t *left, plb_err_t *err)
@@ -424,22 +415,24 @@ int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *
     if (self->opt.decider == NULL || self->opt.foresight) {
         return PLB_OK;
     }
-    int ret = enter_left(self, objects, err);
-    PLB_THEN(between(self, err));
-    const int paused = plb_phases_pause(&self->phases, err);
-    return ret != PLB_OK ? ret : paused;
+    int ret;
+    PLB_TRY(enter_left(self, objects, err));
+    ret = between(self, err);
+out:
+    return pause(self, ret, err);
 }
 
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err)
 {
-    int ret = PLB_OK;
+    int ret;
     if (self->opt.decider == NULL) {
-        return ret;
+        return PLB_OK;
     }
-    if (left != NULL) {
-        ret = enter_left(self, left, err);
+    if (left == NULL) {
+        return settle(self, early, err);
     }
-    PLB_THEN(settle(self, early, err));
-    const int paused = left == NULL ? PLB_OK : plb_phases_pause(&self->phases, err);
-    return ret != PLB_OK ? ret : paused;
+    PLB_TRY(enter_left(self, left, err));
+    ret = settle(self, early, err);
+out:
+    return pause(self, ret, err);
 }

@@ -180,7 +180,7 @@ typedef struct plb_phases {
     int32_t n_subphases;
     double *part;     /* [n_subphases, n] loads of the subphases, in the unit of `phase_load` */
     double *parts;    /* [n, n_subphases] their expected loads, for the database */
-    double *part_sum; /* [n_ranks, PLB_SUM_PHASES] scratch memory */
+    double *part_sum; /* [n_ranks] scratch memory */
     double *other;    /* [n_ranks] seconds of background work since the last LB step */
     /* Objects sorted by rank; only used if `learns` is true. */
     int32_t *order;
@@ -206,9 +206,7 @@ typedef struct plb_phases {
     double *own_ranks, own_near[2];
     int64_t *own_limit;
     int32_t *own_node;
-    /* [n_ranks, PLB_SUM_PHASES] loads of ranks in the phases sums_begin ... sums_end - 1 */
-    double *sum, *room_of_sums; /* room_of_sums: scratch memory */
-    int64_t sums_begin, sums_end;
+    double *sum, *room_of_sums; /* [n_ranks] loads of the ranks; [2 * n_ranks] scratch memory */
     /* [n_ranks] seconds of each rank; messages and bytes that it sends to other ranks */
     double *time, *messages, *sent;
     plb_metrics_t metrics; /* metrics of `time` */

@@ -321,15 +321,11 @@ static void hop(path_t *p, int32_t rank, int32_t from, int64_t op)
     }
 }
 
-static bool moves_to(const plb_path_query_t *query, int32_t target)
-{
-    return query->change == PLB_PATH_MOVED && (query->to < 0 || query->to == target);
-}
-
 static void send(path_t *p, int32_t rank, const plb_op_t *op)
 {
     walk_t *w = &p->rank[rank];
-    const bool moves = moves_to(p->query, op->peer);
+    const bool moves =
+        p->query->change == PLB_PATH_MOVED && (p->query->to < 0 || p->query->to == op->peer);
     const double seconds = p->query->alpha + p->query->beta * (double)op->bytes;
     p->message[w->send++] = (message_t){w->longest + (int64_t)(seconds * 1e9 + 0.5),
                                         moves ? w->work : 0, moves ? w->gain : 0, w->at};
@@ -582,12 +578,9 @@ static int run(path_t *p, int32_t rank, plb_err_t *err)
     walk_t *w = &p->rank[rank];
     for (; w->at < p->s->n[rank]; w->at++, w->begun = false) {
         const plb_op_t *op = &p->s->op[rank][w->at];
-        int ret = plb_interrupted(8);
-        if (ret == PLB_OK && !w->begun) {
-            ret = begin(p, rank, op, err);
-        }
-        if (ret != PLB_OK) {
-            return ret;
+        PLB_PASS(plb_interrupted(8));
+        if (!w->begun) {
+            PLB_PASS(begin(p, rank, op, err));
         }
         w->begun = true;
         if (!complete(p, rank, op)) {
@@ -623,20 +616,22 @@ int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      int32_t *stuck, plb_err_t *err)
 {
     path_t p = {.s = streams, .pairs = pairing, .query = query, .hop = hop};
-    int ret = make(&p, err);
-    for (int32_t r = streams->n_ranks; ret == PLB_OK && r-- > 0;) {
+    int ret;
+    PLB_TRY(make(&p, err));
+    for (int32_t r = streams->n_ranks; r-- > 0;) {
         wake(&p, r);
     }
-    while (ret == PLB_OK && p.n_runnable > 0) {
+    while (p.n_runnable > 0) {
         const int32_t r = p.runnable[--p.n_runnable];
         p.queued[r] = false;
-        ret = run(&p, r, err);
+        PLB_TRY(run(&p, r, err));
     }
     *stuck = 0;
-    for (int32_t r = 0; ret == PLB_OK && r < streams->n_ranks; r++) {
+    for (int32_t r = 0; r < streams->n_ranks; r++) {
         longest[r] = p.rank[r].longest;
         *stuck += p.rank[r].at < streams->n[r];
     }
+out:
     for (int32_t r = 0; p.rank != NULL && r < p.s->n_ranks; r++) {
         plb_free(p.rank[r].request);
     }

@@ -1,4 +1,4 @@
-/* Tests of csrc/replay: the rounding of sums of several phases at once. tests/fuzz/c/fuzz_replay.c
+/* Tests of csrc/replay: the rounding of sums. tests/fuzz/c/fuzz_replay.c
  * replays random and broken traces, with failing allocations. */
 #include "plb.h"
 #include "replay/internal.h"
@@ -32,19 +32,19 @@ static double hard(int kind, int64_t k, plb_rng_t *rng)
     }
 }
 
-static void check_ahead(int kind, int64_t n, int n_phases, int32_t p, uint64_t seed)
+static void check_sums(int kind, int64_t n, int32_t p, uint64_t seed)
 {
     plb_rng_t rng;
     plb_rng_init(&rng, seed);
-    double *load = plb_malloc((size_t)(n * n_phases), sizeof *load);
-    int32_t *rank = plb_malloc((size_t)(n), sizeof *rank);
-    double *sum = plb_malloc((size_t)((int64_t)p * PLB_SUM_PHASES), sizeof *sum);
-    double *room = plb_malloc((size_t)(2 * (int64_t)p * PLB_SUM_PHASES), sizeof *room);
+    double *load = plb_malloc((size_t)n, sizeof *load);
+    int32_t *rank = plb_malloc((size_t)n, sizeof *rank);
+    double *sum = plb_malloc((size_t)p, sizeof *sum);
+    double *room = plb_malloc((size_t)(2 * p), sizeof *room);
     for (int64_t k = 0; k < n; k++) {
         rank[k] = (int32_t)plb_rng_below(&rng, (uint64_t)p);
     }
-    for (int64_t k = 0; k < n * n_phases; k++) {
-        load[k] = hard(kind, k % n, &rng);
+    for (int64_t k = 0; k < n; k++) {
+        load[k] = hard(kind, k, &rng);
     }
     for (int64_t k = n - 1; k > 0 && seed % 2; k--) { /* in another order */
         const int64_t j = (int64_t)plb_rng_below(&rng, (uint64_t)k + 1);
@@ -52,17 +52,15 @@ static void check_ahead(int kind, int64_t n, int n_phases, int32_t p, uint64_t s
         load[k] = load[j];
         load[j] = swap;
     }
-    plb_load_sums(load, n, n_phases, rank, p, sum, room);
-    for (int j = 0; j < n_phases; j++) {
-        for (int32_t r = 0; r < p; r++) {
-            plb_exact_t of = {{0}};
-            for (int64_t k = 0; k < n; k++) {
-                if (rank[k] == r) {
-                    plb_exact_add(&of, load[j * n + k]);
-                }
+    plb_load_sums(load, n, rank, p, sum, room);
+    for (int32_t r = 0; r < p; r++) {
+        plb_exact_t of = {{0}};
+        for (int64_t k = 0; k < n; k++) {
+            if (rank[k] == r) {
+                plb_exact_add(&of, load[k]);
             }
-            assert_true(sum[r * PLB_SUM_PHASES + j] == plb_exact_value(&of));
         }
+        assert_true(sum[r] == plb_exact_value(&of));
     }
     plb_free(load);
     plb_free(rank);
@@ -70,14 +68,14 @@ static void check_ahead(int kind, int64_t n, int n_phases, int32_t p, uint64_t s
     plb_free(room);
 }
 
-TEST(test_sums_ahead_are_rounded_once)
+TEST(test_sums_are_rounded_once)
 {
     static const int64_t counts[] = {0, 1, 2, 3, 4, 7, 30, 1000};
     for (int kind = 0; kind < KINDS; kind++) {
         for (uint64_t seed = 0; seed < 60; seed++) {
             const int64_t n = counts[seed % 8];
             const int32_t p = seed % 3 == 0 ? 1 : (int32_t)(1 + seed % 7);
-            check_ahead(kind, n, 1 + (int)(seed / 8 % PLB_SUM_PHASES), p, seed);
+            check_sums(kind, n, p, seed);
         }
     }
 }

@@ -39,5 +39,5 @@ def test_the_cases_tell_strategies_apart():
 def test_the_steered_programs_have_every_kind_of_decision():
     told = "\n".join(line for lines in KEPT["steer"].values() for line in lines)
     for kind in ("hold", "off", "balance"):
-        assert told.count(f"choice {kind}") > 5
+        assert told.count(f"choice {kind}") > 3
     assert "but better estimates of the ranks' speeds show" in told

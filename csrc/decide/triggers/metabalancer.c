@@ -99,29 +99,16 @@ static void init(plb_trigger_t *self)
     restart(self->state, 1.0);
 }
 
-/* The residual from three max/mean: the lower of their median, which one disturbed iteration does
- * not change, and their fitted line at the LB step, which growth does not change. */
-static double left_over(const double *r)
-{
-    const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
-    return fmin(plb_median3(r), at_zero);
-}
-
 /* The residual: 1 before the first LB step; then the predicted one, or, as soon as it can be
- * measured, the larger of the predicted and the measured one. */
+ * measured, the larger of the predicted and the measured one.  The latter is the lower of two: the
+ * median of three max/mean, which one disturbed iteration does not change, and their fitted line
+ * at the LB step, which growth does not change. */
 static double residual(const metabalancer_t *s)
 {
-    return !s->tried || s->n < FIRST_RATIOS ? s->promised : fmax(s->promised, left_over(s->ratio));
-}
-
-static void count(metabalancer_t *s, const plb_observation_t *o)
-{
-    if (s->n < FIRST_RATIOS) {
-        s->ratio[s->n] = o->mean > 0.0 ? o->max / o->mean : 1.0;
-    }
-    s->n++;
-    s->sum_max += o->max;
-    s->sum_mean += o->mean;
+    const double *r = s->ratio;
+    const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
+    return !s->tried || s->n < FIRST_RATIOS ? s->promised
+                                            : fmax(s->promised, fmin(plb_median3(r), at_zero));
 }
 
 /* The dynamic trigger.  Called before the iteration is added to the fitted lines, which give the
@@ -191,7 +178,12 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 {
     metabalancer_t *s = self->state;
     const double x = (double)(o->iteration - self->last);
-    count(s, o);
+    if (s->n < FIRST_RATIOS) {
+        s->ratio[s->n] = o->mean > 0.0 ? o->max / o->mean : 1.0;
+    }
+    s->n++;
+    s->sum_max += o->max;
+    s->sum_mean += o->mean;
     v->residual = residual(s);
     v->excess = s->sum_max - v->residual * s->sum_mean;
     const plb_reason_t sudden = dynamic(self, s, x, o, v);

@@ -2,15 +2,12 @@
 #include "whatif/recorder/internal.h"
 
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <mpi.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,13 +77,6 @@ void plb_frame_text(char type, const char *fmt, ...)
     plb_point_end(before);
     va_end(args);
     plb_frame(type, text, (uint32_t)(n < (int)sizeof text ? n : (int)sizeof text - 1));
-}
-
-/* Send `n` operations of `size` bytes each. */
-static void frame_ops(const void *op, int32_t n, uint32_t size)
-{
-    plb_frame('O', op, (uint32_t)n * size);
-    sent += n;
 }
 
 /* PYLB_RECORDER is address:port, without the secret token: this variable appears in command lines,
@@ -177,27 +167,23 @@ int64_t plb_now(clockid_t clock)
 static void flush_ops(int64_t wall)
 {
     if (me.n > 0) {
-        frame_ops(me.op, me.n, sizeof *me.op);
+        plb_frame('O', me.op, (uint32_t)me.n * (uint32_t)sizeof *me.op);
+        sent += me.n;
         me.on = me.on && plb_monitor_is_open();
         me.n = 0;
     }
     me.flushed = wall;
 }
 
-static bool is_foreign(void)
-{
-    if (pthread_equal(pthread_self(), me.thread)) {
-        return false;
-    }
-    pthread_mutex_lock(&foreign_lock);
-    me.foreign++;
-    pthread_mutex_unlock(&foreign_lock);
-    return true;
-}
-
 bool plb_enter(void)
 {
-    if (!me.on || inside_call || is_foreign()) {
+    if (!me.on || inside_call) {
+        return false;
+    }
+    if (!pthread_equal(pthread_self(), me.thread)) {
+        pthread_mutex_lock(&foreign_lock);
+        me.foreign++;
+        pthread_mutex_unlock(&foreign_lock);
         return false;
     }
     inside_call = true;

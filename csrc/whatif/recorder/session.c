@@ -1,20 +1,12 @@
 /* A recording: marked procedures; begin and end. */
 #include "whatif/recorder/internal.h"
 
-#include <arpa/inet.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <mpi.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* ---- procedures ----------------------------------------------------------------------------- */

@@ -95,12 +95,6 @@ static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t by
     return true;
 }
 
-static bool pairwise(int32_t me, int32_t size, int64_t bytes, int32_t step, plb_hop_t *out)
-{
-    *out = around(me, size, step < size - 1 ? step + 1 : 0, bytes);
-    return step < size - 1;
-}
-
 static bool rooted(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                    int32_t step, plb_hop_t *out)
 {
@@ -130,8 +124,11 @@ static bool tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t r
     case PLB_REDUCE:
         return rooted(what, me, size, root, bytes, step, out);
     case PLB_ALLTOALL:
-        return bytes >= PAIRWISE_BYTES ? pairwise(me, size, bytes, step, out)
-                                       : doubling(what, me, size, bytes, step, out);
+        if (bytes < PAIRWISE_BYTES) {
+            return doubling(what, me, size, bytes, step, out);
+        }
+        *out = around(me, size, step < size - 1 ? step + 1 : 0, bytes);
+        return step < size - 1;
     default:
         return doubling(what, me, size, bytes, step, out);
     }
@@ -255,17 +252,6 @@ static int find_icoll(plb_whatif_t *self, const plb_op_t *op, int32_t size, int6
     return ret;
 }
 
-static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
-{
-    int32_t *link = &self->icoll_open[comm];
-    while (*link != which) {
-        link = &self->icoll[*link].next;
-    }
-    *link = self->icoll[which].next;
-    self->icoll[which].next = self->free_icoll;
-    self->free_icoll = which;
-}
-
 int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
     const int64_t first = self->comms->start[op->comm];
@@ -273,10 +259,8 @@ int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, p
     const int64_t sequence = self->icoll_sequence[first + op->tag]++;
     const int32_t slot = op->request + 1;
     int32_t which = -1;
-    int ret = plb_slot_open(self, rank, slot, err);
-    if (ret != PLB_OK || (ret = find_icoll(self, op, size, sequence, &which, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(plb_slot_open(self, rank, slot, err));
+    PLB_PASS(find_icoll(self, op, size, sequence, &which, err));
     icoll_t *one = &self->icoll[which];
     one->entered++;
     one->latest = self->now;
@@ -320,7 +304,13 @@ int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, p
         }
     }
     if (one->entered == size) {
-        close_icoll(self, op->comm, which);
+        int32_t *link = &self->icoll_open[op->comm];
+        while (*link != which) {
+            link = &self->icoll[*link].next;
+        }
+        *link = one->next;
+        one->next = self->free_icoll;
+        self->free_icoll = which;
     }
     return PLB_OK;
 }

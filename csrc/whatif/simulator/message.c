@@ -12,16 +12,6 @@ static double link_of(const plb_whatif_t *self, const double *matrix, int32_t sr
     return matrix[(int64_t)t->node[t->place[src]] * t->n_nodes + t->node[t->place[dst]]];
 }
 
-static double link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst)
-{
-    return link_of(self, self->target->alpha, src, dst);
-}
-
-static double link_beta(const plb_whatif_t *self, int32_t src, int32_t dst)
-{
-    return link_of(self, self->target->beta, src, dst);
-}
-
 /* ---- slots ---------------------------------------------------------------------------------- */
 
 int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err)
@@ -112,8 +102,8 @@ static void drop_message(plb_whatif_t *self, int32_t m)
 /* The receive, and the send if its sender waits, are complete when the data have arrived. */
 static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot)
 {
-    const double alpha = link_alpha(self, m->src, dst);
-    const double data = link_beta(self, m->src, dst) * (double)m->bytes;
+    const double alpha = link_of(self, self->target->alpha, m->src, dst);
+    const double data = link_of(self, self->target->beta, m->src, dst) * (double)m->bytes;
     if (m->slot < 0) {
         const double there = m->at + data;
         plb_slot_complete(self, dst, slot, there > self->now ? there : self->now, m->src, m->op);
@@ -122,11 +112,6 @@ static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_
     const double done = self->now + 2.0 * alpha + data;
     plb_slot_complete(self, dst, slot, done, m->src, m->op);
     plb_slot_complete(self, m->src, m->slot, done, dst, self->process[dst].at);
-}
-
-static bool within_call(const process_t *process)
-{
-    return process->state == WAITING;
 }
 
 /* Match a message, which is no longer in any list, with a receive.  If the receiver is not in a
@@ -164,7 +149,7 @@ int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_
     int32_t channel = -1, m = -1;
     PLB_PASS(channel_of(self, context, message.src, dst, &channel, err));
     PLB_PASS(new_message(self, &m, err));
-    message.at = self->now + link_alpha(self, message.src, dst);
+    message.at = self->now + link_of(self, self->target->alpha, message.src, dst);
     message.channel = channel;
     message.behind = -1;
     self->message[m] = message;
@@ -224,7 +209,7 @@ void plb_message_arrive(plb_whatif_t *self, int32_t rank)
     int32_t before;
     const int32_t p = first_post(self, channel, one->tag, &before);
     if (p >= 0) {
-        match(self, m, rank, take_post(self, channel, p, before), within_call(to));
+        match(self, m, rank, take_post(self, channel, p, before), to->state == WAITING);
         return;
     }
     *(channel->last >= 0 ? &self->message[channel->last].behind : &channel->first) = m;

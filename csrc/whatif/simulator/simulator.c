@@ -23,12 +23,6 @@ static double there_until(const processor_t *p, double time)
     return whole * p->on + (part < p->on ? part : p->on);
 }
 
-static double work_between(const processor_t *p, double from, double to)
-{
-    const double seconds = p->period > 0.0 ? there_until(p, to) - there_until(p, from) : to - from;
-    return seconds * p->speed;
-}
-
 static double done_after(const processor_t *p, double from, double work)
 {
     const double seconds = work > 0.0 ? work / p->speed : 0.0;
@@ -47,7 +41,9 @@ static double done_after(const processor_t *p, double from, double work)
 /* Bring v, the work that each computing process has got, up to the present time. */
 static void settle(const plb_whatif_t *self, processor_t *p)
 {
-    p->v = p->active.n > 0 ? p->v + work_between(p, p->last, self->now) / p->active.n : 0.0;
+    const double seconds = p->period > 0.0 ? there_until(p, self->now) - there_until(p, p->last)
+                                           : self->now - p->last;
+    p->v = p->active.n > 0 ? p->v + seconds * p->speed / p->active.n : 0.0;
     p->last = self->now;
 }
 
@@ -71,16 +67,6 @@ static void processor_leave(plb_whatif_t *self, int32_t rank)
     }
     one->has_run = false;
     rekey(self, one->processor);
-}
-
-/* Handle the processor's event: return the rank whose work is done. */
-static int32_t processor_event(plb_whatif_t *self, int32_t number)
-{
-    processor_t *p = &self->processor[number];
-    const plb_item_t top = p->active.item[0];
-    p->v = top.key; /* not a sum of shares, which would have rounding errors */
-    p->last = self->now;
-    return top.id;
 }
 
 static const double MOST = 1e30;  /* the product of two such numbers does not overflow */
@@ -209,21 +195,15 @@ static void release(plb_whatif_t *self)
              self->icoll_open);
 }
 
-static int32_t chain_length(const plb_whatif_t *self, int32_t first)
-{
-    int32_t out = 0;
-    for (int32_t m = first; m >= 0; m = self->message[m].next) {
-        out++;
-    }
-    return out;
-}
-
 static void read_times(const plb_whatif_t *self, plb_process_times_t *out)
 {
     for (int32_t r = 0; r < self->n_ranks; r++) {
         const process_t *one = &self->process[r];
         out[r] = one->times;
-        out[r].unread = one->n_there + chain_length(self, one->flying);
+        out[r].unread = one->n_there;
+        for (int32_t m = one->flying; m >= 0; m = self->message[m].next) {
+            out[r].unread++;
+        }
         if (one->state != ENDED) {
             out[r].finish = one->since;
             out[r].end = PLB_END_STUCK;
@@ -307,27 +287,22 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
 {
     process_t *process = &self->process[rank];
     const plb_op_t *op = &process->op[process->at];
-    int ret = PLB_OK;
     *verdict = NEXT;
     switch (op->kind) {
     case PLB_OP_END:
         *verdict = END;
         break;
     case PLB_OP_SEND:
-        if ((ret = send(self, rank, op, OWN_SLOT, err)) == PLB_OK) {
-            *verdict = plb_slot_wait(self, rank, OWN_SLOT);
-        }
+        PLB_PASS(send(self, rank, op, OWN_SLOT, err));
+        *verdict = plb_slot_wait(self, rank, OWN_SLOT);
         break;
     case PLB_OP_ISEND:
-        ret = send(self, rank, op, op->request + 1, err);
-        break;
+        return send(self, rank, op, op->request + 1, err);
     case PLB_OP_IRECV:
-        ret = irecv(self, rank, op, err);
-        break;
+        return irecv(self, rank, op, err);
     case PLB_OP_RECV:
     case PLB_OP_PROBE:
-        ret = receive_or_probe(self, rank, verdict, err);
-        break;
+        return receive_or_probe(self, rank, verdict, err);
     case PLB_OP_WAIT:
         if (op->flags & PLB_OP_CANCELLED) {
             plb_message_cancel(self, rank, op->request + 1);
@@ -336,11 +311,9 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
         }
         break;
     case PLB_OP_COLL:
-        ret = plb_collective_run(self, rank, verdict, err);
-        break;
+        return plb_collective_run(self, rank, verdict, err);
     case PLB_OP_ICOLL:
-        ret = plb_collective_enter(self, rank, op, err);
-        break;
+        return plb_collective_enter(self, rank, op, err);
     case PLB_OP_PAUSE:
         wake_at(self, rank, self->now + 1e-9 * (double)op->bytes);
         *verdict = PAUSE;
@@ -348,7 +321,7 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
     default: /* marks of procedures take no time */
         break;
     }
-    return ret;
+    return PLB_OK;
 }
 
 static void finish(plb_whatif_t *self, int32_t rank, plb_end_t how)
@@ -491,7 +464,11 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
         complete(self, rank);
         return begin(self, rank, err);
     }
-    return computed(self, processor_event(self, owner - 2 * self->n_ranks), err);
+    processor_t *p = &self->processor[owner - 2 * self->n_ranks];
+    const plb_item_t top = p->active.item[0];
+    p->v = top.key; /* not a sum of shares, which would have rounding errors */
+    p->last = self->now;
+    return computed(self, top.id, err);
 }
 
 int plb_whatif(const plb_streams_t *streams, const plb_target_t *target,
