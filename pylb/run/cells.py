@@ -15,7 +15,7 @@ from pylb.model.snapshot import F64, I32, I64, _array
 from pylb.run.local_objects import NO_PARTS
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
-OPTIONAL = ("nbytes", "memory", "migratable")  # properties that a program may give, as (n,)
+OPTIONAL = ("nbytes", "memory", "migratable", "shared")  # properties that a program may give
 
 
 class Cells(NamedTuple):
@@ -33,8 +33,9 @@ class Cells(NamedTuple):
 def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **given: Any) -> Cells:
     """Check the arrays of a step, and make the cells; the edges are checked later."""
     n = len(loads)
+    given["shared"] = None if given["shared"] is None else _shared(given["shared"], n)
     columns = {
-        name: _array(name, given[name], COLUMNS[name].dtype, (n,))
+        name: _array(name, given[name], COLUMNS[name].dtype, (n, *COLUMNS[name].shape))
         for name in OPTIONAL
         if given[name] is not None
     }
@@ -67,6 +68,20 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
     for i, k in np.argwhere(~((out >= 0) & (out <= 1e30)))[:1]:
         raise DomainError(f"loads[{i}, {k}] is {out[i, k]:g}: expected 0 ... 1e30 seconds")
     return out.sum(axis=1), np.ascontiguousarray(out.T)
+
+
+def _shared(shared: Any, n: int) -> I64:
+    """Check (numbers, bytes[, homes]), arrays (n,); return them as columns (n, 3)."""
+    if not isinstance(shared, tuple | list) or len(shared) not in (2, 3):
+        raise DomainError("shared: expected (numbers, bytes) or (numbers, bytes, home ranks)")
+    names = ("numbers", "bytes", "home ranks")
+    out = np.full((n, 3), -1)
+    for i, (what, column) in enumerate(zip(names, shared, strict=False)):
+        out[:, i] = _array(f"shared: {what}", column, np.int64, (n,))
+    out[out[:, 0] < 0] = -1  # these cells share nothing
+    for k in np.flatnonzero((out[:, 0] >= 0) & (out[:, 1] < 0))[:1]:
+        raise DomainError(f"shared: bytes[{k}] is {out[k, 1]}: expected 0 or more")
+    return out
 
 
 def edges_of(edges: Any) -> I64:
