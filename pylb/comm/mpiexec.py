@@ -75,6 +75,7 @@ def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> l
     DomainError: there is no program, a file names the programs, or the supposed program may be the
     value of an unknown option.
 
+    >>> from pylb.comm.mpiexec import insert_before_programs
     >>> insert_before_programs("mpiexec -n 2 ./a : -n 1 ./b".split(), ["hold"])
     ['mpiexec', '-n', '2', 'hold', './a', ':', '-n', '1', 'hold', './b']
     """

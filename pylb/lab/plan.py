@@ -495,23 +495,20 @@ def limits(shares: Iterable[float], cores: int, period_us: int | None = None) ->
         raise DomainError(
             f"period is {period_us / 1e3:.7g} ms: expected {LEAST / 1e3:g} ... {MOST / 1e3:g} ms"
         )
-    out = [_limit(share, cores, period_us) for share in shares]
+    out, least = [], LEAST / MOST
+    for share in shares:
+        if not least <= share <= cores:
+            raise DomainError(f"share is {share:g}: expected {least:g} ... {cores} cores")
+        shortest = LEAST / share
+        period = period_us or max(PERIOD_US, min(MOST, round(shortest)))
+        quota = round(share * period)
+        if quota < LEAST:
+            raise DomainError(
+                f"period is {period / 1e3:g} ms: a share of {share:g} needs at least "
+                f"{shortest / 1e3:g} ms, because the kernel's minimum of a quota is "
+                f"{LEAST / 1e3:g} ms"
+            )
+        out.append(Limit(quota, period))
     if not out:
         raise DomainError("shares is empty: expected at least one share of a core")
     return out
-
-
-def _limit(share: float, cores: int, period_us: int | None) -> Limit:
-    least = LEAST / MOST
-    if not least <= share <= cores:
-        raise DomainError(f"share is {share:g}: expected {least:g} ... {cores} cores")
-    shortest = LEAST / share
-    if period_us is None:
-        period_us = max(PERIOD_US, min(MOST, round(shortest)))
-    quota_us = round(share * period_us)
-    if quota_us < LEAST:
-        raise DomainError(
-            f"period is {period_us / 1e3:g} ms: a share of {share:g} needs at least "
-            f"{shortest / 1e3:g} ms, because the kernel's minimum of a quota is {LEAST / 1e3:g} ms"
-        )
-    return Limit(quota_us, period_us)

@@ -202,13 +202,10 @@ def seconds(name: str, value: Any, most: float = 1e30) -> float:
 
 def floats(name: str, value: Any, n: int) -> NDArray[np.float64]:
     """Check that the value is a sequence of n numbers; return them as an array, (n,)."""
-    try:
-        out = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as why:
-        raise DomainError(f"{name}: expected {n} numbers; {why}") from None
+    out = array(name, value, np.float64)
     if out.shape != (n,):
         raise DomainError(f"{name} has shape {out.shape}: expected ({n},)")
-    return out
+    return np.array(out)
 
 
 def sizes(name: str, value: Any, n: int) -> NDArray[np.int64]:

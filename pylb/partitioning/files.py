@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pylb.errors import FormatError
 from pylb.files import descriptor, reading, text, understood, writing
+from pylb.partitioning.arrays import in_order
 
 MOST_LONELY = 1 << 20  # a file of b bytes may have b + MOST_LONELY objects: some need no text
 MOST_DEFLATED = 1032  # largest possible ratio of decompressed to compressed bytes (RFC 1951)
@@ -197,12 +198,8 @@ def _market(file: Path) -> dict[str, Any]:
 
 
 def _rows(n: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[Any, Any]:
-    """Sort the entries by row, and remove repeated ones; return starts of rows, and columns."""
-    order = np.lexsort((j, i))
-    i, j = i[order], j[order]
-    new = np.ones(len(i), bool)
-    new[1:] = (i[1:] != i[:-1]) | (j[1:] != j[:-1])
-    return np.concatenate([[0], np.cumsum(np.bincount(i[new], minlength=n))]), j[new]
+    found = in_order(n, i, j)
+    return found.start, found.to
 
 
 # ---- NumPy -------------------------------------------------------------------------------------

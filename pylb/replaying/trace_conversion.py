@@ -295,10 +295,6 @@ def _as_one(alike: list[Stretch]) -> Stretch:
     return one._replace(phases=np.concatenate([np.asarray(s.phases) for s in alike]))
 
 
-def _shared(block: Any, block_bytes: I64 | None, home: Any) -> I64 | None:
-    return None if block is None or block_bytes is None else shared_of(block, block_bytes, home)
-
-
 def stretch_of(trace: Phases, i: int) -> Stretch:
     tasks = slice(*trace.task_ptr[i : i + 2].tolist())
     edges = slice(*trace.edge_ptr[i : i + 2].tolist())
@@ -322,6 +318,7 @@ def stretch_of(trace: Phases, i: int) -> Stretch:
         if trace.speed is not None and trace.task_seconds is None:
             phases = phases / trace.speed[trace.task_rank[tasks]][:, None]
         phases = phases[order][None]
+    block = None if trace.task_block is None else trace.task_block[tasks][order]
     return Stretch(
         i,
         key[order],
@@ -340,11 +337,12 @@ def stretch_of(trace: Phases, i: int) -> Stretch:
         None if trace.task_work is None else trace.task_work[tasks][order],
         None if trace.entity_birth is None else trace.entity_birth[entity][order],
         phases=phases,
-        shared=_shared(
-            None if trace.task_block is None else trace.task_block[tasks][order],
-            *(trace.block_bytes, trace.block_home),
-        ),
+        shared=_shared(block, trace.block_bytes, trace.block_home),
     )
+
+
+def _shared(block: Any, block_bytes: I64 | None, home: Any) -> I64 | None:
+    return None if block is None or block_bytes is None else shared_of(block, block_bytes, home)
 
 
 _COLUMNS = {

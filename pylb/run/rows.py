@@ -316,14 +316,13 @@ class RowPartition:
 
     def _begin(self, models: SpeedModels | None, trigger: TriggerLike) -> None:
         """Make the models and the first parts."""
-        self.models = SpeedModels([((), ())] * self.size) if models is None else models.copy()
-        self._set(
-            self._arrange(
-                _core.apportion(np.ones(self.size), self.n)
-                if models is None
-                else self.models.split(self.n)
-            )
-        )
+        if models is None:
+            self.models = SpeedModels([((), ())] * self.size)
+            counts = _core.apportion(np.ones(self.size), self.n)
+        else:
+            self.models = models.copy()
+            counts = models.split(self.n)
+        self._set(self._arrange(counts))
         self._repeats = Repeats(self.size)
         self._when = _When(self._agreement, trigger) if trigger is not None else None
 

@@ -78,10 +78,7 @@ def axes(ax: Axes | None) -> Any:
 
 def checked(name: str, values: ArrayLike, ndim: int) -> F64:
     """Return the values as floats, after a check: `ndim` axes, none of them empty."""
-    try:
-        out = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as why:
-        raise DomainError(f"{name}: expected numbers; {why}") from None
+    out = checks.array(name, values, np.float64)
     if out.ndim != ndim or out.size == 0:
         raise DomainError(f"{name} has shape {out.shape}: expected {ndim} axes, none of them empty")
     return out

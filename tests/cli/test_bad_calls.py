@@ -172,7 +172,7 @@ CALLS = {
     "network: fast: no such file: expected (alpha, beta)": lambda: pylb.Balancer(network="fast"),
     "network has shape (3,)": lambda: pylb.Advisor(network=(1, 2, 3)),
     "network[1] is nan": lambda: pylb.VirtualCluster(2, network=(0, float("nan"))),
-    "speed: expected 2 numbers": lambda: pylb.VirtualCluster(2, speed="x"),
+    "speed: expected an array of numbers": lambda: pylb.VirtualCluster(2, speed="x"),
     "main is 5": lambda: pylb.VirtualCluster(2).run(5),
     "i is 'x'": lambda: pylb.Balancer().explain("x"),
     "key is None": lambda: pylb.Balancer().add(None, 1),

@@ -209,9 +209,7 @@ def wrong_calls(comm):
         raised(errors.StateError, "no loop of begin()", lambda: lb.at_sync(0))
         other = pylb.Balancer(comm, lag=2)
         raised(errors.StateError, "another Balancer", lambda o=other: list(o.iterate(1)))
-    raised(
-        errors.StateError, "begin() with lag=0", lambda: pylb.AsyncBalancer(comm, lag=0).begin(3)
-    )
+    raised(errors.DomainError, "lag is 0", lambda: pylb.AsyncBalancer(comm, lag=0))
     raised(errors.DomainError, "lag is -1", lambda: pylb.Balancer(comm, lag=-1))
     raised(errors.DomainError, "lag is 1.5", lambda: pylb.Balancer(comm, lag=1.5))
     raised(errors.DomainError, "lag=inf", lambda: pylb.Balancer(comm, lag=math.inf).iterate(3))

@@ -284,7 +284,7 @@ def test_the_region_of_the_only_part_is_the_whole_space():
         ({"method": 3}, DomainError, "method is 3: expected a name"),
         ({"coords": [1j, 2j, 3j], "graph": None}, DomainError, "coords has dtype complex128"),
         ({"graph": np.eye(3)}, DomainError, r"graph is an array of shape \(3, 3\): expected a sc"),
-        ({"ids": np.array([1, 2, 2**63], np.uint64)}, DomainError, "ids holds 9223372036854775808"),
+        ({"ids": np.array([1, 2, 2**63], np.uint64)}, DomainError, "ids has 9223372036854775808"),
         ({"weight": [1.0, np.nan, 1.0]}, DomainError, r"weight\[1\] is nan"),
         ({"weight": [1.0, -1.0, 1.0]}, DomainError, r"weight\[1\] is -1"),
         ({"weight": [1.0]}, DomainError, r"weight has shape \(1,\): expected \(3,\)"),

@@ -144,7 +144,7 @@ def test_growth_depends_on_the_iterations_since_the_lb_step():
         ({"mean": 1.0, "iterations": 2, "growth": [1.0]}, r"growth has shape \(1,\)"),
         ({"mean": 1.0, "growth": [1.0, math.inf]}, r"growth\[1\] is not finite"),
         ({"mean": 1.0, "growth": [1.0], "drift": [1.0, 2.0]}, "drift has shape"),
-        ({"mean": 1.0, "growth": ["a"]}, "growth: expected 1 numbers"),
+        ({"mean": 1.0, "growth": ["a"]}, "growth: expected an array of numbers"),
         ({"mean": 1.0, "growth": [1.0], "residual": math.inf}, "residual is inf"),
     ],
 )
