@@ -60,6 +60,12 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
     int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks, parts;
     PLB_PASS(plb_py_fields(c, object, "n_subphases", PLB_TABLE(PLB_ONE(&out->n_subphases))));
     parts = tasks * out->n_subphases;
+    int64_t blocks = -1;
+    PLB_PASS(plb_py_fields(c, object, "task_block:@? block_bytes:@? block_home:@?",
+                           PLB_TABLE(PLB_MANY(&out->task_block, &tasks),
+                                     PLB_MANY(&out->block_bytes, &blocks),
+                                     PLB_MANY(&out->block_home, &blocks))));
+    out->n_blocks = out->block_bytes == NULL ? 0 : (int32_t)blocks;
     return plb_py_fields(
         c, object,
         "task_subphases:@? task_entity:@? task_rank:@? task_home:@? task_load:@? task_seconds:@? "

@@ -547,22 +547,6 @@ static void tell_after(const plb_metrics_t *after, plb_placing_t *out)
 
 /* ---- phases --------------------------------------------------------------------------------- */
 
-static int place_with(const plb_snapshot_t *s, const plb_strategy_t *strategy, int32_t *rank,
-                      plb_err_t *err)
-{
-    int ret = PLB_OK;
-    double *params = NULL;
-    PLB_NEW(params, strategy->n_params);
-    for (int i = 0; i < strategy->n_params; i++) {
-        params[i] = strategy->params[i].fallback;
-    }
-    const plb_opts_t own = {.params = params};
-    ret = plb_strategy_place(strategy, s, &own, rank, err);
-out:
-    plb_free(params);
-    return ret;
-}
-
 /* VectorLB also places the phases if the iteration takes more than this factor longer than a
  * placement by the sum of the phases predicts. */
 static const double PHASES_DIFFER = 1.05;
@@ -583,7 +567,7 @@ static int place_phases(const plb_decider_t *self, const input_t *input, int32_t
         after.max_over_mean > PHASES_DIFFER * out->predicted) {
         const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
         PLB_NEW(where, s->n_objects);
-        ret = place_with(s, &plb_strategy_vector, where, err);
+        ret = plb_strategy_place_plainly(&plb_strategy_vector, s, where, err);
         if (ret == PLB_ERR_INFEASIBLE) { /* its search found no place within the memory limits */
             memcpy(where, rank, (size_t)s->n_objects * sizeof *rank);
             ret = PLB_OK;
@@ -848,8 +832,8 @@ static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
     int32_t *rank = NULL;
     plb_metrics_t before, after;
     PLB_NEW(rank, s->n_objects);
-    PLB_TRY(place_with(s, s->n_components == 1 ? &plb_strategy_bestfit : &plb_strategy_vector,
-                       rank, err));
+    PLB_TRY(plb_strategy_place_plainly(
+        s->n_components == 1 ? &plb_strategy_bestfit : &plb_strategy_vector, s, rank, err));
     PLB_TRY(plb_snapshot_metrics(s, NULL, &before, err));
     PLB_TRY(plb_snapshot_metrics(s, rank, &after, err));
     *gain = before.max - after.max;

@@ -28,8 +28,8 @@ typedef struct plb_observation {
     X(FLAT, "the imbalance does not grow")                                                        \
     X(EARLY, "the period is not over")                                                            \
     X(SUSPECT, "the imbalance is above the threshold, but it may be a spike")                     \
-    X(CHEAP, "not yet worth it: one more iteration with this imbalance costs less than LB steps " \
-             "cost per iteration at their best interval")                                         \
+    X(CHEAP, "not yet worth it: the next iteration will lose less to imbalance than an average "  \
+             "iteration loses to imbalance and LB steps if these come at the best interval")      \
     X(GAIN, "the remaining iterations may be too few to repay an LB step")                        \
     X(EVERY, "the given number of iterations is over")                                            \
     X(PERIOD, "the ideal period is over")                                                         \
@@ -37,8 +37,8 @@ typedef struct plb_observation {
     X(SUDDEN, "the imbalance is above the threshold, and more than its growth explains")          \
     X(UNBALANCED, "a rank is slower than the tolerance allows")                                   \
     X(LOSS, "the imbalance since the last LB step has cost as much as an LB step")                \
-    X(RATE, "one more iteration with this imbalance costs more than LB steps cost per iteration " \
-            "at their best interval")                                                             \
+    X(RATE, "the next iteration would lose more to imbalance than an average iteration loses to " \
+            "imbalance and LB steps if these come at the best interval")                          \
     X(ASKED, "the user's function asks for it")                                                   \
     X(REPAYS, "an LB step and a batch of balanced iterations would take less time than the same " \
               "batch without an LB step")                                                         \

@@ -230,12 +230,46 @@ out:
     return ret;
 }
 
+/* Add the bytes of each block once to each rank that has an object of the block. */
+static int hold_blocks(const plb_snapshot_t *self, const int32_t *rank, int64_t *held,
+                       plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t n = self->n_objects, b = self->n_blocks;
+    int64_t *first = NULL;              /* where the objects of each block begin in `order` */
+    int32_t *order = NULL, *has = NULL; /* has: the last block that each rank has got */
+    PLB_NEW0(first, b + 1);
+    PLB_NEW_EACH(n, order);
+    PLB_NEW0(has, self->n_ranks);
+    for (int64_t i = 0; i < n; i++) {
+        first[self->block[i] < 0 ? b : self->block[i]]++;
+    }
+    for (int64_t k = 0, sum = 0; k <= b; k++) {
+        sum += first[k];
+        first[k] = sum - first[k];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        order[first[self->block[i] < 0 ? b : self->block[i]]++] = (int32_t)i;
+    }
+    for (int64_t k = 0; k < (b > 0 ? first[b - 1] : 0); k++) {
+        const int32_t block = self->block[order[k]], r = rank[order[k]];
+        held[r] += has[r] == block + 1 ? 0 : self->block_bytes[block];
+        has[r] = block + 1;
+    }
+out:
+    PLB_FREE(first, order, has);
+    return ret;
+}
+
 int plb_snapshot_held(const plb_snapshot_t *self, const int32_t *rank, int64_t *held,
                       int64_t *of_node, int64_t *ranks, plb_err_t *err)
 {
     memset(held, 0, (size_t)self->n_ranks * sizeof *held);
     for (int64_t i = 0; i < self->n_objects; i++) {
-        held[rank[i]] += self->memory[i];
+        held[rank[i]] += self->memory == NULL ? 0 : self->memory[i];
+    }
+    if (self->block != NULL) {
+        PLB_PASS(hold_blocks(self, rank, held, err));
     }
     PLB_PASS(sum_nodes(self, held, of_node, err));
     return ranks == NULL ? PLB_OK : sum_nodes(self, NULL, ranks, err);
@@ -248,7 +282,7 @@ int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *f
     const int64_t *limit[] = {self->memory_limit, self->node_memory_limit};
     int64_t *held[2] = {NULL, NULL}; /* of ranks; of nodes */
     *full = NAN;
-    if (self->memory == NULL || (limit[0] == NULL && limit[1] == NULL)) {
+    if ((self->memory == NULL && self->block == NULL) || (limit[0] == NULL && limit[1] == NULL)) {
         return ret;
     }
     PLB_NEW_EACH(self->n_ranks, held[0], held[1]);

@@ -66,9 +66,6 @@ int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err)
                 "load has %d components per object: expected 1 for this strategy "
                 "(VectorLB takes several; or give the sum of each object's loads)",
                 in->n_components);
-    PLB_FAIL_IF(in->block != NULL && in->memory_limit != NULL, err, PLB_ERR_VALUE,
-                "block and memory_limit are given: expected no shared blocks for "
-                "this strategy (VectorLB and CCMLB take them)");
     return PLB_OK;
 }
 

@@ -171,21 +171,45 @@ out:
     return ret;
 }
 
+int plb_strategy_place_plainly(const plb_strategy_t *self, const plb_snapshot_t *in, int32_t *out,
+                               plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *params = NULL;
+    PLB_NEW(params, self->n_params);
+    for (int i = 0; i < self->n_params; i++) {
+        params[i] = self->params[i].fallback;
+    }
+    const plb_opts_t opts = {.params = params};
+    ret = plb_strategy_place(self, in, &opts, out, err);
+out:
+    plb_free(params);
+    return ret;
+}
+
 int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     plb_snapshot_t s = *in;
-    double *sum = NULL;
+    double *sum = NULL, full;
     int ret = PLB_OK;
     if (!self->takes_phases) {
         PLB_PASS(plb_snapshot_sum(&s, &sum, err));
     }
+    if (self->user == NULL && !self->takes_phases) {
+        s.block = NULL;
+    }
     PLB_TRY(run_in_nodes(self, &s, opts, out, err));
+    if (s.block != in->block) { /* it has placed without the bytes of the blocks */
+        PLB_TRY(plb_snapshot_full(in, out, &full, err));
+        PLB_TRY(full > 1.0 ? plb_strategy_place_plainly(&plb_strategy_ccm, in, out, err) : PLB_OK);
+    }
     /* a program's own function, those that take several loads, PowerAwareLB, which reads no loads,
      * and agents, whose time of a rank has more parts, decide themselves */
-    const bool own = self->takes_phases || self->user != NULL || self->agent != NULL ||
-                     self->for_equal_objects || (s.block != NULL && s.memory_limit != NULL);
+    const bool own =
+        self->takes_phases || self->user != NULL || self->agent != NULL || self->for_equal_objects;
     if (!own) {
+        s.block = in->block;
         ret = sum == NULL ? keep_if_slower(self, &s, opts, out, err)
                           : keep_if_phases_are_slower(in, out, err);
     }

@@ -90,9 +90,14 @@ extern const plb_strategy_t *const plb_strategies[];
  * of the table is slower than the present one, `out` is the present one, except if that exceeds a
  * memory limit or if the strategy takes all objects as equal.  Strategies with parameters alpha
  * and beta count messages in a rank's time; others that read communication may be slower if they
- * send less. */
+ * send less.  Strategies that do not take phases do not know shared blocks, either: if one exceeds
+ * a memory limit with these, CCMLB places. */
 int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err);
+
+/** The same with the default parameters and seed 0. */
+int plb_strategy_place_plainly(const plb_strategy_t *self, const plb_snapshot_t *in, int32_t *out,
+                               plb_err_t *err);
 
 /** Return the strategy with that name, e.g. "GreedyLB"; NULL: there is none. */
 const plb_strategy_t *plb_strategy_find(const char *name);

@@ -71,6 +71,11 @@ typedef struct plb_trace {
     const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
     const int64_t *task_memory; /* [tasks] bytes of memory, or NULL */
     const double *task_coords;  /* [tasks * 3] position of each task's object, or NULL */
+    /* Data that objects share: as block, block_bytes and home of a snapshot, or NULL. */
+    int32_t n_blocks;
+    const int32_t *task_block;  /* [tasks] */
+    const int64_t *block_bytes; /* [n_blocks] */
+    const int32_t *block_home;  /* [n_blocks] */
     const double *task_work;    /* [tasks] the user's load estimates, 0: not given; or NULL */
     /* [tasks] 1: may migrate, 0: must stay now; NULL: as entity_migratable says */
     const uint8_t *task_migratable;
@@ -154,13 +159,15 @@ typedef struct plb_phases {
     int32_t *entity, *rank, *from; /* from: index in the previous phase; -1: it was absent */
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
-    double *coords;    /* [3 * n] position of each object */
-    double *work;      /* [n] the user's load estimates */
+    double *coords;                        /* [3 * n] position of each object */
+    double *work;                          /* [n] the user's load estimates */
+    int32_t n_blocks, *block, *block_home; /* copies of those of the trace */
+    int64_t *block_bytes;
     bool some_stay;    /* whether `movable` was copied from task_migratable */
     bool all_movable;  /* whether entity_migratable is 1 for all present objects */
     bool same_objects; /* whether the previous phase had the same objects */
-    /* whether the trace has task_bytes, task_memory, task_coords, task_work */
-    bool has_bytes, has_memory, has_coords, has_work;
+    /* whether the trace has task_bytes, task_memory, task_coords, task_work, block_home */
+    bool has_bytes, has_memory, has_coords, has_work, has_homes;
     /* [plb_phases_rows, n] the rows of measure/measure.h, then as many for each subphase */
     double *estimate;
     /* [1 + n_subphases, n] sums since the last LB step: of `phase_load`, of each subphase */

@@ -30,12 +30,12 @@ from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, Stretch, check_
 from pylb.model.objects import COLUMNS, used
 
 FORMAT = "pylb run"
-VERSION = 7
-READ = (6, VERSION)  # version 6 has no phases
+VERSION = 8
+READ = (6, 7, VERSION)  # version 6 has no phases, versions 6 and 7 have no shared data
 OF_OBJECTS = ("key", "rank", *used("recorded"))
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
 # Datasets that a stretch has completely or not at all.
-OPTIONAL = ("edge_multicast", "coords", "work", "birth", "phases")
+OPTIONAL = ("edge_multicast", "coords", "work", "birth", "phases", "shared")
 DTYPES: dict[str, Any] = {
     **{x: COLUMNS[x].dtype for x in used("recorded", "optional")},
     **dict.fromkeys(("rank", "src", "dst", "edge_multicast"), np.int32),
@@ -300,8 +300,8 @@ def _stretches(file: hdf5.Input, n_ranks: int) -> tuple[list[Stretch], Any, Any,
         if any(x is None for x in [*fields.values(), *iterations]):
             break
         table = np.stack(iterations, axis=1)
-        if "coords" in fields:
-            fields["coords"] = fields["coords"].reshape(-1, 3)
+        for name in {"coords", "shared"} & {*fields}:
+            fields[name] = fields[name].reshape(-1, 3)
         if "phases" in fields:
             fields["phases"] = fields["phases"].reshape(k, n, -1)
         load, complete = _loads(file, at["load"], at["iterations"], k, n)
@@ -375,6 +375,8 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
         wrong.append("edge_multicast")
     if s.coords is not None and (s.coords.shape != (n, 3) or not np.isfinite(s.coords).all()):
         wrong.append("coords")
+    if s.shared is not None and not (s.shared.shape == (n, 3) and (s.shared >= -1).all()):
+        wrong.append("shared")
     for name in ("work", "birth"):
         values = getattr(s, name)
         if values is not None and (len(values) != n or not (values >= 0).all()):

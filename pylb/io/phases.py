@@ -90,6 +90,11 @@ class Phases:
     node: I32 | None = None  #: (p,) and (2,), as in a `Snapshot`: nodes and distances.
     near: F64 | None = None
     task_coords: F64 | None = None  #: (t, 3) positions of the objects.
+    #: (t,) index in ``block_bytes`` of the data that the object shares with others, -1: none; bytes
+    #: of these data, (b,), and where they are at home, (b,): as in a `Snapshot`.
+    task_block: I32 | None = None
+    block_bytes: I64 | None = None
+    block_home: I32 | None = None
     #: (t,) the user's estimates of the objects' work in any unit, 0: not given.
     task_work: F64 | None = None
     #: (t,) whether the object may migrate at the end of the phase.  None: `entity_migratable`
@@ -205,6 +210,9 @@ class Phases:
             node=self.node,
             near=self.near,
             coords=None if self.task_coords is None else self.task_coords[t],
+            block=None if self.task_block is None else self.task_block[t],
+            block_bytes=self.block_bytes,
+            home=self.block_home,
         )
 
     def parts_of(self, tasks: Any) -> F64 | None:

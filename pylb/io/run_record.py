@@ -76,6 +76,9 @@ class Stretch(NamedTuple):
     #: (k, n, d) seconds of each object in each phase of an iteration (`Balancer.phase`).  None: the
     #: program names no phases.
     phases: F64 | None = None
+    #: (n, 3) data that the object shares with other objects: their number, bytes, and the rank
+    #: where they are at home; -1: none.  None: no object shares data.
+    shared: I64 | None = None
 
     @property
     def iterations(self) -> int:

@@ -91,6 +91,14 @@ def _tasks(trace: Phases, tasks: I64, r: int, entities: list[Json]) -> list[Json
         if column is not None:
             for task, size in zip(out, column[tasks].tolist(), strict=True):
                 task.setdefault("user_defined", {})[name] = float(size)
+    if trace.task_block is not None and trace.block_bytes is not None:
+        for task, block in zip(out, trace.task_block[tasks].tolist(), strict=True):
+            user = task.setdefault("user_defined", {})
+            user["shared_id"] = block
+            if block >= 0:
+                user["shared_bytes"] = float(trace.block_bytes[block])
+            if block >= 0 and trace.block_home is not None:
+                user["home_rank"] = int(trace.block_home[block])
     return out
 
 

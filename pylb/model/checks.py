@@ -113,6 +113,24 @@ def position(name: str, value: Any) -> NDArray[np.float64]:
     return np.pad(out, (0, 3 - len(out)))
 
 
+def shared(name: str, value: Any) -> NDArray[np.int64]:
+    """Check (number, bytes[, home rank]) of the data that an object shares; return three numbers.
+
+    The home is -1 if it is not given.
+    """
+    parts = tuple(value) if isinstance(value, tuple | list) else ()
+    try:
+        out = np.array([operator.index(x) for x in (*parts, -1)[:3]], np.int64)
+    except (TypeError, OverflowError):
+        out = np.zeros(0, np.int64)
+    if len(parts) not in (2, 3) or len(out) != 3 or (out[: len(parts)] < 0).any():
+        raise DomainError(
+            f"{name} is {clip(repr(value), 60)}: expected (number, bytes) or (number, bytes, home "
+            "rank), whole numbers, 0 or more"
+        )
+    return out
+
+
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise DomainError(f"{name} is {value!r}: expected {' or '.join(map(repr, allowed))}")

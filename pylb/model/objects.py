@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64, Rows, starts
 
@@ -44,6 +45,8 @@ COLUMNS = {
     "work": Column(np.float64, 0.0, "given seen optional saved", check=checks.positive),
     # position; nan: not given
     "coords": Column(np.float64, np.nan, "given seen optional saved", (3,), checks.position),
+    # data that it shares with other objects: number, bytes, rank where they are at home; -1: none
+    "shared": Column(np.int64, -1, "given seen optional saved", (3,), checks.shared),
     # the rank where it was added (not its home rank in the directory); -1: not known
     "home": Column(np.int32, -1, "recorded saved"),
     # differs between objects that had the same key at different times
@@ -136,6 +139,39 @@ class Objects:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return self.key.nbytes + sum(array.nbytes for array in self.columns.values())
+
+
+def blocks(shared: I64 | None, key: I64) -> dict[str, Any]:
+    """Return what objects share as `block`, `block_bytes` and `home` of a `Snapshot`.
+
+    shared: the column "shared" of the objects with these keys.  {}: they share nothing.
+    """
+    if shared is None or not (shared[:, 0] >= 0).any():
+        return {}
+    known, first, block = np.unique(shared[:, 0], return_index=True, return_inverse=True)
+    for i in np.flatnonzero((shared != shared[first[block]]).any(axis=1))[:1]:
+        other = first[block[i]]
+        raise DomainError(
+            f"shared of object {key[i]} is {tuple(shared[i].tolist())}: expected "
+            f"{tuple(shared[other].tolist())}, as for object {key[other]}, which shares these data"
+        )
+    if known[0] < 0:  # objects that share nothing
+        first, block = first[1:], block - 1
+    nbytes, home = shared[first, 1], shared[first, 2]
+    for i in np.flatnonzero(home < 0)[: int((home >= 0).any())]:
+        raise DomainError(
+            f"shared data {shared[first[i], 0]} have no home: expected a home for all shared data "
+            "or for none"
+        )
+    out = {"block": block.astype(np.int32), "block_bytes": nbytes}
+    return out if home[0] < 0 else {**out, "home": home.astype(np.int32)}
+
+
+def shared_of(block: I32, block_bytes: I64, home: I32 | None) -> I64:
+    """Return the column "shared" of objects from these fields of a `Snapshot`."""
+    homes = np.full(len(block_bytes), -1) if home is None else home
+    rows = np.stack([np.arange(len(block_bytes)), block_bytes, homes], axis=1)
+    return np.append(rows, np.full((1, 3), -1), axis=0)[block]  # -1 selects the last row
 
 
 class Database(NamedTuple):

@@ -30,6 +30,7 @@ from pylb.io.run_record import OF_RANKS, Loop, Stretch
 from pylb.model import checks
 from pylb.model.machine import BEFORE, Links, NetworkLike, as_before, fractions, spans
 from pylb.model.network import Network
+from pylb.model.objects import blocks
 from pylb.model.snapshot import F64, I32
 from pylb.placing.registry import find, with_network
 from pylb.replaying.trace_conversion import Entities, one_phase, or_zeros, stretch_of
@@ -73,6 +74,8 @@ def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
     work = None if trace.task_work is None else trace.task_work[tasks]
     n, m = len(objects.key), tasks.stop - tasks.start
     changed = not np.array_equal(or_zeros(objects.work, n), or_zeros(work, m))
+    shared = blocks(objects.shared, objects.key).get("block")
+    pairs.append((shared, trace.task_block))
     changed |= any(b is not None and not np.array_equal(a, b[tasks]) for a, b in pairs)
     return changed or not np.array_equal(objects.migratable, trace.movable(tasks))
 

@@ -123,6 +123,7 @@ class Trace(Phases, InNotebook):
             task_bytes=_sizes(a, "task_serialized_bytes", "task_footprint_bytes"),
             task_memory=_sizes(a, "task_footprint_bytes", "task_working_bytes"),
             task_subphases=a.get("task_subphases"),
+            **_shared(a),
             edge_ptr=frozen(ptr.astype(np.int64, copy=False)),
             edge_src=frozen(a["comm_src"][keep]),
             edge_dst=frozen(a["comm_dst"][keep]),
@@ -163,7 +164,7 @@ class Trace(Phases, InNotebook):
             rank = where.take(self.task_entity, mode="clip")
         absent = "task_home task_seconds speed background memory_limit measured figures core_group"
         nothing: dict[str, Any] = dict.fromkeys(
-            f"{absent} node near group_cores recorded _run _phases".split()
+            f"{absent} node near group_cores block_home recorded _run _phases".split()
         )
         return dataclasses.replace(
             self,
@@ -394,6 +395,28 @@ def _vt_run() -> Any:
     from pylb.io import vt_run
 
     return vt_run
+
+
+def _shared(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return what vt's tasks share, as fields of a trace.
+
+    Their home is ``home_rank``, or else the rank of the first task that shares them.
+    """
+    if "shared_id" not in arrays or "shared_bytes" not in arrays:
+        return {}
+    of, rank = np.nan_to_num(arrays["shared_id"], nan=-1), arrays["task_rank"]
+    known, first, block = np.unique(of, return_index=True, return_inverse=True)
+    none = int(np.searchsorted(known, 0.0))  # a negative number: nothing is shared
+    if none == len(known):
+        return {}
+    nbytes, homes = np.zeros(len(known)), arrays.get("home_rank", np.full(len(of), np.nan))
+    np.maximum.at(nbytes, block, np.nan_to_num(arrays["shared_bytes"]))
+    homes = np.where(np.isnan(homes[first]), rank[first], homes[first])[none:]
+    return {
+        "task_block": frozen(np.maximum(block - none, -1).astype(np.int32)),
+        "block_bytes": frozen(np.ceil(nbytes[none:]).astype(np.int64)),
+        "block_home": frozen(homes.astype(np.int32)),
+    }
 
 
 def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:

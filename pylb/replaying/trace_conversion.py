@@ -12,6 +12,7 @@ from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
 from pylb.io.run_record import OF_RANKS, RunData, RunFacts, Stretch
 from pylb.model import checks
+from pylb.model.objects import blocks, shared_of
 from pylb.model.snapshot import F64, I64, Rows, Snapshot
 
 Arrays = dict[str, Any]
@@ -164,6 +165,7 @@ def _of_snapshot(i: int, s: Snapshot) -> Stretch:
         rows.multicast if s.n_multicasts else None,
         s.coords,
         phases=None if s.n_components == 1 else s.load[None],
+        shared=_shared(s.block, s.block_bytes, s.home),
     )
 
 
@@ -199,11 +201,21 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
         "task_subphases": all(s.phases is None for s in stretches),
         "task_coords": not len(entity) or any(s.coords is None and len(s.key) for s in stretches),
     }
+    shared: Arrays = {}
+    if any(s.shared is not None for s in stretches):
+        nothing = np.full((1, 3), -1)
+        every_shared = (
+            np.repeat(nothing, len(s.key), 0) if s.shared is None else s.shared for s in stretches
+        )
+        shared = blocks(np.concatenate(list(every_shared)), keys[n_known:])
+    block = shared.get("block")
+    absent["task_block"] = block is None
     columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS if not absent.get(name)}
     tasks, edges, at = [], [], 0
     for s in stretches:
         n, k = len(s.key), s.iterations
         entities = entity[at : at + n]  # the entities of the stretch's objects
+        of_blocks = None if block is None else np.tile(block[at : at + n], k)
         at += n
         tasks += [n] * k
         edges += [len(s.src)] * k
@@ -217,6 +229,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
             ("task_memory", np.tile(np.maximum(s.memory, 0), k)),
             ("task_work", np.tile(or_zeros(s.work, n), k)),
             ("task_migratable", np.tile(s.migratable, k)),
+            ("task_block", of_blocks),
             ("edge_src", np.tile(entities[s.src], k)),
             ("edge_dst", np.tile(entities[s.dst], k)),
             ("edge_bytes", np.tile(s.edge_bytes, k)),
@@ -235,6 +248,8 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
         none: Any = np.zeros((0, *parts[0].shape[1:]) if parts else 0, _COLUMNS[name])
         out[name] = np.concatenate([none, *parts], dtype=_COLUMNS[name])
     out |= {
+        "block_bytes": shared.get("block_bytes"),
+        "block_home": shared.get("home"),
         "entity_key": keys[first[order]],
         "entity_birth": births[first[order]] if again else None,
         "entity_migratable": can_move,
@@ -311,7 +326,15 @@ def stretch_of(trace: Phases, i: int) -> Stretch:
         None if trace.task_work is None else trace.task_work[tasks][order],
         None if trace.entity_birth is None else trace.entity_birth[entity][order],
         phases=_subphases(trace, tasks, order),
+        shared=_shared(
+            None if trace.task_block is None else trace.task_block[tasks][order],
+            *(trace.block_bytes, trace.block_home),
+        ),
     )
+
+
+def _shared(block: Any, block_bytes: I64 | None, home: Any) -> I64 | None:
+    return None if block is None or block_bytes is None else shared_of(block, block_bytes, home)
 
 
 def _subphases(trace: Phases, tasks: slice, order: Any) -> F64 | None:
@@ -341,6 +364,7 @@ _COLUMNS = {
     "task_memory": np.int64,
     "task_work": np.float64,
     "task_migratable": np.bool_,
+    "task_block": np.int32,
     "edge_src": np.int32,
     "edge_dst": np.int32,
     "edge_bytes": np.float64,

@@ -493,6 +493,7 @@ class Advisor(RunResults):
         migratable: ArrayLike | None = None,
         edges: tuple[ArrayLike, ...] | None = None,
         coords: ArrayLike | None = None,
+        shared: tuple[ArrayLike, ...] | None = None,
         step: int | None = None,
         ahead: bool = False,
     ) -> Advice | None:
@@ -533,6 +534,8 @@ class Advisor(RunResults):
             message for each edge; the numbers of messages are whole.  Needs `keys`.
         coords : (n, 1 ... 3) array_like of float, optional
             Position of each cell.
+        shared : (numbers, bytes) or (numbers, bytes, home ranks), optional
+            Arrays (n,): data that several cells share, as in `Balancer.add`; number -1: none.
         step : int, optional
             The program's own number of the step; an error if it differs between ranks.
         ahead : bool
@@ -586,6 +589,7 @@ class Advisor(RunResults):
                 migratable=migratable,
                 edges=edges,
                 coords=coords,
+                shared=shared,
             )
         return loop.advice if loop.end_step(measured, tried.error, number) else None
 

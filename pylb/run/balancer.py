@@ -59,6 +59,7 @@ class ProgramObjects:
         migratable: bool = True,
         work: float | None = None,
         coords: ArrayLike | None = None,
+        shared: tuple[int, ...] | None = None,
     ) -> None:
         """Add an object to the balancer, on this rank.
 
@@ -84,6 +85,11 @@ class ProgramObjects:
         coords : (1 ... 3,) array_like of float, optional
             The object's position, for strategies that read it (RCBLB, HSFCLB); missing dimensions
             are 0.  Give it for all objects, or for none.
+        shared : (number, bytes) or (number, bytes, home rank), optional
+            Data that several objects share, e.g. a table or a part of a mesh: their number, the
+            bytes that a rank holds once for all its objects with these data, and the rank where the
+            data are at home.  CCMLB, VectorLB and "auto" count the bytes for ``memory_limit``;
+            CCMLB also the way to the home.  The program moves these data itself.
 
         Raises
         ------
@@ -95,6 +101,7 @@ class ProgramObjects:
         if objects.has(key):
             raise DuplicateKeyError(f"key {key} was added twice on rank {self.rank}")
         properties = {"nbytes": nbytes or None, "memory": memory, "work": work, "coords": coords}
+        properties |= {"shared": shared}
         if migratable is not True:
             properties["migratable"] = checks.flag("migratable", migratable)  # also None
         objects.add(key, block, checked(properties))
@@ -108,6 +115,7 @@ class ProgramObjects:
         migratable: bool | None = None,
         work: float | None = None,
         coords: ArrayLike | None = None,
+        shared: tuple[int, ...] | None = None,
     ) -> None:
         """Change properties of an object of this rank, see `add`.  None: no change.
 
@@ -118,7 +126,7 @@ class ProgramObjects:
         """
         key = self._key_here(key)
         properties = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
-        self._objects.update(key, checked({**properties, "coords": coords}))
+        self._objects.update(key, checked({**properties, "coords": coords, "shared": shared}))
 
     def remove(self, key: int) -> Any:
         """Remove an object of this rank from the balancer, and the messages to it.

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.decide.decider import Settings
 from pylb.errors import DomainError, UnknownKeyError
-from pylb.model.objects import Objects
+from pylb.model.objects import COLUMNS, Objects
 from pylb.model.snapshot import F64, I32, I64, _array
 from pylb.run.local_objects import NO_PARTS
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
-# Optional properties of n cells, and the types of their arrays (n,).
-OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "migratable": np.bool_}
+OPTIONAL = ("nbytes", "memory", "migratable", "shared")  # optional properties of cells
 
 
 class Cells(NamedTuple):
@@ -28,6 +27,7 @@ class Cells(NamedTuple):
     nbytes: I64 | None = None
     memory: I64 | None = None
     migratable: NDArray[np.bool_] | None = None
+    shared: I64 | None = None  # (n, 3), see `pylb.model.objects.COLUMNS`
     coords: F64 | None = None  # (n, 1 ... 3)
     edges: Any = None  # as the program gave them; `edges_of` checks them when they are needed
     parts: F64 = NO_PARTS  # (d, n), seconds of each cell in each of d phases; d is 0 without phases
@@ -37,9 +37,10 @@ class Cells(NamedTuple):
 def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **given: Any) -> Cells:
     """Check the arrays of a step, and make the cells; the edges are checked later."""
     n = len(loads)
+    given["shared"] = None if given["shared"] is None else _shared(given["shared"], n)
     columns = {
-        name: _array(name, given[name], dtype, (n,))
-        for name, dtype in OPTIONAL.items()
+        name: _array(name, given[name], COLUMNS[name].dtype, (n, *COLUMNS[name].shape))
+        for name in OPTIONAL
         if given[name] is not None
     }
     if keys is not None:
@@ -78,6 +79,20 @@ def _coords(coords: Any, n: int) -> F64:
     out: F64 = _array("coords", coords, np.float64)
     if out.ndim != 2 or len(out) != n or not 1 <= out.shape[1] <= 3:
         raise DomainError(f"coords has shape {out.shape}: expected ({n}, 1 ... 3)")
+    return out
+
+
+def _shared(shared: Any, n: int) -> I64:
+    """Check (numbers, bytes[, homes]), arrays (n,); return them as columns (n, 3)."""
+    if not isinstance(shared, tuple | list) or len(shared) not in (2, 3):
+        raise DomainError("shared: expected (numbers, bytes) or (numbers, bytes, home ranks)")
+    names = ("numbers", "bytes", "home ranks")
+    out = np.full((n, 3), -1)
+    for i, (what, column) in enumerate(zip(names, shared, strict=False)):
+        out[:, i] = _array(f"shared: {what}", column, np.int64, (n,))
+    out[out[:, 0] < 0] = -1  # these cells share nothing
+    for k in np.flatnonzero((out[:, 0] >= 0) & (out[:, 1] < 0))[:1]:
+        raise DomainError(f"shared: bytes[{k}] is {out[k, 1]}: expected 0 or more")
     return out
 
 

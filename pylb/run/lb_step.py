@@ -27,7 +27,7 @@ from pylb.errors import (
     StateError,
     UnknownKeyError,
 )
-from pylb.model.objects import NO_KEYS, Database, Objects, database
+from pylb.model.objects import NO_KEYS, Database, Objects, blocks, database
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 from pylb.placing.registry import Strategy
 from pylb.run.cells import LocalCells
@@ -270,6 +270,7 @@ class LBStep:
             edges=edges,
             multicasts=multicasts,
             coords=_positions(objects),
+            **blocks(objects.columns.get("shared"), objects.key),
             **{**self.facts.links, **facts},
         )
 

@@ -107,7 +107,7 @@ def with_old_head(path):
 def test_an_old_file_cut_short_hangs_nobody(tmp_path):
     path = tmp_path / "run.h5"
     whole = with_old_head(path)
-    with pytest.raises(FormatError, match="version 2: expected a run record of version 7"):
+    with pytest.raises(FormatError, match="version 2: expected a run record of version 8"):
         pylb.RunRecord.load(path)
     heap = whole.index(b"GCOL")
     signal.alarm(60)

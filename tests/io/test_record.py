@@ -176,17 +176,18 @@ def test_other_files_are_named(tmp_path):
     with pytest.raises(FormatError, match="not a run record of pylb"):
         pylb.RunRecord.load(path)
     write(path)
-    for version in (1, 5, 8):
+    for version in (1, 5, 9):
         with h5py.File(path, "a") as file:
             file.attrs["version"] = version
-        with pytest.raises(FormatError, match=f"version {version}: expected .* of version 7"):
+        with pytest.raises(FormatError, match=f"version {version}: expected .* of version 8"):
             pylb.RunRecord.load(path)
-    with h5py.File(path, "a") as file:  # before there were phases
-        file.attrs["version"], table = 6, file["stretch"][:, :-1]
-        for name in ("phases", "phase_names", "changes", "stretch"):
-            del file[name]
-        file["stretch"] = table
-    assert pylb.RunRecord.load(path).n_iterations > 0
+    for version, absent in ((7, ["shared"]), (6, ["phases", "phase_names", "changes"])):
+        with h5py.File(path, "a") as file:
+            file.attrs["version"], table = version, file["stretch"][:, :-1]
+            for name in [*absent, "stretch"]:
+                del file[name]
+            file["stretch"] = table
+        assert pylb.RunRecord.load(path).n_iterations > 0
 
 
 def test_damage_is_seen(tmp_path):

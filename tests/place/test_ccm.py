@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 import os
 from pathlib import Path
 
@@ -132,25 +131,11 @@ def test_the_synthetic_blocks_of_vt_are_placed_best():
     files = Path(os.environ.get("PYLB_DATA", "../shared/data")) / "synthetic-blocks"
     if not files.is_dir():
         pytest.skip(f"{files} is missing")
-    phases = [
-        json.loads((files / f"synthetic-dataset-blocks.{r}.json").read_text())["phases"][0]
-        for r in range(4)
-    ]
-    tasks = sorted((t for x in phases for t in x["tasks"]), key=lambda t: t["entity"]["seq_id"])
-    told = [t["user_defined"] for t in tasks]
-    sends = [c for x in phases for c in x.get("communications", ())]
-    blocks = {t["shared_id"]: (t["shared_bytes"], t["home_rank"]) for t in told}
-    numbers = sorted(blocks)
-    sizes, home = zip(*(blocks[b] for b in numbers), strict=True)
-    snap = pylb.Snapshot(
-        [t["time"] for t in tasks], [t["node"] for t in tasks], n_ranks=4,
-        edges=(
-            [c["from"]["seq_id"] for c in sends], [c["to"]["seq_id"] for c in sends],
-            [c["bytes"] for c in sends],
-        ),
-        block=[numbers.index(t["shared_id"]) for t in told], block_bytes=np.array(sizes, int),
-        home=home, memory=np.zeros(len(tasks), int), memory_limit=[20] * 4,
-    )  # fmt: skip
+    snap = pylb.Trace.load(files, stem="synthetic-dataset-blocks")[0]
+    assert list(zip(snap.block, snap.home[snap.block], strict=True)) == [
+        (0, 0), (0, 0), (1, 0), (1, 0), (2, 1), (2, 1), (3, 1), (3, 1), (4, 2),
+    ]  # fmt: skip
+    snap = dataclasses.replace(snap, memory=np.zeros(9, int), memory_limit=[20] * 4)
     for beta, gamma, delta in ((1.0, 0.0, 0.0), (0.2, 0.05, 0.01)):
         costs = {"alpha": 0.0, "beta": beta, "gamma": gamma, "delta": delta}
         plan = pylb.place(snap, pylb.strategy("CCMLB", **costs))
@@ -170,3 +155,71 @@ def test_a_placement_is_never_worse_than_the_present_one(seed):
     after, used_after = work(snap, plan.rank, **COSTS)
     assert np.all(used_after <= snap.memory_limit)
     assert np.any(used > snap.memory_limit) or after.max() <= before.max() * (1 + 1e-9)
+
+
+def shares_tables(comm, strategy, mode="on", path=None):
+    """24 objects on 4 ranks; three objects share a table of 60 MB; a rank holds 250 MB."""
+    lb = pylb.Balancer(comm, strategy=strategy, memory_limit=250_000_000, every=5, mode=mode)
+    for key in range(6 * comm.rank, 6 * comm.rank + 6):
+        lb.add(key, None, nbytes=10, memory=10_000_000, shared=(key // 3, 60_000_000, comm.rank))
+    for it in lb.iterate(20):
+        for key, _ in lb.local():
+            comm.elapse(1e-3 * (1 + 3 * (key < 6) + (key + it) % 3))
+    if path:
+        lb.save(path)
+    return [(r.iteration, r.strategy, r.predicted, r.memory_full) for r in lb.history.lb_steps]
+
+
+@pytest.mark.parametrize("strategy", ["auto", "GreedyLB", "VectorLB", "CCMLB"])
+def test_a_run_counts_what_objects_share_for_its_memory_limits(strategy, tmp_path):
+    path = tmp_path / "run.h5"
+    ranks = pylb.VirtualCluster(4, clock="none")
+    steps = ranks.run(lambda comm: shares_tables(comm, strategy, path=path))[0]
+    assert steps[0][2] < 1.1
+    assert all(0.5 < full <= 1.0 for *_, full in steps)
+    run = pylb.Trace.load(path)
+    for trace in [run] if strategy == "auto" else [run, pylb.Trace.from_snapshots(run)]:
+        assert trace.block_home.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+        again = trace.replay(strategy, every=5).decisions
+        known = [(r.iteration, r.strategy, r.predicted, r.memory_full) for r in again.lb_steps]
+        assert known == steps
+    shadow = ranks.run(lambda comm: shares_tables(comm, strategy, "shadow"))[0]
+    assert [s[:3] for s in shadow[:1]] == [s[:3] for s in steps[:1]]
+
+
+def test_objects_that_share_data_say_the_same_of_them():
+    def program(comm, *shared):
+        lb = pylb.Balancer(comm, strategy="GreedyLB", every=1)
+        for key in range(2):
+            lb.add(key + 2 * comm.rank, None, shared=shared[key])
+        for _ in lb.iterate(3):
+            list(lb.local())
+
+    for shared, said in (
+        (((7, 10), (7, 11)), r"shared of object 1 is \(7, 11, -1\): expected \(7, 10, -1\)"),
+        (((7, 10, 0), (8, 10)), "shared data 8 have no home"),
+        (((7, 10, 5), (7, 10, 5)), r"home\[0\] is 5"),
+        (((7,), (7,)), r"shared is \(7,\): expected \(number, bytes\)"),
+    ):
+        with pytest.raises((DomainError, OutOfRangeError), match=said):
+            pylb.VirtualCluster(2).run(program, *shared)
+
+
+def test_cells_of_a_code_share_data():
+    def program(comm, homes):
+        lb = pylb.Advisor(comm, strategy="CCMLB", every=1, memory_limit=100)
+        ids = np.arange(4) + 4 * comm.rank
+        given = (ids // 2, np.full(4, 40), *homes)
+        plan = lb.advise(loads=1.0 + 3.0 * (ids < 4), keys=ids, memory=[5] * 4, shared=given)
+        with lb.rebalancing():
+            ids = plan.migrate(ids)
+        lb.advise(loads=np.ones(len(ids)), keys=ids)
+        return ids.tolist(), lb.history[0].memory_full
+
+    out = pylb.VirtualCluster(2).run(program, ())
+    assert sorted(out[0][0] + out[1][0]) == list(range(8))
+    assert 0.5 < out[0][1] <= 1.0
+    with pytest.raises(DomainError, match=r"shared: bytes\[0\] is -1"):
+        pylb.VirtualCluster(1).run(
+            lambda comm: pylb.Advisor(comm).advise(loads=[1.0], keys=[1], shared=([1], [-1]))
+        )
