@@ -134,6 +134,22 @@ static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *r
     }
 }
 
+/** Call `fn` for each edge, and for each receiver of a multicast as for an edge; src and dst are
+ * objects. */
+static inline void plb_each_pair(const plb_snapshot_t *in, plb_delivery_fn fn, void *arg)
+{
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        fn(arg, in->edge_src[e], in->edge_dst[e], in->edge_bytes[e],
+           in->edge_messages == NULL ? 1.0 : in->edge_messages[e]);
+    }
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
+            fn(arg, in->multicast_src[e], in->multicast_dst[i], in->multicast_bytes[e],
+               in->multicast_messages == NULL ? 1.0 : in->multicast_messages[e]);
+        }
+    }
+}
+
 /** Compute held[n_ranks], the bytes of memory on each rank if object i is on rank[i];
  * of_node[n_ranks], the bytes on all ranks of the rank's node; and, unless NULL, ranks[n_ranks],
  * the number of these ranks. */

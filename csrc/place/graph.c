@@ -11,34 +11,25 @@ typedef struct entry {
     int32_t to;
 } entry_t;
 
-/* Put the pair of two objects into the rows of both, if they are different vertices.  next[v]: the
- * next entry of row v; entry NULL: only count. */
-static inline void put_pair(const plb_parts_t *self, int32_t src, int32_t dst, double bytes,
-                            int64_t *next, entry_t *entry)
+typedef struct filler {
+    const plb_parts_t *parts;
+    int64_t *next;  /* the next entry of each row */
+    entry_t *entry; /* NULL: only count */
+} filler_t;
+
+/* Put the pair of two objects into the rows of both, if they are different vertices. */
+static void put_pair(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
-    const int32_t a = self->vertex[src], b = self->vertex[dst];
+    const filler_t *self = arg;
+    const int32_t a = self->parts->vertex[src], b = self->parts->vertex[dst];
+    (void)messages;
     if (a < 0 || b < 0 || a == b) {
         return;
     }
-    const int64_t i = next[a]++, j = next[b]++;
-    if (entry != NULL) {
-        entry[i] = (entry_t){bytes, b};
-        entry[j] = (entry_t){bytes, a};
-    }
-}
-
-/* Put all edges, and an edge to each receiver of each multicast. */
-static void put_pairs(const plb_parts_t *self, int64_t *next, entry_t *entry)
-{
-    const plb_snapshot_t *in = self->problem.in;
-    for (int64_t e = 0; e < in->n_edges; e++) {
-        put_pair(self, in->edge_src[e], in->edge_dst[e], in->edge_bytes[e], next, entry);
-    }
-    for (int64_t e = 0; e < in->n_multicasts; e++) {
-        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
-            put_pair(self, in->multicast_src[e], in->multicast_dst[i], in->multicast_bytes[e],
-                     next, entry);
-        }
+    const int64_t i = self->next[a]++, j = self->next[b]++;
+    if (self->entry != NULL) {
+        self->entry[i] = (entry_t){bytes, b};
+        self->entry[j] = (entry_t){bytes, a};
     }
 }
 
@@ -74,7 +65,7 @@ int plb_parts_graph(plb_parts_t *self, plb_err_t *err)
     PLB_NEW0(first, (int64_t)n + 1);
     PLB_NEW(end, n);
     PLB_NEW(self->start, (int64_t)n + 1);
-    put_pairs(self, first + 1, NULL);
+    plb_each_pair(self->problem.in, put_pair, &(filler_t){self, first + 1, NULL});
     for (int32_t v = 0; v < n; v++) {
         first[v + 1] += first[v];
     }
@@ -85,7 +76,7 @@ int plb_parts_graph(plb_parts_t *self, plb_err_t *err)
                            (long long)first[n]));
     PLB_NEW_EACH(first[n], entry, self->to, bytes, self->edge_weight);
     memcpy(end, first, (size_t)n * sizeof *end);
-    put_pairs(self, end, entry);
+    plb_each_pair(self->problem.in, put_pair, &(filler_t){self, end, entry});
     sort_rows(entry, first, n, end, self->to, bytes);
     for (int32_t v = 0; v < n; v++) { /* close the gaps of merged entries */
         self->start[v] = m;

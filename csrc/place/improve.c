@@ -25,6 +25,7 @@
 
 #include "base/heap.h"
 #include "base/interrupt.h"
+#include "base/ints.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/sort.h"
@@ -71,21 +72,21 @@ typedef struct line {
 typedef struct search {
     plb_state_t *on;
     const plb_aim_t *aim;
-    bool by_transfer;       /* whether plb_transfer makes the steps */
-    bool plain;             /* whether only loads count, without memory */
-    bool bounded;           /* whether a step only distributes the work of two ranks differently */
-    bool by_value;          /* whether the value of two ranks is that of the placement */
-    bool crowded;           /* whether some ranks exceed their memory limits */
-    double value;           /* of the present placement */
-    step_t best;            /* the best step of this round */
-    int32_t k, a, b;        /* component, slowest rank, other rank; see above */
-    double *here, *there;   /* [d] seconds of ranks a and b */
-    double *rest, *floor;   /* [d] seconds of the slowest other rank; see above */
-    double *least;          /* [d] lower bound of the slowest rank's seconds after a step */
-    double of_two;          /* the value of ranks a and b */
-    int64_t over;           /* bytes by which ranks a and b exceed their limits */
-    plb_heap_t next;        /* ranks b; the key is their time in component k */
-    line_t mine, its;       /* objects of a and b */
+    bool by_transfer;     /* whether plb_transfer makes the steps */
+    bool plain;           /* whether only loads count, without memory */
+    bool bounded;         /* whether a step only distributes the work of two ranks differently */
+    bool by_value;        /* whether the value of two ranks is that of the placement */
+    bool crowded;         /* whether some ranks exceed their memory limits */
+    double value;         /* of the present placement */
+    step_t best;          /* the best step of this round */
+    int32_t k, a, b;      /* component, slowest rank, other rank; see above */
+    double *here, *there; /* [d] seconds of ranks a and b */
+    double *rest, *floor; /* [d] seconds of the slowest other rank; see above */
+    double *least;        /* [d] lower bound of the slowest rank's seconds after a step */
+    double of_two;        /* the value of ranks a and b */
+    int64_t over;         /* bytes by which ranks a and b exceed their limits */
+    plb_heap_t next;      /* ranks b; the key is their time in component k */
+    line_t mine, its;     /* objects of a and b */
     plb_item_t *spare;
     uint32_t *bin;      /* scratch memory of the sort */
     double *bond;       /* [n] bonds of each object with the object that is examined; else 0 */
@@ -342,15 +343,8 @@ static void find_partners(search_t *self)
 /* Return the first item with at least this load. */
 static int64_t first_from(const line_t *line, double load)
 {
-    int64_t low = 0, high = line->n;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (line->item[middle].key < load) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    int64_t low = 0;
+    PLB_BISECT(low, line->n, k, line->item[k].key >= load)
     return low;
 }
 

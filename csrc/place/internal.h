@@ -38,8 +38,8 @@ int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_
 double plb_average(const plb_snapshot_t *in);
 
 /** Call plb_problem_check, and separate the objects that may migrate from the fixed ones.  Check
- * that memory can suffice for the fixed objects of each rank, for the largest movable object, and
- * for all objects in total.  `self` owns its arrays and borrows `in`. */
+ * that memory suffices for the fixed objects of each rank.  `self` owns its arrays and borrows
+ * `in`. */
 int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err);
 void plb_problem_free(plb_problem_t *self);
 
@@ -423,7 +423,6 @@ typedef struct plb_gossip {
     /* within_node: gossip and offers stay within each node, instead of going among all ranks.
      * swapping: objects are also offered in exchange for smaller ones. */
     bool within_node, swapping;
-    bool asking; /* in this iteration, overloaded ranks ask random ranks what they can take */
     /* by_node: within_node is true at first.  from_home: if the first limit was not reached, the
      * strategy begins again from the placement before the LB step (begin_again in gossip.c). */
     bool by_node, from_home;

@@ -32,34 +32,6 @@ int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_er
     return PLB_OK;
 }
 
-/* Check that memory can suffice for the objects that may migrate. */
-static int check_movable(const plb_problem_t *self, plb_err_t *err)
-{
-    const int64_t *memory = self->in->memory;
-    int32_t roomiest = 0;
-    int64_t largest = -1;
-    __int128 need = 0, have = 0;
-    for (int32_t r = 0; r < self->in->n_ranks; r++) {
-        have += self->room[r];
-        roomiest = self->room[r] > self->room[roomiest] ? r : roomiest;
-    }
-    for (int64_t k = 0; k < self->n; k++) {
-        const int64_t i = plb_problem_object(self, k);
-        need += memory[i];
-        largest = largest < 0 || memory[i] > memory[largest] ? i : largest;
-    }
-    PLB_FAIL_IF(largest >= 0 && memory[largest] > self->room[roomiest], err, PLB_ERR_INFEASIBLE,
-                "object %lld needs %lld bytes: %lld more than any rank has left for "
-                "it (most left: rank %d, %lld bytes)",
-                plb_key(self->in, largest), (long long)memory[largest],
-                (long long)(memory[largest] - self->room[roomiest]), roomiest,
-                (long long)self->room[roomiest]);
-    PLB_FAIL_IF(need > have, err, PLB_ERR_INFEASIBLE,
-                "the objects need %lld bytes more than memory_limit has in total",
-                (long long)(need - have));
-    return PLB_OK;
-}
-
 int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err)
 {
     PLB_FAIL_IF(in->n_components != 1, err, PLB_ERR_VALUE,
@@ -95,10 +67,7 @@ int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *e
         PLB_NEW(self->object, in->n_objects);
         split(self);
     }
-    if (self->room != NULL) {
-        PLB_TRY(plb_problem_check_left(in, self->room, err));
-        ret = check_movable(self, err);
-    }
+    ret = plb_problem_check_left(in, self->room, err);
 out:
     if (ret != PLB_OK) {
         plb_problem_free(self);

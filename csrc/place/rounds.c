@@ -11,9 +11,9 @@
 /* ---- a snapshot split by rank --------------------------------------------------------------- */
 
 typedef struct shares {
-    plb_share_t *share; /* [p] input of each rank's agent (strategy.h) */
-    /* objects grouped by rank, ranks by node, edges by the sender's rank */
-    plb_groups_t objects, ranks, edges;
+    plb_share_t *share;          /* [p] input of each rank's agent (strategy.h) */
+    plb_groups_t objects, ranks; /* objects grouped by rank, ranks by node */
+    int64_t *edges;              /* [p + 1] where the edges from each rank end */
     int64_t *id;
     double *load;
     int64_t *memory;
@@ -30,9 +30,9 @@ static void shares_free(shares_t *self)
     plb_free(self->share);
     plb_groups_free(&self->objects);
     plb_groups_free(&self->ranks);
-    plb_groups_free(&self->edges);
-    PLB_FREE(self->id, self->load, self->memory, self->migratable, self->node, self->place,
-             self->edge_object, self->edge_peer_rank, self->edge_peer_id, self->edge_bytes);
+    PLB_FREE(self->edges, self->id, self->load, self->memory, self->migratable, self->node,
+             self->place, self->edge_object, self->edge_peer_rank, self->edge_peer_id,
+             self->edge_bytes);
 }
 
 static int share_objects(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
@@ -65,54 +65,48 @@ out:
     return ret;
 }
 
-/* List the edges, then an edge to each receiver of each multicast. */
-static void list_edges(const plb_snapshot_t *in, int32_t *src, int32_t *dst, double *bytes)
+typedef struct lister {
+    shares_t *to;
+    const plb_snapshot_t *in;
+    bool counts; /* first pass: count the edges of each rank; second pass: write them */
+} lister_t;
+
+/* An edge belongs to the sender's rank; a multicast counts as an edge to each receiver. */
+static void list_edge(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
-    for (int64_t e = 0; e < in->n_edges; e++) {
-        src[e] = in->edge_src[e];
-        dst[e] = in->edge_dst[e];
-        bytes[e] = in->edge_bytes[e];
+    const lister_t *self = arg;
+    const int32_t r = self->in->rank[src];
+    (void)messages;
+    if (self->counts) {
+        self->to->edges[r + 1]++;
+        return;
     }
-    for (int64_t e = 0; e < in->n_multicasts; e++) {
-        for (int64_t i = in->multicast_start[e]; i < in->multicast_start[e + 1]; i++) {
-            src[in->n_edges + i] = in->multicast_src[e];
-            dst[in->n_edges + i] = in->multicast_dst[i];
-            bytes[in->n_edges + i] = in->multicast_bytes[e];
-        }
-    }
+    const int64_t at = self->to->edges[r]++;
+    self->to->edge_object[at] = self->to->place[src];
+    self->to->edge_peer_id[at] = dst;
+    self->to->edge_peer_rank[at] = self->in->rank[dst];
+    self->to->edge_bytes[at] = bytes;
 }
 
 static int share_edges(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int64_t m = in->n_edges + in->n_pins;
-    int32_t *sender = NULL, *src = NULL, *dst = NULL;
-    double *bytes = NULL;
-    PLB_NEW_EACH(m, sender, src, dst, bytes, self->edge_object, self->edge_peer_id,
-                 self->edge_peer_rank, self->edge_bytes);
-    list_edges(in, src, dst, bytes);
-    for (int64_t e = 0; e < m; e++) {
-        sender[e] = in->rank[src[e]];
+    PLB_PASS_NEW0(self->edges, in->n_ranks + 1);
+    PLB_PASS_NEW_EACH(m, self->edge_object, self->edge_peer_id, self->edge_peer_rank,
+                      self->edge_bytes);
+    plb_each_pair(in, list_edge, &(lister_t){self, in, true});
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        self->edges[r + 1] += self->edges[r];
     }
-    PLB_TRY(plb_groups_init(&self->edges, sender, m, in->n_ranks, err));
-    for (int64_t at = 0; at < m; at++) {
-        const int32_t e = self->edges.item[at];
-        PLB_TRY(plb_interrupted(8));
-        self->edge_object[at] = self->place[src[e]];
-        self->edge_peer_id[at] = dst[e];
-        self->edge_peer_rank[at] = in->rank[dst[e]];
-        self->edge_bytes[at] = bytes[e];
-    }
-out:
-    PLB_FREE(sender, src, dst, bytes);
-    return ret;
+    plb_each_pair(in, list_edge, &(lister_t){self, in, false});
+    return plb_interrupted(PLB_INTERRUPT_NOW);
 }
 
 /* Return the share of rank r (strategy.h); it points to the arrays of `self`. */
 static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, bool lenient,
                             int32_t r)
 {
-    const int64_t begin = self->objects.start[r], edge = self->edges.start[r];
+    const int64_t begin = self->objects.start[r], edge = r == 0 ? 0 : self->edges[r - 1];
     plb_share_t out = {
         .rank = r,
         .n_ranks = in->n_ranks,
@@ -125,7 +119,7 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, bool
         .load = self->load + begin,
         .memory = self->memory == NULL ? NULL : self->memory + begin,
         .migratable = self->migratable == NULL ? NULL : self->migratable + begin,
-        .n_edges = self->edges.start[r + 1] - edge,
+        .n_edges = self->edges[r] - edge,
         .edge_object = self->edge_object + edge,
         .edge_peer_id = self->edge_peer_id + edge,
         .edge_peer_rank = self->edge_peer_rank + edge,

@@ -385,9 +385,10 @@ typedef struct reader {
     bool counts; /* first pass: count the entries; second pass: write them */
 } reader_t;
 
-static void read_edge(const reader_t *reader, int32_t from, int32_t to, double bytes,
-                      double messages)
+/* A multicast counts as an edge to each receiver. */
+static void read_edge(void *arg, int32_t from, int32_t to, double bytes, double messages)
 {
+    const reader_t *reader = arg;
     const double *near = reader->self->in->near;
     plb_state_t *self = reader->self;
     const plb_objective_t *of = &self->of;
@@ -409,25 +410,6 @@ static void read_edge(const reader_t *reader, int32_t from, int32_t to, double b
             self->near[m] = -self->near[k];
         }
     }
-}
-
-/* A multicast counts as an edge to each receiver. */
-static int read_messages(reader_t reader)
-{
-    const plb_snapshot_t *in = reader.self->in;
-    for (int64_t e = 0; e < in->n_edges; e++) {
-        read_edge(&reader, in->edge_src[e], in->edge_dst[e], in->edge_bytes[e],
-                  in->edge_messages == NULL ? 1.0 : in->edge_messages[e]);
-        PLB_PASS(plb_interrupted(4));
-    }
-    for (int64_t c = 0; c < in->n_multicasts; c++) {
-        for (int64_t k = in->multicast_start[c]; k < in->multicast_start[c + 1]; k++) {
-            read_edge(&reader, in->multicast_src[c], in->multicast_dst[k], in->multicast_bytes[c],
-                      in->multicast_messages == NULL ? 1.0 : in->multicast_messages[c]);
-        }
-        PLB_PASS(plb_interrupted(4));
-    }
-    return PLB_OK;
 }
 
 /* Link the ranks of each node to a ring; *several: whether a node has several ranks. */
@@ -464,7 +446,7 @@ static int list_partners(plb_state_t *self, plb_err_t *err)
     }
     PLB_PASS_NEW0(self->own, n);
     PLB_PASS_NEW0(self->start, n + 1);
-    PLB_PASS(read_messages((reader_t){self, true}));
+    plb_each_pair(self->in, read_edge, &(reader_t){self, true});
     for (int64_t i = 0, sum = 0; i <= n; i++) { /* start[i]: the end of the entries of object i */
         sum += self->start[i];
         self->start[i] = sum;
@@ -477,7 +459,8 @@ static int list_partners(plb_state_t *self, plb_err_t *err)
     if (several) {
         PLB_PASS_NEW(self->near, self->start[n]);
     }
-    return read_messages((reader_t){self, false});
+    plb_each_pair(self->in, read_edge, &(reader_t){self, false});
+    return plb_interrupted(PLB_INTERRUPT_NOW);
 }
 
 int plb_state_init(plb_state_t *self, const plb_snapshot_t *in, const plb_objective_t *of,

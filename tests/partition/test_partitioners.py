@@ -239,8 +239,8 @@ LUMPS = {  # weights of vertices, parts
 
 
 @pytest.mark.parametrize("lump", LUMPS)
-def test_libraries_print_nothing_for_uneven_weights(library, lump, capfd):
-    """METIS prints complaints about empty halves, although it makes them itself."""
+def test_only_metis_prints_for_uneven_weights(library, lump, capfd):
+    """Only METIS prints: complaints about empty halves, although it makes them itself."""
     weight, parts = LUMPS[lump]
     start, to = ring(len(weight))
     for seed in range(5):
@@ -250,23 +250,9 @@ def test_libraries_print_nothing_for_uneven_weights(library, lump, capfd):
         )  # fmt: skip
         assert np.bincount(part, minlength=parts).min() > 0
     ctypes.CDLL(None).fflush(None)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_what_other_threads_print_meanwhile_is_not_lost(library, capfd):
-    """METIS's lines on C's standard output are dropped, and those of other threads are kept."""
-    c = ctypes.CDLL(None)
-    start, to = ring(20_000)
-    weight = np.append(np.ones(19_999), 10**6).astype(np.int32)
-    with ThreadPoolExecutor(1) as pool:
-        task = pool.submit(_core.partition, library, 20_000, 64, start=start, to=to, weight=weight)
-        lines = 0
-        while lines < 1000 or not task.done():
-            c.printf(b"line %d\n", ctypes.c_int(lines))
-            lines += 1
-        task.result()
-    c.fflush(None)
-    assert capfd.readouterr().out.splitlines() == [f"line {i}" for i in range(lines)]
+    said = capfd.readouterr()
+    lines = [x for x in said.out.splitlines() if library != "METIS" or "***" not in x]
+    assert (lines, said.err) == ([], "")
 
 
 def test_a_missing_library_is_named_with_its_command(monkeypatch):

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <metis.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,73 +59,6 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
         "MINCONN or CONTIG",
         name);
 }
-
-/* ---- output of METIS -------------------------------------------------------------------------
- *
- * A bisection may leave a half without vertices, e.g. if vertices are few or have weight 0.  METIS
- * then prints the lines in COMPLAINT to `stdout`, and goes on; the empty parts are filled later.
- * So during a call, `stdout` is a stream that drops these lines and passes on other output. */
-#ifdef __GLIBC__ /* other C libraries need not have `stdout` as a variable */
-static FILE *real_stdout;
-
-static bool is_complaint(const char *line, size_t n)
-{
-    static const char *const COMPLAINT[] = {
-        "\t***Cannot bisect a graph with 0 vertices!\n",
-        "\t***You are trying to partition a graph into too many parts!\n",
-    };
-    for (size_t i = 0; i < sizeof COMPLAINT / sizeof *COMPLAINT; i++) {
-        if (strlen(COMPLAINT[i]) == n && memcmp(COMPLAINT[i], line, n) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static ssize_t hand_on(void *cookie, const char *text, size_t n)
-{
-    (void)cookie;
-    for (size_t at = 0, length; at < n; at += length) {
-        const char *end = memchr(text + at, '\n', n - at);
-        length = end == NULL ? n - at : (size_t)(end + 1 - (text + at));
-        if (!is_complaint(text + at, length)) {
-            fwrite(text + at, 1, length, real_stdout);
-        }
-    }
-    return (ssize_t)n;
-}
-
-static void mute(void)
-{
-    static FILE *filter; /* never closed: another thread may be printing to it */
-    if (filter == NULL) {
-        const cookie_io_functions_t how = {.write = hand_on};
-        filter = fopencookie(NULL, "w", how);
-        if (filter != NULL) {
-            setvbuf(filter, NULL, _IOLBF, BUFSIZ);
-        }
-    }
-    real_stdout = stdout;
-    stdout = filter == NULL ? stdout : filter;
-}
-
-static void unmute(void)
-{
-    FILE *filter = stdout;
-    stdout = real_stdout;
-    if (filter != real_stdout) {
-        fflush(filter);
-    }
-}
-#else
-static void mute(void)
-{
-}
-
-static void unmute(void)
-{
-}
-#endif
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
@@ -233,10 +165,8 @@ static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
                      real_t *, real_t *, idx_t *, idx_t *, idx_t *) =
         bisect ? METIS_PartGraphRecursive : METIS_PartGraphKway;
     pthread_mutex_lock(&lock);
-    mute();
     const int code = ask(&n, &ncon, (idx_t *)in->start, (idx_t *)in->to, (idx_t *)in->weight, NULL,
                          (idx_t *)in->edge_weight, &k, target, NULL, options, &cut, part);
-    unmute();
     pthread_mutex_unlock(&lock);
     ret = failed(code, err);
 out:

@@ -22,7 +22,8 @@
 
 /* ---- ranks of one speed, no limits: LPT in rounds ------------------------------------------- */
 
-/* The ranks in a line, the least loaded first, and scratch memory to sort them again. */
+/* The ranks in a line, the least loaded first (their background is a load, too), and scratch
+ * memory to sort them again. */
 typedef struct line {
     plb_item_t *rank, *spare;
     uint32_t *bin;
@@ -87,23 +88,13 @@ static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
     PLB_PASS_NEW_EACH(self->p, self->rank, self->spare);
     PLB_PASS_NEW(self->bin, PLB_SORT_BINS(self->p));
     for (int32_t r = 0; r < self->p; r++) {
-        const double key = plb_problem_fixed_seconds(problem, r);
+        const double key = plb_problem_fixed_seconds(problem, r) * plb_speed(in, r);
         self->rank[r] = (plb_item_t){key, r};
         low = key < low ? key : low;
         high = key > high ? key : high;
     }
     plb_sort_items(self->rank, self->p, low, high, self->spare, self->bin);
     return PLB_OK;
-}
-
-/* Sort the loads below index `upto`, and convert them to seconds on a rank of this speed. */
-static void get_ready(plb_loads_t *loads, int64_t upto, double speed)
-{
-    int64_t k = loads->ready;
-    plb_loads_sort(loads, upto < loads->n ? upto : loads->n);
-    for (; speed != 1.0 && k < loads->ready; k++) {
-        loads->item[k].key /= speed;
-    }
 }
 
 /* Prepare to sort the loads of the objects that may migrate, the heaviest first. */
@@ -130,7 +121,7 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
     line_t line;
     int ret = line_init(&line, problem, err);
     for (int64_t done = 0; ret == PLB_OK && done < loads->n;) {
-        get_ready(loads, done + line.p, plb_speed(problem->in, 0));
+        plb_loads_sort(loads, done + line.p < loads->n ? done + line.p : loads->n);
         const int32_t k = hand_out(&line, loads->item + done, loads->n - done, problem, rank);
         line_up(&line, k);
         done += k;

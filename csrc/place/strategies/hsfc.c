@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/interrupt.h"
+#include "base/ints.h"
 #include "base/mem.h"
 #include "place/internal.h"
 
@@ -60,32 +61,18 @@ static bool fits(const chain_t *self, int64_t begin, int64_t end, double most)
 static int64_t end_from(const chain_t *self, int64_t begin, int32_t r, double time)
 {
     const double most = capacity(self->problem, r, time);
-    int64_t low = begin, high = self->n;
-    while (low < high) {
-        const int64_t middle = low + (high - low + 1) / 2;
-        if (fits(self, begin, middle, most)) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return low;
+    int64_t end = begin;
+    PLB_BISECT(end, self->n, k, !fits(self, begin, k + 1, most))
+    return end;
 }
 
 /* Return the smallest `begin` such that the objects begin ... end - 1 fit on rank r. */
 static int64_t begin_to(const chain_t *self, int64_t end, int32_t r, double time)
 {
     const double most = capacity(self->problem, r, time);
-    int64_t low = 0, high = end;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (fits(self, middle, end, most)) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
+    int64_t begin = 0;
+    PLB_BISECT(begin, end, k, fits(self, k, end, most))
+    return begin;
 }
 
 static bool feasible(const chain_t *self, double time)
