@@ -1,4 +1,6 @@
-/* Bins: best fit (the largest item first), then exchanges between the largest bin and others. */
+/* Bins: best fit (the largest item first), then exchanges between the largest bin and others; for
+ * few items all packings; and the differencing method of Karmarkar and Karp (1982; Michiels, Korst
+ * and Aarts 2003), if these do not reach the bound. */
 #include "place/bins.h"
 
 #include <math.h>
@@ -14,8 +16,11 @@
 enum {
     MOST_PAIRS = 96,
     MOST_TRIPLES = 20, /* items in a bin up to which two of them are exchanged for two */
-    PARTNERS = 12,     /* bins that are tried until one is near enough */
+    FEW_ITEMS = 24,    /* items for which all packings are tried */
+    MOST_NODES = 1 << 18,
+    PARTNERS = 12, /* bins that are tried until one is near enough */
 };
+#define MOST_DIFFERENCES 3e7 /* items x bins up to which the differencing method is tried */
 
 /* A set of up to three items of a bin; -1: no more. */
 typedef struct set {
@@ -59,6 +64,24 @@ static void clear(packing_t *self)
     memset(self->sum, 0, m * sizeof *self->sum);
     memset(self->filled, 0, m * sizeof *self->filled);
     memset(self->count, 0, m * sizeof *self->count);
+}
+
+static double largest(const packing_t *self)
+{
+    double out = 0.0;
+    for (int32_t b = 0; b < self->of->m; b++) {
+        out = plb_greater(out, self->sum[b]);
+    }
+    return out;
+}
+
+/* Begin again with this packing. */
+static void restore(packing_t *self, const int32_t *bin)
+{
+    clear(self);
+    for (int64_t i = 0; i < self->of->n; i++) {
+        put(self, i, bin[i]);
+    }
 }
 
 /* ---- best fit ------------------------------------------------------------------------------- */
@@ -183,20 +206,29 @@ static void find_exchange(const packing_t *self, double *best, const set_t **giv
             j++;
         }
         /* the two sets of b around the best one, and more if the capacity forbids these */
-        for (int step = 1; step >= -1; step -= 2) {
-            int64_t h = step > 0 ? j : j - 1;
-            for (int near = 0; near < 8 && h >= 0 && h < b->n; near++, h += step) {
-                const set_t *y = &b->set[h];
-                const double d = x->cost - y->cost;
-                const double worst = plb_greater(self->sum[a->bin] - d, self->sum[b->bin] + d);
-                if (worst >= *best || d <= 0.0) {
-                    break;
-                }
-                if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
-                    self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
-                    *best = worst, *give = x, *take = y;
-                    break;
-                }
+        for (int64_t near = 0, h = j; near < 8 && h < b->n; near++, h++) {
+            const set_t *y = &b->set[h];
+            const double d = x->cost - y->cost;
+            const double worst = self->sum[a->bin] - d;
+            if (worst >= *best || d <= 0.0) {
+                break;
+            }
+            if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
+                self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
+                *best = worst, *give = x, *take = y;
+                break;
+            }
+        }
+        for (int64_t near = 0, h = j - 1; near < 8 && h >= 0; near++, h--) {
+            const set_t *y = &b->set[h];
+            const double worst = self->sum[b->bin] + x->cost - y->cost;
+            if (worst >= *best) {
+                break;
+            }
+            if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
+                self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
+                *best = worst, *give = x, *take = y;
+                break;
             }
         }
     }
@@ -306,6 +338,181 @@ static int improve(packing_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
+/* ---- few items ------------------------------------------------------------------------------ */
+
+typedef struct tree {
+    packing_t *self;
+    const plb_item_t *order;
+    int32_t *best;
+    double least;
+    int64_t nodes, n_more;
+} tree_t;
+
+/* Try all bins for item k and those after it, if this may lead below tree->least. */
+static void descend(tree_t *tree, int64_t k)
+{
+    packing_t *self = tree->self;
+    const plb_bins_t *of = self->of;
+    if (k == of->n) {
+        tree->least = largest(self);
+        memcpy(tree->best, self->bin, (size_t)of->n * sizeof *tree->best);
+        return;
+    }
+    const int32_t i = tree->order[k].id;
+    const int64_t least = of->n / of->m, more = of->n % of->m;
+    const double length = length_of(of, i);
+    bool tried[FEW_ITEMS] = {false};
+    for (int32_t t = 0; t < of->m && tree->nodes > 0 && tree->least > self->goal; t++) {
+        int32_t b = -1;
+        for (int32_t c = 0; c < of->m; c++) { /* the lowest cost first */
+            b = !tried[c] && (b < 0 || self->sum[c] < self->sum[b]) ? c : b;
+        }
+        tried[b] = true;
+        bool alike = false; /* to a bin that was tried */
+        for (int32_t c = 0; c < of->m && !alike; c++) {
+            alike = c != b && tried[c] && self->sum[c] == self->sum[b] &&
+                    self->count[c] == self->count[b] && self->filled[c] == self->filled[b];
+        }
+        const bool extra = of->equal && self->count[b] >= least;
+        if (alike || self->sum[b] + of->cost[i] >= tree->least ||
+            self->filled[b] + length > of->capacity ||
+            (extra && (self->count[b] > least || tree->n_more == more))) {
+            continue;
+        }
+        const double sum = self->sum[b], filled = self->filled[b];
+        tree->nodes--;
+        tree->n_more += extra;
+        put(self, i, b);
+        descend(tree, k + 1);
+        self->sum[b] = sum, self->filled[b] = filled;
+        self->count[b]--;
+        tree->n_more -= extra;
+    }
+}
+
+/* ---- differences ---------------------------------------------------------------------------- */
+
+/* A packing of some items: sets of items for different bins, the largest first. */
+typedef struct entry {
+    double sum;
+    int32_t first, last; /* its items are a list */
+} entry_t;
+typedef struct state {
+    entry_t *entry;
+    int32_t n, room; /* room 0: entry belongs to the common array */
+} state_t;
+
+static int compare_entries(const void *a, const void *b)
+{
+    const entry_t *x = a, *y = b;
+    return x->sum != y->sum ? (x->sum > y->sum ? -1 : 1)
+                            : (x->first > y->first) - (x->first < y->first);
+}
+
+/* Join state b to a: the largest sets of one with the smallest of the other, if there are more
+ * sets than bins. */
+static int join(packing_t *self, state_t *a, state_t *b, plb_err_t *err)
+{
+    const int32_t m = self->of->m, common = a->n + b->n > m ? a->n + b->n - m : 0;
+    const int32_t n = a->n + b->n - common;
+    if (n > a->room && n > a->n) {
+        const int32_t room = 2 * n < m ? 2 * n : m;
+        entry_t *grown = plb_realloc(a->room > 0 ? a->entry : NULL, (size_t)room, sizeof *grown);
+        PLB_FAIL_IF(grown == NULL, err, PLB_ERR_NOMEM, "out of memory: %d bins", m);
+        if (a->room == 0) {
+            memcpy(grown, a->entry, (size_t)a->n * sizeof *grown);
+        }
+        a->entry = grown, a->room = room;
+    }
+    for (int32_t t = 0; t < common; t++) {
+        entry_t *to = &a->entry[a->n - common + t];
+        const entry_t *from = &b->entry[b->n - 1 - t];
+        self->next[to->last] = from->first;
+        to->last = from->last;
+        to->sum += from->sum;
+    }
+    memcpy(a->entry + a->n, b->entry, (size_t)(b->n - common) * sizeof *b->entry);
+    if (common + b->n > 8) {
+        qsort(a->entry, (size_t)n, sizeof *a->entry, compare_entries);
+    } else {
+        for (int32_t k = a->n - common > 0 ? a->n - common : 1; k < n; k++) {
+            const entry_t item = a->entry[k];
+            int32_t at = k;
+            for (; at > 0 && compare_entries(&item, &a->entry[at - 1]) < 0; at--) {
+                a->entry[at] = a->entry[at - 1];
+            }
+            a->entry[at] = item;
+        }
+    }
+    a->n = n;
+    if (n == m) { /* only differences count */
+        const double base = a->entry[n - 1].sum;
+        for (int32_t k = 0; k < n; k++) {
+            a->entry[k].sum -= base;
+        }
+    }
+    return PLB_OK;
+}
+
+/* Pack by differences: the two states with the largest spread are joined, again and again. */
+static int difference(packing_t *self, const plb_item_t *order, plb_err_t *err)
+{
+    const plb_bins_t *of = self->of;
+    const int32_t n = (int32_t)of->n, m = of->m, size = of->equal ? m : 1;
+    const int32_t n_states = (n + size - 1) / size;
+    entry_t *entry = NULL;
+    state_t *state = NULL;
+    plb_item_t *item = NULL;
+    int ret = PLB_OK;
+    PLB_NEW(entry, n);
+    PLB_NEW0(state, n_states);
+    PLB_NEW(item, n_states);
+    plb_heap_t heap = {item, 0};
+    for (int32_t k = 0; k < n; k++) { /* equal: the largest m items are one state, then the next */
+        const int32_t i = order[k].id;
+        entry[k] = (entry_t){of->cost[i], i, i};
+        self->next[i] = -1;
+    }
+    for (int32_t t = 0; t < n_states; t++) {
+        const int32_t first = t * size, end = first + size < n ? first + size : n;
+        state[t] = (state_t){entry + first, end - first, 0};
+        const double low = end - first == m ? entry[end - 1].sum : 0.0;
+        heap.item[heap.n++] = (plb_item_t){low - entry[first].sum, t};
+    }
+    plb_heap_build(&heap);
+    while (heap.n > 1) {
+        const int32_t x = plb_heap_pop(&heap).id, y = plb_heap_pop(&heap).id;
+        const int32_t a = state[x].n >= state[y].n ? x : y, b = a == x ? y : x;
+        PLB_TRY(join(self, &state[a], &state[b], err));
+        if (state[b].room > 0) {
+            PLB_FREE(state[b].entry);
+            state[b].room = 0;
+        }
+        const entry_t *e = state[a].entry;
+        const double low = state[a].n == m ? e[m - 1].sum : 0.0;
+        plb_heap_push(&heap, (plb_item_t){low - e[0].sum, a});
+        if (plb_interrupted(m) != PLB_OK) {
+            ret = PLB_FAIL(err, PLB_ERR_INTERRUPTED, "interrupted");
+            goto out;
+        }
+    }
+    clear(self);
+    const state_t *last = &state[heap.item[0].id];
+    for (int32_t b = 0; b < last->n; b++) {
+        for (int32_t i = last->entry[b].first; i >= 0; i = self->next[i]) {
+            put(self, i, b);
+        }
+    }
+out:
+    for (int32_t t = 0; state != NULL && t < n_states; t++) {
+        if (state[t].room > 0) {
+            plb_free(state[t].entry);
+        }
+    }
+    PLB_FREE(entry, state, item);
+    return ret;
+}
+
 /* ---- all together --------------------------------------------------------------------------- */
 
 /* Return a lower bound of the largest cost.  For each i <= m, either two of the i largest items
@@ -352,6 +559,13 @@ static int start(packing_t *self, plb_loads_t *loads, plb_item_t *heap, plb_err_
             put(self, i, b);
         }
     }
+    if (of->equal && of->n <= 2 * (int64_t)of->m && of->was == NULL && of->length == NULL) {
+        for (int64_t k = 0; k < of->n; k++) { /* pairs: the largest with the smallest */
+            const int64_t m = of->m, from = 2 * m - of->n; /* bins with one item */
+            put(self, loads->item[k].id, (int32_t)(k < m ? k : from + of->n - 1 - k));
+        }
+        return PLB_OK;
+    }
     int64_t left = fit(self, loads->item, heap, false);
     if (left >= 0 && of->length != NULL) { /* as tightly as possible instead, from scratch */
         PLB_PASS(plb_loads_sorted(&by_length, of->length, of->n, PLB_DESCENDING, err));
@@ -369,15 +583,27 @@ static int start(packing_t *self, plb_loads_t *loads, plb_item_t *heap, plb_err_
     return PLB_OK;
 }
 
+/* Improve the packing in `self`; keep it in best[n] if it is below *least. */
+static int finish(packing_t *self, int32_t *best, double *least, plb_err_t *err)
+{
+    PLB_PASS(improve(self, err));
+    if (largest(self) < *least) {
+        *least = largest(self);
+        memcpy(best, self->bin, (size_t)self->of->n * sizeof *best);
+    }
+    return PLB_OK;
+}
+
 int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound, plb_err_t *err)
 {
     const int64_t n = of->n;
     const int32_t m = of->m;
-    packing_t self = {.of = of, .bin = bin, .sum = sum};
+    packing_t self = {.of = of, .sum = sum};
     plb_loads_t loads = {0};
     plb_item_t *heap = NULL;
+    double least = INFINITY;
     int ret = PLB_OK;
-    PLB_NEW(self.next, n);
+    PLB_NEW_EACH(n, self.bin, self.next);
     PLB_NEW_EACH(m, self.count, self.filled, self.head, self.order, heap);
     PLB_TRY(plb_loads_sorted(&loads, of->cost, n, PLB_DESCENDING, err));
     *bound = bound_of(of, loads.item);
@@ -385,10 +611,28 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
     self.near = *bound * 1.0001;
     self.goal = *bound * (of->was == NULL ? 1.0 + 1e-7 : 1.001);
     PLB_TRY(start(&self, &loads, heap, err));
-    PLB_TRY(improve(&self, err));
+    PLB_TRY(finish(&self, bin, &least, err));
+    if (least > self.goal && n <= FEW_ITEMS && m <= FEW_ITEMS) {
+        tree_t tree = {&self, loads.item, bin, least, MOST_NODES, 0};
+        clear(&self);
+        descend(&tree, 0);
+        least = tree.least;
+    }
+    const double enough = *bound * (of->equal ? 1.0 + 1e-7 : 1.0 + 1e-12);
+    if (least > enough && of->was == NULL && (double)n * m <= MOST_DIFFERENCES) {
+        PLB_TRY(difference(&self, loads.item, err));
+        bool fits = true;
+        for (int32_t b = 0; b < m; b++) {
+            fits = fits && self.filled[b] <= of->capacity;
+        }
+        if (fits) {
+            PLB_TRY(finish(&self, bin, &least, err));
+        }
+    }
+    restore(&self, bin);
 out:
     plb_loads_free(&loads);
-    PLB_FREE(self.next, self.count, self.filled, self.head, self.order, heap, self.side[0].set,
-             self.side[1].set);
+    PLB_FREE(self.bin, self.next, self.count, self.filled, self.head, self.order, heap,
+             self.side[0].set, self.side[1].set);
     return ret;
 }

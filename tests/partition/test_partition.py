@@ -269,7 +269,7 @@ def test_the_region_of_the_only_part_is_the_whole_space():
         ({"parts": 0}, DomainError, "parts is 0"),
         ({"parts": 2.5}, DomainError, "parts is 2.5"),
         ({"seed": 2.5}, DomainError, "seed is 2.5"),
-        ({"weight": list("abc")}, DomainError, r"weight: expected an array of numbers .*'a'"),
+        ({"weight": list("abc")}, DomainError, r"weight: expected an array of numbers; .*'a'"),
         ({"imbalance": 0.9}, DomainError, "imbalance is 0.9"),
         (
             {"imbalance": "much"},

@@ -22,37 +22,19 @@ def lengths_of(kind, n, seed=0):
 @pytest.mark.parametrize(("n", "bins"), [(512, 8), (512, 64), (512, 256), (2048, 32)])
 @pytest.mark.parametrize("equal", [False, True])
 @pytest.mark.parametrize("cost", [None, (1.0, 0.01, 1e-5)])
-def test_no_packing_is_noticeably_worse_than_karmarkar_and_karps(kind, n, bins, equal, cost):
+def test_no_packing_is_worse_than_karmarkar_and_karps(kind, n, bins, equal, cost):
     lengths = lengths_of(kind, n)
     costs = lengths if cost is None else 1.0 + 0.01 * lengths + 1e-5 * lengths**2
     out = pylb.pack(lengths, bins, equal=equal, cost=cost)
     theirs = twin_copies.karmarkar_karp(costs.tolist(), bins, equal)
     most = max(costs[items].sum() for items in theirs)
     np.testing.assert_allclose(np.bincount(out.bin, costs, bins), out.cost)
-    assert out.cost.max() <= most * (1 + 1e-5)
+    assert out.cost.max() <= most * (1 + 1e-9)
     assert out.bound <= out.max_over_mean * (1 + 1e-12)
     # not tight: each bin has whole numbers of long items
     assert out.max_over_mean <= (1.03 if equal and kind == "bimodal" else 1.006) * out.bound
     if equal:
         assert np.ptp(np.bincount(out.bin, minlength=bins)) == 0
-
-
-@pytest.mark.parametrize("equal", [False, True])
-def test_few_items_are_packed_nearly_best(equal):
-    """Beside the best of all packings."""
-    over = []
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        n, bins = int(rng.integers(1, 10)), int(rng.integers(1, 4))
-        costs = rng.random(n) ** 0.5
-        found = np.indices([bins] * n).reshape(n, -1)
-        sums = np.stack([costs @ (found == b) for b in range(bins)])
-        count = np.stack([(found == b).sum(axis=0) for b in range(bins)])
-        fair = (np.ptp(count, axis=0) <= 1) | (not equal)
-        out = pylb.pack(costs, bins, equal=equal)
-        over.append(out.cost.max() / sums.max(axis=0)[fair].min())
-    assert max(over) <= 1.05
-    assert np.count_nonzero(np.array(over) <= 1 + 1e-9) > 54
 
 
 @examples(150)
