@@ -1,7 +1,6 @@
 #include "decide/decider.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -542,16 +541,6 @@ static void remember(plb_decider_t *self, int32_t strategy, double after)
     if (self->opt.selects && !self->goes_on && !plb_decider_in_rounds(self, strategy)) {
         plb_selector_balanced(&self->selector, strategy, fmax(after, 1.0), self->next.cost);
     }
-}
-
-void plb_decider_say(plb_decider_t *self, const char *fmt, ...)
-{
-    char *why = self->next.why;
-    const size_t at = strlen(why);
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(why + at, sizeof self->next.why - at, fmt, args);
-    va_end(args);
 }
 
 /* Say in the receipt if the objects were not placed for the best balance of the present loads. */

@@ -1,6 +1,7 @@
 #include "decide/decider.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -224,6 +225,16 @@ static const int64_t MOST_OBJECTS = 1000000;
  * message between ranks: 1 GB takes 0.1 s at 10 GB/s (benchmarks/scale.py, memory of rank 0). */
 static const double MOST_BYTES = 1e9;
 enum { OBJECT_BYTES = 256, MESSAGE_BYTES = 40 };
+
+void plb_decider_say(plb_decider_t *self, const char *fmt, ...)
+{
+    char *why = self->next.why;
+    const size_t at = strlen(why);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why + at, sizeof self->next.why - at, fmt, args);
+    va_end(args);
+}
 
 bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i)
 {

@@ -6,19 +6,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-#define ADDRESS(name) &plb_trigger_##name,
-const plb_trigger_kind_t *const plb_triggers[] = {PLB_TRIGGERS(ADDRESS) NULL};
-
-const plb_trigger_kind_t *plb_trigger_find(const char *name)
-{
-    for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {
-        if (strcmp((*k)->name, name) == 0) {
-            return *k;
-        }
-    }
-    return NULL;
-}
-
 /* An LB step of unknown cost is tried when the imbalance has cost PRICE balanced iterations (LB
  * steps usually cost 0.001 to 100), or, in a short run, the fraction SHARE of the run. */
 static const double PRICE = 2.0, SHARE = 0.03;
