@@ -97,13 +97,13 @@ class Writer:
         self._set_loops(facts.loops)
         # A single answer is not written, because the parameters contain it.
         if len(facts.answers) > 1:
-            self._lines("answers", map(json.dumps, facts.answers[self._n_answers :]))
+            self._append_lines("answers", map(json.dumps, facts.answers[self._n_answers :]))
             self._n_answers = len(facts.answers)
         new = {k: v for k, v in facts.parameters.items() if self._parameters.get(k) != v}
         self._parameters = facts.parameters
-        self._lines("changes", [json.dumps(new)] if new else [])
+        self._append_lines("changes", [json.dumps(new)] if new else [])
         if facts.phases and not len(self._file["phase_names"]):
-            self._lines("phase_names", [json.dumps(facts.phases)])
+            self._append_lines("phase_names", [json.dumps(facts.phases)])
         for s in stretches:
             at = s.first - stretches[0].first
             self.append(s, figures[at : at + s.iterations], facts.history)
@@ -139,10 +139,10 @@ class Writer:
         for i, receipt in enumerate(history):
             number = history.dropped.number(i)
             self._said[number] = json.dumps([number, receipt.to_dict()])
-        self._lines("receipts", (x for i, x in self._said.items() if before.get(i) != x))
+        self._append_lines("receipts", (x for i, x in self._said.items() if before.get(i) != x))
         self._out.flush()
 
-    def _lines(self, name: str, lines: Iterable[str]) -> None:
+    def _append_lines(self, name: str, lines: Iterable[str]) -> None:
         content = "".join(line + "\n" for line in lines)
         self._extend(name, np.frombuffer(content.encode(), np.uint8))
 

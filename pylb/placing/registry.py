@@ -405,7 +405,9 @@ def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
         nbytes = np.tile(size, 2)
         keep = pair // n != pair % n
         pair, which = np.unique(pair[keep], return_inverse=True)
-        weight = np.maximum(np.bincount(which, nbytes[keep], len(pair)), 1.0)
+        weight = np.maximum(
+            np.bincount(which, nbytes[keep], len(pair)), 1.0
+        )  # bytes of both directions
         start = np.concatenate([[0], np.cumsum(np.bincount(pair // n, minlength=n))])
         out["graph"] = start, pair % n, weight
     if snapshot.migratable is not None and not snapshot.migratable.all():
