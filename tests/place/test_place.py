@@ -372,7 +372,10 @@ def test_the_tolerance_of_bestfit_saves_migrations():
 @pytest.mark.parametrize("name", NAMES)
 def test_infeasible_says_by_how_many_bytes(name):
     kinds = [
-        ({"memory": [5, 5], "memory_limit": [4, 5]}, "needs 5 bytes, 1 more than any rank has"),
+        (
+            {"memory": [5, 5], "memory_limit": [4, 5]},
+            "needs 5 bytes, 1 more than any rank has left",
+        ),
         ({"memory": [9, 1], "memory_limit": [4, 6]}, r"object 0 needs 9 bytes, 3 more than any"),
         (
             {"memory": [7, 1], "memory_limit": [4, 9], "migratable": [False, True]},

@@ -36,12 +36,14 @@ static int start(plb_state_t *on, double overload, bool kept, plb_err_t *err)
 /* Search from the placement of HypergraphLB, and keep the result if it is better than `value`. */
 static int start_from_parts(plb_state_t *on, double value, const plb_aim_t *aim, plb_err_t *err)
 {
+    static const double params[] = {1.03, 3.0, 0.0}; /* the defaults */
+    const plb_opts_t opts = {params, aim->seed, false};
     const int64_t n = on->in->n_objects;
     int32_t *before = NULL, *parts = NULL;
     int ret = PLB_OK;
     PLB_NEW_EACH(n, before, parts);
     memcpy(before, on->rank, (size_t)n * sizeof *before);
-    ret = plb_strategy_place_plainly(&plb_strategy_hypergraph, on->in, parts, err);
+    ret = plb_strategy_hypergraph.run(&plb_strategy_hypergraph, on->in, &opts, parts, err);
     if (ret == PLB_ERR_INFEASIBLE) {
         ret = PLB_OK; /* the limits leave no room for parts */
         goto out;
