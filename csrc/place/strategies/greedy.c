@@ -5,9 +5,9 @@
  * migrate.  With p ranks of the same speed this is Graham's LPT rule: the makespan is at most 4/3
  * - 1/(3p) times the optimum.
  *
- * Ranks of unequal speed and memory limits: plb_start_fit; an object only goes where it fits.  If
- * an object fits nowhere, the start is a placement by memory alone.  Then, and if the result is
- * slower than the present placement, it is refined.
+ * With memory limits, an object only goes where it fits (plb_start_fit).  If an object fits
+ * nowhere, the start is a placement by memory alone.  Then, and if the result is slower than the
+ * present placement, it is refined.
  *
  * Ties: of objects with equal loads, the lowest index comes first; of ranks on which an object
  * would end at the same time, the lowest. */
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -131,7 +132,69 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
     return ret;
 }
 
-/* ---- other ranks ---------------------------------------------------------------------------- */
+/* ---- ranks of unequal speed, no limits ------------------------------------------------------ */
+
+enum { CLASSES = 64 };
+
+/* Put the ranks into classes of one speed, each a heap of their times; with more than 64 speeds,
+ * into 64 classes of similar speeds.  Return the number of classes. */
+static int make_classes(const plb_problem_t *problem, const plb_item_t *by_speed, plb_item_t *item,
+                        plb_heap_t heap[CLASSES])
+{
+    const int64_t p = problem->in->n_ranks;
+    int64_t distinct = 1;
+    int n = 0;
+    for (int64_t k = 1; k < p; k++) {
+        distinct += by_speed[k].key != by_speed[k - 1].key;
+    }
+    for (int64_t k = 0; k < p; k++) {
+        const int32_t r = by_speed[k].id;
+        if (k == 0 || (distinct > CLASSES ? k * CLASSES / p != (k - 1) * CLASSES / p
+                                          : by_speed[k].key != by_speed[k - 1].key)) {
+            heap[n++] = (plb_heap_t){item + k, 0};
+        }
+        heap[n - 1].item[heap[n - 1].n++] = (plb_item_t){plb_problem_fixed_seconds(problem, r), r};
+    }
+    for (int c = 0; c < n; c++) {
+        plb_heap_build(&heap[c]);
+    }
+    return n;
+}
+
+/* Each object goes to the first rank of a class that ends it first. */
+static int place_by_speed(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
+                          plb_err_t *err)
+{
+    const plb_snapshot_t *in = problem->in;
+    int ret = PLB_OK;
+    plb_heap_t heap[CLASSES];
+    plb_loads_t by_speed = {0};
+    plb_item_t *item = NULL;
+    PLB_NEW(item, in->n_ranks);
+    PLB_TRY(plb_loads_sorted(&by_speed, in->speed, in->n_ranks, PLB_ASCENDING, err));
+    const int n = make_classes(problem, by_speed.item, item, heap);
+    plb_loads_sort(loads, loads->n);
+    for (int64_t k = 0; ret == PLB_OK && k < loads->n; k++) {
+        int best = 0;
+        plb_item_t first = {INFINITY, INT32_MAX};
+        for (int c = 0; c < n; c++) {
+            const plb_item_t top = heap[c].item[0];
+            const plb_item_t end = {top.key - loads->item[k].key * (1.0 / plb_speed(in, top.id)),
+                                    top.id};
+            best = plb_item_before(end, first) ? c : best;
+            first = plb_item_before(end, first) ? end : first;
+        }
+        rank[plb_problem_object(problem, loads->item[k].id)] = first.id;
+        plb_heap_rekey(&heap[best], first.key);
+        ret = plb_interrupted(n);
+    }
+out:
+    plb_loads_free(&by_speed);
+    plb_free(item);
+    return ret;
+}
+
+/* ---- memory limits -------------------------------------------------------------------------- */
 
 static int place_in_order(const plb_snapshot_t *in, uint64_t seed, int32_t *rank, plb_err_t *err)
 {
@@ -163,13 +226,14 @@ static int greedy_run(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     plb_loads_t loads = {0};
     int ret = PLB_OK;
     PLB_PASS(plb_problem_init(&problem, in, err));
-    if (problem.room != NULL || !plb_all_equal(in->speed, in->n_ranks)) {
+    if (problem.room != NULL) {
         ret = place_in_order(in, opts->seed, out, err);
         goto out;
     }
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(by_load(&problem, &loads, err));
-    ret = place_in_rounds(&problem, &loads, out, err);
+    ret = plb_all_equal(in->speed, in->n_ranks) ? place_in_rounds(&problem, &loads, out, err)
+                                                : place_by_speed(&problem, &loads, out, err);
 out:
     plb_loads_free(&loads);
     plb_problem_free(&problem);
