@@ -299,6 +299,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     library_answer =
         strategy->library == NULL || fault < 224 ? LIBRARY_RIGHT : (library_answer_t)(fault % 2);
     anything_init(&any, &feed, 120, 40, 240);
+    if (!strategy->takes_phases) { /* as in plb_strategy_place */
+        any.snapshot.block = NULL;
+    }
     if (plb_snapshot_check(&any.snapshot, &err) == PLB_OK) {
         place(strategy, &any.snapshot, &feed, fault < 32 ? fault : -1);
     }
