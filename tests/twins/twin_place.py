@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 
 
@@ -52,9 +53,12 @@ def greedy(s):
     fixed = [not m for m in q.movable]
     time = [b + x / v for b, x, v in zip(q.background, q.sums(q.rank, fixed), q.speed, strict=True)]
     out = list(q.rank)
+    heap = sorted((t, r) for r, t in enumerate(time))  # of equal ranks, the first is the best one
     for i in sorted((i for i in range(q.n) if q.movable[i]), key=lambda i: (-q.load[i], i)):
-        own = [q.load[i] / v if even else q.load[i] * (1 / v) for v in q.speed]
-        ties = time if even else [0.0] * q.p
-        finish, _, out[i] = min((time[r] + own[r], ties[r], r) for r in range(q.p))
-        time[out[i]] = finish
+        if even:
+            t, out[i] = heap[0]
+            heapq.heapreplace(heap, (t + q.load[i] / q.speed[0], out[i]))
+        else:
+            finish, out[i] = min((time[r] + q.load[i] * (1 / q.speed[r]), r) for r in range(q.p))
+            time[out[i]] = finish
     return out if max(q.times(out)) <= max(q.times(q.rank)) * (1 + 1e-12) else list(q.rank)
