@@ -123,6 +123,7 @@ module pylb
       integer(c_int64_t) :: n_edges
       type(c_ptr) :: src, dst, edge_bytes
       integer(c_int64_t) :: n_components
+      type(c_ptr) :: shared
    end type c_cells
 
    type, bind(c) :: c_receipt
@@ -465,9 +466,9 @@ contains
 
    !> End a step, and get whether to rebalance now, and where each cell goes.  `coords` is (3, n).
    !! n_components: number of loads of each cell, one for each phase of the step; first all loads
-   !! of cell 1.
+   !! of cell 1.  shared is (3, n): number, bytes and home of data that cells share; -1: none.
    subroutine advise_where(self, load, plan, key, nbytes, memory, migratable, coords, src, dst, &
-                           edge_bytes, ierr, n_components)
+                           edge_bytes, ierr, n_components, shared)
       class(pylb_advisor), intent(inout) :: self
       real(c_double), intent(in), contiguous, target :: load(:)
       type(pylb_plan), intent(inout) :: plan
@@ -478,6 +479,7 @@ contains
       real(c_double), intent(in), contiguous, target, optional :: edge_bytes(:)
       integer, intent(out), optional :: ierr
       integer, intent(in), optional :: n_components
+      integer(c_int64_t), intent(in), contiguous, target, optional :: shared(:, :)
       integer(c_int8_t), allocatable, target :: moves(:)
       integer :: d
       type(c_cells) :: cells
@@ -491,7 +493,8 @@ contains
       cells%n_components = d
       d = max(d, 1)
       if (mod(size(load), d) /= 0 .or. &
-          .not. fits(size(load)/d, key, nbytes, memory, migratable, coords, src, dst, edge_bytes)) then
+          .not. fits(size(load)/d, key, nbytes, memory, migratable, coords, src, dst, edge_bytes, &
+                    shared)) then
          cells%n = -1 ! the collective call refuses this, so that all ranks get an error
          code = c_advise_cells(self%handle, cells, plan%handle)
          call fail("advise: the arrays of cells, or of edges, differ in length or shape", ierr)
@@ -508,6 +511,9 @@ contains
          cells%migratable = c_loc(moves(1))
       end if
       if (present(coords)) cells%coords = merge_address(size(coords), coords)
+      if (present(shared)) then
+         if (size(shared) > 0) cells%shared = c_loc(shared(1, 1))
+      end if
       if (present(src)) cells%n_edges = size(src, kind=c_int64_t)
       cells%src = address_of_longs(src)
       cells%dst = address_of_longs(dst)
@@ -520,7 +526,7 @@ contains
          plan%migrations = c_plan_migrations(plan%handle)
          code = c_rank(self%handle, this_rank, plan%n_ranks)
          ranks = c_plan_rank(plan%handle)
-         call c_f_pointer(ranks, plan%rank, [size(load)])
+         call c_f_pointer(ranks, plan%rank, [size(load)/d])
       end if
    end subroutine advise_where
 
@@ -601,11 +607,12 @@ contains
       if (size(x) > 0) out = c_loc(x(1))
    end function address_of_longs
 
-   logical function fits(n, key, nbytes, memory, migratable, coords, src, dst, edge_bytes)
+   logical function fits(n, key, nbytes, memory, migratable, coords, src, dst, edge_bytes, shared)
       integer, intent(in) :: n
       integer(c_int64_t), intent(in), optional :: key(:), nbytes(:), memory(:), src(:), dst(:)
       logical, intent(in), optional :: migratable(:)
       real(c_double), intent(in), optional :: coords(:, :), edge_bytes(:)
+      integer(c_int64_t), intent(in), optional :: shared(:, :)
       integer :: n_edges
       fits = .true.
       n_edges = 0
@@ -614,6 +621,7 @@ contains
       if (present(memory)) fits = fits .and. size(memory) == n
       if (present(migratable)) fits = fits .and. size(migratable) == n
       if (present(coords)) fits = fits .and. size(coords, 1) == 3 .and. size(coords, 2) == n
+      if (present(shared)) fits = fits .and. size(shared, 1) == 3 .and. size(shared, 2) == n
       if (present(src)) n_edges = size(src)
       if (present(dst)) fits = fits .and. size(dst) == n_edges
       if (present(edge_bytes)) fits = fits .and. size(edge_bytes) == n_edges

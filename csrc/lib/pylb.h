@@ -229,6 +229,10 @@ typedef struct pylb_cells {
     /* Number of loads of a cell, 1 ... 8: its seconds in successive phases of the step, at whose
      * ends all ranks wait; first all loads of cell 0.  The same on all ranks and in all steps. */
     int64_t n_components;
+    /* [3 n] data that cells share, e.g. a table: their number (-1: none), their bytes, which count
+     * once on each rank for its memory_limit, and the rank where they are at home (-1: none; then
+     * no data have a home).  The program moves these data itself.  NULL: cells share nothing */
+    const int64_t *shared;
 } pylb_cells;
 
 /** Set every field to "not given", and n_components to 1. */

@@ -75,6 +75,7 @@ struct Cells {
     Span<double> coords; /* 3 for each cell */
     Span<int64_t> src, dst;
     Span<double> edge_bytes;
+    Span<int64_t> shared; /* 3 for each cell */
     int64_t n_components = 1; /* loads of each cell, one for each phase of a step */
 };
 
@@ -253,6 +254,7 @@ class Advisor
         cells.memory = array("memory", given.memory, n);
         cells.migratable = array("migratable", given.migratable, n);
         cells.coords = array("coords", given.coords, 3 * n);
+        cells.shared = array("shared", given.shared, 3 * n);
         cells.src = given.src.data;
         cells.dst = array("dst", given.dst, n_edges);
         cells.edge_bytes = array("edge_bytes", given.edge_bytes, n_edges);

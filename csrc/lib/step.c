@@ -27,6 +27,7 @@ void pylb_cells_init(pylb_cells *cells)
     X(nbytes, n)                                                                                  \
     X(memory, n)                                                                                  \
     X(coords, 3 * n)                                                                              \
+    X(shared, 3 * n)                                                                              \
     X(migratable, n)                                                                              \
     X(src, n_edges)                                                                               \
     X(dst, n_edges)                                                                               \
@@ -98,6 +99,10 @@ typedef struct database {
     int64_t *key, *nbytes, *memory;
     uint8_t *migratable;
     int32_t *rank, *src, *dst, *placed;
+    int64_t *shared; /* [n * 3] as in pylb_cells */
+    int32_t n_blocks, *block, *home; /* [n], [n_blocks]: the same, as in a snapshot */
+    int64_t *block_bytes;
+    bool homes; /* whether all blocks have a home */
 } database_t;
 
 static int by_key(const void *a, const void *b)
@@ -184,7 +189,40 @@ static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const i
         for (int x = 0; self->coords != NULL && x < 3; x++) {
             self->coords[3 * (int64_t)k + x] = c->coords[3 * i + x];
         }
+        for (int x = 0; self->shared != NULL && x < 3; x++) {
+            self->shared[3 * (int64_t)k + x] = c->shared[3 * i + x];
+        }
     }
+}
+
+/* Number what cells share, in the order of the numbers that the program gave. */
+static int number_blocks(database_t *self, plb_err_t *err)
+{
+    int64_t n = 0, first = -1;
+    PLB_PASS_NEW_EACH(self->n, self->block, self->block_bytes, self->home);
+    for (int64_t k = 0; k < self->n; k++) { /* the order by key is not needed any more */
+        self->block[k] = -1;
+        if (self->shared[3 * k] >= 0) {
+            self->order[n++] = (keyed_t){self->shared[3 * k], k};
+        }
+    }
+    qsort(self->order, (size_t)n, sizeof *self->order, by_key);
+    self->homes = true;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t k = self->order[i].at, *now = &self->shared[3 * k];
+        if (first < 0 || self->shared[3 * first] != now[0]) {
+            first = k;
+            self->block_bytes[self->n_blocks] = now[1];
+            self->home[self->n_blocks++] = now[2] > INT32_MAX ? INT32_MAX : (int32_t)now[2];
+            self->homes = self->homes && now[2] >= 0;
+        }
+        PLB_FAIL_IF(memcmp(now, &self->shared[3 * first], 3 * sizeof *now) != 0, err,
+                    PLB_ERR_VALUE,
+                    "cells %lld and %lld share data %lld, but give different bytes or homes of it",
+                    (long long)self->key[first], (long long)self->key[k], (long long)now[0]);
+        self->block[k] = self->n_blocks - 1;
+    }
+    return PLB_OK;
 }
 
 static int find_key(const database_t *self, int64_t key, int32_t *out, plb_err_t *err)
@@ -222,6 +260,9 @@ static int join(database_t *self, const char *wire, const int64_t *size, int p, 
     if (all.has >> HAS_coords & 1) {
         PLB_NEW(self->coords, 3 * n);
     }
+    if (all.has >> HAS_shared & 1) {
+        PLB_NEW(self->shared, 3 * n);
+    }
     PLB_NEW_EACH(all.n_edges, self->src, self->dst, self->edge_bytes);
     PLB_NEW(where, all.n);
     const char *from = wire;
@@ -250,6 +291,9 @@ static int join(database_t *self, const char *wire, const int64_t *size, int p, 
             self->edge_bytes[k] = c.edge_bytes[e];
         }
         at += c.n;
+    }
+    if (self->shared != NULL) {
+        PLB_TRY(number_blocks(self, err));
     }
 out:
     plb_free(where);
@@ -317,6 +361,10 @@ static int answer(plb_lib_advisor_t *self, question_t question, const char *wire
                      .memory = db.memory,
                      .migratable = db.migratable,
                      .coords = db.coords,
+                     .n_blocks = db.n_blocks,
+                     .block = db.n_blocks > 0 ? db.block : NULL,
+                     .block_bytes = db.n_blocks > 0 ? db.block_bytes : NULL,
+                     .home = db.n_blocks > 0 && db.homes ? db.home : NULL,
                      .n_edges = db.n_edges,
                      .edge_src = db.src,
                      .edge_dst = db.dst,
@@ -345,7 +393,7 @@ static int answer(plb_lib_advisor_t *self, question_t question, const char *wire
     }
 out:
     PLB_FREE(db.count, db.order, db.load, db.coords, db.edge_bytes, db.key, db.nbytes, db.memory,
-             db.migratable, db.rank, db.src, db.dst, db.placed);
+             db.migratable, db.rank, db.src, db.dst, db.placed, db.shared, db.block, db.block_bytes, db.home);
     return ret;
 }
 

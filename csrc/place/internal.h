@@ -423,6 +423,7 @@ typedef struct plb_gossip {
     /* within_node: gossip and offers stay within each node, instead of going among all ranks.
      * swapping: objects are also offered in exchange for smaller ones. */
     bool within_node, swapping;
+    bool asking; /* in this iteration, overloaded ranks ask random ranks what they can take */
     /* by_node: within_node is true at first.  from_home: if the first limit was not reached, the
      * strategy begins again from the placement before the LB step (begin_again in gossip.c). */
     bool by_node, from_home;

@@ -56,6 +56,16 @@ def test_cells_with_a_load_for_each_phase(mpi_program, mpiexec):
     assert done.stdout.count("code 0, max 48, mean 32, 1.5 -> 1\n") == 2, done.stdout + done.stderr
 
 
+def test_cells_share_data_that_count_once_on_a_rank(mpi_program, mpiexec):
+    done = finished([*mpiexec, "-n", "2", str(mpi_program("shared"))])
+    moves = re.findall(r"code 0, (\d+) cells move, within the limit\n", done.stdout)
+    assert len(moves) == 2, done.stdout + done.stderr
+    assert int(moves[0]) > 0
+    done = finished([*mpiexec, "-n", "2", str(mpi_program("shared")), "mistake"])
+    assert done.stdout.count("code -") == 2, done.stdout
+    assert "cells 4 and 5 share data 2, but give different bytes or homes of it" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -154,7 +154,7 @@ contains
          migratable = cell /= 0
          call lb%advise(load, plan, key=cell, nbytes=8*(cell + 1), memory=cell, &
                         migratable=migratable, coords=spread(x, 1, 3), src=cell, dst=mod(cell + 1, int(n_cells, int64)), &
-                        edge_bytes=load)
+                        edge_bytes=load, shared=transpose(reshape([cell/2, 8 + 0*cell, -1 + 0*cell], [size(cell), 3])))
          if (.not. plan%rebalance) cycle
          moved = moved + int(plan%migrations)
          call check(size(plan%rank) == size(cell), "rank of each cell")

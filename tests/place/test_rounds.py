@@ -358,3 +358,12 @@ def test_few_objects_migrate_if_the_first_limit_cannot_be_reached(name):
 def test_objects_stay_if_nothing_better_can_be_reached(name):
     s = pylb.Snapshot(np.ones(3838), in_blocks(3838, 1298), n_ranks=1298)
     assert pylb.place(s, name).migrations == 0
+
+
+def test_few_overloaded_ranks_send_few_bytes():
+    # one rank is above the limit, and no placement is within the limit
+    load = np.full(4000, 1.0)
+    load[:4] = 1.25
+    s = pylb.Snapshot(load, in_blocks(4000, 1000), n_ranks=1000)
+    seen = pylb.placing.traffic(s, pylb.strategy("GossipLB", iterations=20))
+    assert seen.nbytes.sum() / seen.rounds / 1000 < 100

@@ -15,6 +15,8 @@
  *   many ranks have load, the number of iterations is then logarithmic, not linear, in the number
  *   of ranks per loaded rank.
  * - A rank gives the largest objects that fit into its excess, so that few migrate.
+ * - If few ranks are overloaded, these ask random ranks for receivers.  This takes fewer notes
+ *   than gossip to all ranks.
  * - While ranks aim at a limit that cannot be reached, many objects migrate for little gain.  So
  *   if the first limit was missed, a second search begins from the placement before the LB step,
  *   with a limit that was reached.
@@ -32,11 +34,12 @@
 /* ---- receivers: the ranks that can take load ------------------------------------------------ */
 
 /* The receivers of GossipLB, i.e. the ranks that can take load: how ranks tell each other about
- * receivers, and remember receivers. */
+ * receivers, remember receivers, and ask for receivers. */
 
 /* Kinds of notes; a strategy's own kinds begin at PLB_NOTE_NEXT. */
 enum {
     PLB_NOTE_ROOM, /* `rank` can take `load` and `memory` */
+    PLB_NOTE_ASK,  /* which ranks do you know that can take load? */
     PLB_NOTE_NEXT,
 };
 
@@ -172,15 +175,13 @@ static double free_load(const plb_gossip_t *self)
     return plb_agent_room(agent) < usual ? 0.0 : self->allowed - agent->load;
 }
 
-/* Tell random other ranks about the known receivers, and about this rank if it is one. */
-static int receivers_spread(plb_gossip_t *self, plb_err_t *err)
+/* Tell n ranks about this rank, if it can take load, and about the other ranks that it knows. */
+static int tell_all(plb_gossip_t *self, const int32_t *to, int n, plb_err_t *err)
 {
-    int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
     const plb_agent_t *agent = &self->agent;
     const plb_receiver_t me = {agent->share->rank, false, free_load(self), plb_agent_room(agent)};
-    const int32_t most = MOST / self->fan_out,
-                  n_told = self->n_known < most ? self->n_known : most;
-    const int n = me.room > 0.0 || n_told > 0 ? draw(self, self->fan_out, to) : 0;
+    const int32_t n_told =
+        self->n_known < MOST / self->fan_out ? self->n_known : MOST / self->fan_out;
     for (int k = 0; k < n; k++) {
         if (me.room > 0.0) {
             PLB_PASS(tell(self, to[k], me, err));
@@ -194,11 +195,50 @@ static int receivers_spread(plb_gossip_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
+/* Tell random other ranks about the known receivers, and about this rank if it is one. */
+static int receivers_spread(plb_gossip_t *self, plb_err_t *err)
+{
+    int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
+    if (free_load(self) <= 0.0 && self->n_known == 0) {
+        return PLB_OK;
+    }
+    return tell_all(self, to, draw(self, self->fan_out, to), err);
+}
+
+/* Ask as many ranks as can fill the list `known`: each can answer with itself and with about
+ * fan_out receivers that it has heard of. */
+static int receivers_ask(plb_gossip_t *self, plb_err_t *err)
+{
+    int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
+    const int wanted = self->most_known / (self->fan_out + 1);
+    const int n_wanted = wanted < PLB_GOSSIP_MOST_FAN_OUT ? wanted : PLB_GOSSIP_MOST_FAN_OUT;
+    const int n = draw(self, n_wanted, to);
+    for (int k = 0; k < n; k++) {
+        PLB_PASS(PLB_POST(&self->agent, err, .peer = to[k], .kind = PLB_NOTE_ASK));
+    }
+    return PLB_OK;
+}
+
+/* Answer the ranks whose notes in[n_in] ask for receivers. */
+static int receivers_reply(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+{
+    for (int64_t k = 0; k < n_in; k++) {
+        if (in[k].kind == PLB_NOTE_ASK) {
+            PLB_PASS(tell_all(self, &in[k].peer, 1, err));
+        }
+    }
+    return PLB_OK;
+}
+
 /* ---- offers and answers --------------------------------------------------------------------- */
 
 enum {
-    PATIENCE = 6, /* a limit is given up after this many iterations in a row without progress */
+    PATIENCE = 6,   /* a limit is given up after this many iterations in a row without progress */
+    ASK_ROUNDS = 3, /* number of rounds before the offers if ranks ask: tell, ask, reply */
 };
+
+/* Overloaded ranks ask other ranks for receivers if at most this fraction of all is overloaded. */
+static const double ASK_BELOW = 0.25;
 
 /* An excess below this fraction of the limit may be due to the rounding of sums. */
 static const double SLACK = 1e-9;
@@ -605,6 +645,22 @@ static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err
     return receivers_spread(self, err);
 }
 
+/* Do one of the rounds before the answers: offers in the last one, gossip or questions before. */
+static int talk(plb_gossip_t *self, int step, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+{
+    receivers_hear(self, in, n_in);
+    if (step == (self->asking ? ASK_ROUNDS : self->n_rounds)) {
+        return offer_excess(self, err);
+    }
+    if (!self->asking) {
+        return receivers_spread(self, err);
+    }
+    if (step > 1) {
+        return receivers_reply(self, in, n_in, err);
+    }
+    return overloaded(self) ? receivers_ask(self, err) : PLB_OK;
+}
+
 int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
                      const plb_tally_t *all, bool *settled, plb_err_t *err)
 {
@@ -627,14 +683,15 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
             self->step = 1;
             return begin(self, in, n_in, err);
         }
+        self->asking = self->n_rounds >= ASK_ROUNDS && !self->within_node &&
+                       (double)all->count[COUNT_OVERLOADED] <= ASK_BELOW * agent->share->n_ranks;
     }
-    if (step > self->n_rounds) {
+    if (step > (self->asking ? ASK_ROUNDS : self->n_rounds)) {
         self->step = 0;
         self->iteration++;
         return answer(self, in, n_in, err);
     }
-    receivers_hear(self, in, n_in);
-    return step == self->n_rounds ? offer_excess(self, err) : receivers_spread(self, err);
+    return talk(self, step, in, n_in, err);
 }
 
 /* ---- the agents ----------------------------------------------------------------------------- */
