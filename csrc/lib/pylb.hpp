@@ -75,7 +75,7 @@ struct Cells {
     Span<double> coords; /* 3 for each cell */
     Span<int64_t> src, dst;
     Span<double> edge_bytes;
-    Span<int64_t> shared; /* 3 for each cell */
+    Span<int64_t> shared;     /* 3 for each cell */
     int64_t n_components = 1; /* loads of each cell, one for each phase of a step */
 };
 

@@ -99,7 +99,7 @@ typedef struct database {
     int64_t *key, *nbytes, *memory;
     uint8_t *migratable;
     int32_t *rank, *src, *dst, *placed;
-    int64_t *shared; /* [n * 3] as in pylb_cells */
+    int64_t *shared;                 /* [n * 3] as in pylb_cells */
     int32_t n_blocks, *block, *home; /* [n], [n_blocks]: the same, as in a snapshot */
     int64_t *block_bytes;
     bool homes; /* whether all blocks have a home */
@@ -393,7 +393,8 @@ static int answer(plb_lib_advisor_t *self, question_t question, const char *wire
     }
 out:
     PLB_FREE(db.count, db.order, db.load, db.coords, db.edge_bytes, db.key, db.nbytes, db.memory,
-             db.migratable, db.rank, db.src, db.dst, db.placed, db.shared, db.block, db.block_bytes, db.home);
+             db.migratable, db.rank, db.src, db.dst, db.placed, db.shared, db.block,
+             db.block_bytes, db.home);
     return ret;
 }
 
