@@ -61,6 +61,7 @@ typedef struct plb_settings {
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
     int64_t ahead;            /* 1: data move during the step after the advice; 0: before it */
+    int64_t memory_limit;     /* bytes that the cells of a rank may occupy; 0: no limit */
     double verify;            /* part of the lent rows that the owner computes again */
     bool off;                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;

@@ -137,6 +137,8 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *    there, else the same without looking at calls of MPI.  "mpi" needs libpylb_pmpi, which
  *    `pylb run` loads, or which is linked before MPI (pkg-config: pylb_pmpi); with it, pylb_advise
  *    takes the time since the previous step if the program has measured none in this step
+ *  - memory_limit: bytes that the cells of a rank may occupy (their `memory`, else `nbytes`) with
+ *    what they share; default: no limit
  *  - seed: seed of strategies that draw random numbers, 0 ... 2^53 - 1; default 0
  *  - record: path of a run record (".json"), written when the advisor is closed
  *  - verify: part of the rows that pylb_share lends, 0 (default) ... 1, which their owner computes

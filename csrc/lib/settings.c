@@ -100,6 +100,7 @@ static int set_number(plb_settings_t *self, const char *option, const char *valu
                   {"lag", 0, (1 << 20) - 1, &self->lag},
                   {"ahead", 0, 1, &self->ahead},
                   {"seed", 0, MOST, &self->seed},
+                  {"memory_limit", 1, MOST, &self->memory_limit},
                   {"steps", 0, MOST, &self->steps}};
     const bool learns = strcmp(option, "learn_speeds") == 0, yes = strcmp(value, "yes") == 0;
     double number;
@@ -211,8 +212,8 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
         return PLB_FAIL(
             err, PLB_ERR_KEY,
             "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
-            "ahead, steps, pause_if_useless, learn_speeds, network, clock, seed, record, "
-            "verify, strategy.X or trigger.X",
+            "ahead, steps, pause_if_useless, learn_speeds, network, clock, memory_limit, seed, "
+            "record, verify, strategy.X or trigger.X",
             option);
     }
     return PLB_OK;
@@ -298,11 +299,16 @@ static int64_t settings_fingerprint(const plb_settings_t *self)
     const char *name;
     (void)strategy_table(self, &n, &name);
     const plb_trigger_kind_t *t = self->trigger;
-    const int64_t rest[] = {self->lag,           self->ahead,
-                            self->seed,          self->steps,
-                            self->off,           self->pause_if_useless,
-                            self->learn_speeds,  self->clock == PLB_CLOCK_NONE,
-                            self->record != NULL};
+    const int64_t rest[] = {self->lag,
+                            self->ahead,
+                            self->seed,
+                            self->steps,
+                            self->off,
+                            self->pause_if_useless,
+                            self->learn_speeds,
+                            self->clock == PLB_CLOCK_NONE,
+                            self->record != NULL,
+                            self->memory_limit};
     uint64_t hash = hash_more(1, name, strlen(name));
     hash = hash_more(hash, t->name, strlen(t->name));
     hash = hash_more(hash, self->strategy_params, (size_t)n * sizeof(double));

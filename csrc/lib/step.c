@@ -198,31 +198,37 @@ static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const i
 /* Number what cells share, in the order of the numbers that the program gave. */
 static int number_blocks(database_t *self, plb_err_t *err)
 {
+    int ret = PLB_OK;
     int64_t n = 0, first = -1;
-    PLB_PASS_NEW_EACH(self->n, self->block, self->block_bytes, self->home);
-    for (int64_t k = 0; k < self->n; k++) { /* the order by key is not needed any more */
+    keyed_t *item = NULL;
+    PLB_NEW_EACH(self->n, item, self->block, self->block_bytes, self->home);
+    for (int64_t k = 0; k < self->n; k++) {
         self->block[k] = -1;
         if (self->shared[3 * k] >= 0) {
-            self->order[n++] = (keyed_t){self->shared[3 * k], k};
+            item[n++] = (keyed_t){self->shared[3 * k], k};
         }
     }
-    qsort(self->order, (size_t)n, sizeof *self->order, by_key);
+    qsort(item, (size_t)n, sizeof *item, by_key);
     self->homes = true;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t k = self->order[i].at, *now = &self->shared[3 * k];
+        const int64_t k = item[i].at, *now = &self->shared[3 * k];
         if (first < 0 || self->shared[3 * first] != now[0]) {
             first = k;
             self->block_bytes[self->n_blocks] = now[1];
             self->home[self->n_blocks++] = now[2] > INT32_MAX ? INT32_MAX : (int32_t)now[2];
             self->homes = self->homes && now[2] >= 0;
+        } else if (memcmp(now, &self->shared[3 * first], 3 * sizeof *now) != 0) {
+            ret = PLB_FAIL(
+                err, PLB_ERR_VALUE,
+                "cells %lld and %lld share data %lld, but give different bytes or homes of it",
+                (long long)self->key[first], (long long)self->key[k], (long long)now[0]);
+            goto out;
         }
-        PLB_FAIL_IF(memcmp(now, &self->shared[3 * first], 3 * sizeof *now) != 0, err,
-                    PLB_ERR_VALUE,
-                    "cells %lld and %lld share data %lld, but give different bytes or homes of it",
-                    (long long)self->key[first], (long long)self->key[k], (long long)now[0]);
         self->block[k] = self->n_blocks - 1;
     }
-    return PLB_OK;
+out:
+    plb_free(item);
+    return ret;
 }
 
 static int find_key(const database_t *self, int64_t key, int32_t *out, plb_err_t *err)
@@ -349,7 +355,14 @@ static int answer(plb_lib_advisor_t *self, question_t question, const char *wire
     int ret = PLB_OK;
     const int p = self->ranks->size;
     database_t db = {0};
+    int64_t *limit = NULL;
     PLB_TRY(join(&db, wire, self->ranks->sizes, p, err));
+    if (self->settings.memory_limit > 0) {
+        PLB_NEW(limit, p);
+        for (int r = 0; r < p; r++) {
+            limit[r] = self->settings.memory_limit;
+        }
+    }
     const plb_database_t all = {
         .snapshot = {.n_objects = db.n,
                      .n_ranks = p,
@@ -358,7 +371,8 @@ static int answer(plb_lib_advisor_t *self, question_t question, const char *wire
                      .rank = db.rank,
                      .key = db.key,
                      .nbytes = db.nbytes,
-                     .memory = db.memory,
+                     .memory = db.memory == NULL && limit != NULL ? db.nbytes : db.memory,
+                     .memory_limit = limit,
                      .migratable = db.migratable,
                      .coords = db.coords,
                      .n_blocks = db.n_blocks,
@@ -394,7 +408,7 @@ static int answer(plb_lib_advisor_t *self, question_t question, const char *wire
 out:
     PLB_FREE(db.count, db.order, db.load, db.coords, db.edge_bytes, db.key, db.nbytes, db.memory,
              db.migratable, db.rank, db.src, db.dst, db.placed, db.shared, db.block,
-             db.block_bytes, db.home);
+             db.block_bytes, db.home, limit);
     return ret;
 }
 

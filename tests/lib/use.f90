@@ -127,7 +127,7 @@ contains
    subroutine when_and_where()
       type(pylb_advisor) :: lb
       type(pylb_plan) :: plan
-      integer(int64), allocatable :: send(:), receive(:)
+      integer(int64), allocatable :: send(:), receive(:), data(:, :)
       integer(int64), allocatable, target, asynchronous :: cell(:), pair(:, :)
       integer(int32), allocatable, target, asynchronous :: count(:), number(:), numbers(:, :)
       real(real64), allocatable :: load(:)
@@ -152,9 +152,10 @@ contains
       do step = 1, 12
          load = 1.0_real64 + mod(cell + step, int(n_cells, int64))
          migratable = cell /= 0
+         data = transpose(reshape([cell/2, 8 + 0*cell, -1 + 0*cell], [size(cell), 3]))
          call lb%advise(load, plan, key=cell, nbytes=8*(cell + 1), memory=cell, &
                         migratable=migratable, coords=spread(x, 1, 3), src=cell, dst=mod(cell + 1, int(n_cells, int64)), &
-                        edge_bytes=load, shared=transpose(reshape([cell/2, 8 + 0*cell, -1 + 0*cell], [size(cell), 3])))
+                        edge_bytes=load, shared=data)
          if (.not. plan%rebalance) cycle
          moved = moved + int(plan%migrations)
          call check(size(plan%rank) == size(cell), "rank of each cell")
