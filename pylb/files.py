@@ -110,12 +110,12 @@ def json_of(path: str | os.PathLike[str]) -> Any:
         return json.loads(content)
 
 
-def check_format(found: Any, expected: str) -> None:
-    """Check the header ``{"format": ..., "version": 1}`` of a JSON file."""
+def check_format(found: Any, expected: str, version: int = 1) -> None:
+    """Check the header ``{"format": ..., "version": ...}`` of a JSON file."""
     content = (found["format"], found["version"])
-    if content != (expected, 1):
+    if content != (expected, version):
         raise FormatError(
-            f"format is {content[0]!r}, version {content[1]!r}: expected {expected!r}, 1"
+            f"format is {content[0]!r}, version {content[1]!r}: expected {expected!r}, {version}"
         )
 
 

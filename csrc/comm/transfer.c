@@ -12,19 +12,31 @@ enum {
      * its core, for PATIENCE ns plus PATIENCE_BYTE ns for each byte of the message. */
     PATIENCE = 200000,
     PATIENCE_BYTE = 2,
-    BLOCK = 1 << 16, /* bytes of the unit in which dropped messages are received */
+    BLOCK = 1 << 16, /* bytes of the unit of messages of more than INT_MAX bytes */
 };
 
 /* ---- one message ---------------------------------------------------------------------------- */
 
-static int contiguous(int64_t bytes, MPI_Datatype *type, plb_err_t *err)
+/* Make a datatype for more than INT_MAX bytes, because MPI counts in int: blocks of BLOCK bytes,
+ * and the remaining bytes. */
+static int large_type(int64_t bytes, MPI_Datatype *type, plb_err_t *err)
 {
     int ret = PLB_OK;
-    PLB_FAIL_IF(bytes > INT_MAX, err, PLB_ERR_RANGE, "rows of %lld bytes: expected at most %d",
-                (long long)bytes, INT_MAX);
-    PLB_MPI(MPI_Type_contiguous((int)bytes, MPI_BYTE, type));
+    MPI_Datatype block = MPI_DATATYPE_NULL, blocks = MPI_DATATYPE_NULL;
+    PLB_MPI(MPI_Type_contiguous(BLOCK, MPI_BYTE, &block));
+    PLB_MPI(MPI_Type_contiguous((int)(bytes / BLOCK), block, &blocks));
+    int count[2] = {1, (int)(bytes % BLOCK)};
+    MPI_Aint at[2] = {0, (MPI_Aint)(bytes / BLOCK * BLOCK)};
+    MPI_Datatype of[2] = {blocks, MPI_BYTE};
+    PLB_MPI(MPI_Type_create_struct(2, count, at, of, type));
     PLB_MPI(MPI_Type_commit(type));
 out:
+    if (block != MPI_DATATYPE_NULL) {
+        MPI_Type_free(&block);
+    }
+    if (blocks != MPI_DATATYPE_NULL) {
+        MPI_Type_free(&blocks);
+    }
     return ret;
 }
 
@@ -36,12 +48,9 @@ static int post(plb_transfer_t *self, bool receive, int32_t peer, char *data, in
     int count = (int)bytes;
     MPI_Datatype type = MPI_BYTE;
     MPI_Request *request = &self->request[self->n];
-    if (bytes > INT_MAX) { /* MPI counts in int */
-        PLB_FAIL_IF(rows > INT_MAX, err, PLB_ERR_RANGE,
-                    "%lld rows for one rank: expected at most %d, if they have more than 2 GiB",
-                    (long long)rows, INT_MAX);
-        PLB_TRY(contiguous(row_bytes, &type, err));
-        count = (int)rows;
+    if (bytes > INT_MAX) {
+        PLB_TRY(large_type(bytes, &type, err));
+        count = 1;
     }
     if (receive) {
         PLB_MPI(MPI_Irecv(data, count, type, peer, MPI_ANY_TAG, self->comm->comm, request));
@@ -231,7 +240,8 @@ static int drain(plb_comm_t *comm, int32_t peer, plb_tick_fn tick, void *arg, bo
     PLB_MPI(MPI_Get_elements_x(&status, MPI_BYTE, &bytes));
     const int blocks = (int)(bytes / BLOCK + 1); /* MPI counts in int */
     PLB_NEW(nothing, (int64_t)blocks * BLOCK);
-    PLB_TRY(contiguous(BLOCK, &type, err));
+    PLB_MPI(MPI_Type_contiguous(BLOCK, MPI_BYTE, &type));
+    PLB_MPI(MPI_Type_commit(&type));
     PLB_MPI(MPI_Mrecv(nothing, blocks, type, &message, &status));
 out:
     if (type != MPI_DATATYPE_NULL) {

@@ -476,7 +476,8 @@ out:
 
 static bool is_limited(const plb_snapshot_t *s)
 {
-    return s->memory != NULL && (s->memory_limit != NULL || s->node_memory_limit != NULL);
+    return (s->memory != NULL || s->block != NULL) &&
+           (s->memory_limit != NULL || s->node_memory_limit != NULL);
 }
 
 /* If a rank or a node holds more bytes than its memory limit, raise the limit to these bytes: it

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -158,9 +159,9 @@ static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err
     int ret = PLB_OK;
     const char *path = self->settings.record;
     char *part = NULL;
-    const size_t size = strlen(path) + sizeof ".part";
+    const size_t size = strlen(path) + sizeof ".0123456789.part";
     PLB_NEW(part, size);
-    snprintf(part, size, "%s.part", path);
+    snprintf(part, size, "%s.%ld.part", path, (long)getpid());
     (void)remove(part);
     FILE *f = fopen(part, "wx"); /* x: not through a link that somebody has put there */
     bool good = f != NULL;

@@ -1,7 +1,6 @@
 /* Strategies and triggers by name, the program's own included; snapshots of the program. */
 #include "lib/internal.h"
 
-#include <locale.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,17 +171,29 @@ static void add(own_t *self)
     }
 }
 
-/* Whether a text is UTF-8: a run record is, and contains the name. */
+/* Whether a text is UTF-8 (RFC 3629, section 4): a run record is, and contains the name. */
 static bool is_utf8(const char *text)
 {
-    const locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    if (utf8 == (locale_t)0) {
-        return true; /* this system cannot tell */
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0';) {
+        const int more = *c < 0x80   ? 0
+                         : *c < 0xc2 ? -1
+                         : *c < 0xe0 ? 1
+                         : *c < 0xf0 ? 2
+                         : *c < 0xf5 ? 3
+                                     : -1;
+        const unsigned char least = *c == 0xe0 ? 0xa0 : *c == 0xf0 ? 0x90 : 0x80;
+        const unsigned char most = *c == 0xed ? 0x9f : *c == 0xf4 ? 0x8f : 0xbf;
+        if (more < 0 || (more > 0 && (c[1] < least || c[1] > most))) {
+            return false;
+        }
+        for (int i = 2; i <= more; i++) {
+            if (c[i] < 0x80 || c[i] > 0xbf) {
+                return false;
+            }
+        }
+        c += more + 1;
     }
-    const locale_t before = uselocale(utf8);
-    const bool good = mbstowcs(NULL, text, 0) != (size_t)-1;
-    freelocale(uselocale(before));
-    return good;
+    return true;
 }
 
 static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *err)

@@ -358,6 +358,9 @@ static int answer(plb_lib_advisor_t *self, question_t question, const char *wire
     int64_t *limit = NULL;
     PLB_TRY(join(&db, wire, self->ranks->sizes, p, err));
     if (self->settings.memory_limit > 0) {
+        PLB_FAIL_IF(db.memory == NULL && db.nbytes == NULL && db.n > 0, err, PLB_ERR_VALUE,
+                    "memory_limit is set, but the cells have neither memory nor nbytes: expected "
+                    "one of them");
         PLB_NEW(limit, p);
         for (int r = 0; r < p; r++) {
             limit[r] = self->settings.memory_limit;

@@ -111,6 +111,8 @@ static int messages(const plb_snapshot_t *in, const int32_t *rank, plb_evaluatio
         ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: messages between ranks");
         goto out;
     }
+    PLB_FAIL_IF(self.n > INT32_MAX, err, PLB_ERR_RANGE,
+                "%lld messages between ranks: expected fewer than 2^31", (long long)self.n);
     PLB_TRY(plb_groups_init(&sent, self.src, self.n, p, err));
     PLB_TRY(plb_groups_init(&received, self.dst, self.n, p, err));
     for (int32_t r = 0; r < p; r++) {

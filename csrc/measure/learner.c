@@ -9,8 +9,9 @@
 
 static const double AGEING = 0.7; /* weight of an interval relative to the interval after it */
 /* If the speeds miss the changes in a new interval by more than SURPRISE sigma on average, a rank
- * has changed its speed: then the older intervals have this weight. */
-static const double OUTDATED = 0.01, SURPRISE = 3.0;
+ * has changed its speed: then the older intervals have this weight.  This sigma grows at most by
+ * GROWTH after a surprise. */
+static const double OUTDATED = 0.01, SURPRISE = 3.0, GROWTH = 2.0;
 static const double PRIOR = 0.25; /* weight of the user's own estimate of an object's work */
 
 /* Observations that are further than this from the fit, in sigma, have less weight (Huber). */
@@ -19,6 +20,9 @@ static const double LEAST_SIGMA = 0.01; /* a smaller sigma counts as this */
 /* Weight, in observations, of the assumption that a rank has kept its speed; before speeds are
  * known: that it has the mean speed. */
 static const double KEPT = 1e-3;
+/* The conjugate gradients end when r . z (solve) is below this fraction of its first value. */
+static const double TOLERANCE = 1e-9;
+
 /* Speeds are used if the evidence for them is at least PROVEN: they explain one interval nearly
  * exactly, or predicted half of several.  On 1,200 random programs of equal ranks, this happens in
  * none (tests/twins/like_programs.py). */
@@ -29,11 +33,12 @@ static const double UNLIKE = 0.05; /* and if one speed differs by more than this
 static const double FEW_MOVES = 4.0, SMALL_CHANGE = 0.02;
 
 enum {
-    ROUNDS = 5,  /* of weights and speeds in turn */
-    STEPS = 20,  /* of the speeds in a round */
+    ROUNDS = 5,       /* of weights and speeds in turn */
+    MOST_STEPS = 200, /* of the conjugate gradients */
     DOUBTS = 2,  /* after this many fits in a row without a difference, ranks count as equal */
     FEW = 50,    /* speeds are fitted only to at least one move for this many objects */
-    SAMPLE = 250 /* of very many objects, about this many per rank are used */
+    SAMPLE = 250 /* of more than twice this many objects per rank, a sample is used, with at least
+                    about this many per rank */
 };
 
 /* ---- the objects under a placement ---------------------------------------------------------- */
@@ -54,11 +59,21 @@ static void timings_free(plb_timings_t *self)
     *self = (plb_timings_t){0};
 }
 
+/* Whether the object is in the sample, which is 1 / `parts` of all objects.  Fibonacci hashing
+ * gives the same sample each time. */
+static bool is_sampled(int64_t key, uint64_t parts)
+{
+    const uint64_t mixed = (uint64_t)key * UINT64_C(0x9E3779B97F4A7C15);
+    return (mixed >> 32) % parts == 0;
+}
+
 /* Check the input, and find the order of the objects that are used. */
 static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t *rank,
                          const double *seconds, const double *work, double fraction,
                          named_t *order, int64_t *m, plb_err_t *err)
 {
+    int64_t timed = 0;
+    uint64_t parts = 1;
     bool sorted = true;
     for (int64_t i = 0; i < n; i++) {
         PLB_FAIL_IF(rank[i] < 0 || rank[i] >= p, err, PLB_ERR_RANGE,
@@ -70,18 +85,22 @@ static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t
                     "work[%lld] is %g: expected a finite estimate", (long long)i, work[i]);
         order[i] = (named_t){key[i], i};
         sorted = sorted && (i == 0 || key[i - 1] < key[i]);
+        timed += seconds[i] > 0.0 && plb_is_sampled(key[i], fraction);
     }
     if (!sorted) {
         qsort(order, (size_t)n, sizeof *order, by_key);
     }
-    fraction = fmin(fraction, (double)SAMPLE * p / (double)n);
+    while (timed > 2LL * SAMPLE * p * (int64_t)parts) {
+        parts *= 2;
+    }
     *m = 0;
     for (int64_t j = 0; j < n; j++) {
         PLB_FAIL_IF(j > 0 && order[j].key == order[j - 1].key, err, PLB_ERR_VALUE,
                     "key %lld is given twice: expected each object once", (long long)order[j].key);
     }
     for (int64_t j = 0; j < n; j++) {
-        if (seconds[order[j].at] > 0.0 && plb_is_sampled(order[j].key, fraction)) {
+        if (seconds[order[j].at] > 0.0 && plb_is_sampled(order[j].key, fraction) &&
+            is_sampled(order[j].key, parts)) {
             order[(*m)++] = order[j];
         }
     }
@@ -163,7 +182,10 @@ static double test_guess(plb_learner_t *self, int64_t n)
     }
     const double part = (was - left) / (was + SMALL_CHANGE * known) * known / (known + FEW_MOVES);
     self->evidence = AGEING * self->evidence + fmax(part, -1.0);
-    return left > SURPRISE * self->sigma * fmax(known, FEW_MOVES) ? OUTDATED : AGEING;
+    /* a change within the last interval can have made sigma too large */
+    self->noise = self->surprised ? fmin(self->sigma, GROWTH * self->noise) : self->sigma;
+    self->surprised = left > SURPRISE * self->noise * fmax(known, FEW_MOVES);
+    return self->surprised ? OUTDATED : AGEING;
 }
 
 /* End an interval in which n objects have moved: the weights of older intervals are multiplied by
@@ -240,9 +262,15 @@ typedef struct fit {
     double *weight, *miss; /* [m] Huber's weights; residuals */
     double *s;             /* [q] the unknowns: logarithms of the speeds */
     double *prior;         /* [q] their values before */
-    double *pull;          /* [q] what the moves of each unknown ask of it */
-    double *diagonal;      /* [q] the weights of its moves */
+    double *r, *z, *d, *a; /* [q] vectors of the conjugate gradients */
+    double *diagonal;      /* [q] of the matrix */
 } fit_t;
+
+static void fit_free(fit_t *self)
+{
+    PLB_FREE(self->weight, self->miss, self->s, self->prior, self->r, self->z, self->d, self->a,
+             self->diagonal);
+}
 
 static int fit_init(fit_t *self, const plb_learner_t *of, int64_t m, plb_err_t *err)
 {
@@ -257,33 +285,69 @@ static int fit_init(fit_t *self, const plb_learner_t *of, int64_t m, plb_err_t *
         memcpy(self->prior, of->log_speed, (size_t)of->p * sizeof *self->prior);
     }
     memcpy(self->s, self->prior, (size_t)q * sizeof *self->s);
-    PLB_NEW_EACH(q, self->pull, self->diagonal);
+    PLB_NEW_EACH(q, self->r, self->z, self->d, self->a, self->diagonal);
     memcpy(self->weight, in->weight, (size_t)m * sizeof *self->weight);
 out:
     return ret;
 }
 
-/* Improve s for the present weights: each rank goes half of the way to the weighted mean of what
- * its moves say.  (All the way, ranks that exchange objects only with each other would swing.) */
+/* Set a = S v; S is the matrix of the normal equations.  Each move is a spring between ranks. */
+static void apply(const fit_t *self, const double *v, double *a)
+{
+    const int32_t *from = self->in->from, *to = self->in->to;
+    for (int32_t i = 0; i < self->q; i++) {
+        a[i] = KEPT * v[i];
+    }
+    for (int64_t k = 0; k < self->m; k++) {
+        const double pull = self->weight[k] * (v[from[k]] - v[to[k]]);
+        a[from[k]] += pull;
+        a[to[k]] -= pull;
+    }
+}
+
+static double precondition(fit_t *self)
+{
+    double rz = 0.0;
+    for (int32_t i = 0; i < self->q; i++) {
+        self->z[i] = self->r[i] / self->diagonal[i];
+        rz += self->r[i] * self->z[i];
+    }
+    return rz;
+}
+
+/* Improve s by conjugate gradients, for the present weights. */
 static void solve(fit_t *self)
 {
     const plb_moved_t *in = self->in;
-    for (int step = 0; step < STEPS; step++) {
+    for (int32_t i = 0; i < self->q; i++) {
+        self->r[i] = KEPT * (self->prior[i] - self->s[i]);
+        self->diagonal[i] = KEPT;
+    }
+    for (int64_t k = 0; k < self->m; k++) {
+        const int32_t a = in->from[k], b = in->to[k];
+        const double w = self->weight[k], pull = w * (in->change[k] - (self->s[a] - self->s[b]));
+        self->r[a] += pull;
+        self->r[b] -= pull;
+        self->diagonal[a] += w;
+        self->diagonal[b] += w;
+    }
+    double rz = precondition(self);
+    const double first = rz;
+    memcpy(self->d, self->z, (size_t)self->q * sizeof *self->d);
+    for (int step = 0; step < MOST_STEPS && rz > TOLERANCE * first; step++) {
+        double da = 0.0;
+        apply(self, self->d, self->a);
         for (int32_t i = 0; i < self->q; i++) {
-            self->pull[i] = KEPT * (self->prior[i] - self->s[i]);
-            self->diagonal[i] = KEPT;
+            da += self->d[i] * self->a[i];
         }
-        for (int64_t k = 0; k < self->m; k++) {
-            const int32_t a = in->from[k], b = in->to[k];
-            const double w = self->weight[k];
-            const double miss = w * (in->change[k] - (self->s[a] - self->s[b]));
-            self->pull[a] += miss;
-            self->pull[b] -= miss;
-            self->diagonal[a] += w;
-            self->diagonal[b] += w;
-        }
+        const double length = rz / da, before = rz;
         for (int32_t i = 0; i < self->q; i++) {
-            self->s[i] += 0.5 * self->pull[i] / self->diagonal[i];
+            self->s[i] += length * self->d[i];
+            self->r[i] -= length * self->a[i];
+        }
+        rz = precondition(self);
+        for (int32_t i = 0; i < self->q; i++) {
+            self->d[i] = self->z[i] + rz / before * self->d[i];
         }
     }
 }
@@ -377,8 +441,10 @@ static void conclude(plb_learner_t *self, bool estimated, double *room)
     self->doubts = unlike ? 0 : self->doubts + 1;
     if (unlike) {
         memcpy(self->log_speed, self->guess, (size_t)self->p * sizeof *self->guess);
+        self->unlike = true;
+    } else if (self->doubts >= DOUBTS) {
+        self->unlike = false;
     }
-    self->unlike = unlike || (self->unlike && self->doubts < DOUBTS);
 }
 
 static int fit(plb_learner_t *self, plb_err_t *err)
@@ -396,9 +462,9 @@ static int fit(plb_learner_t *self, plb_err_t *err)
         self->sigma = weigh(&fit);
     }
     hand_over(&fit, self);
-    conclude(self, estimated > 0, fit.pull);
+    conclude(self, estimated > 0, fit.r);
 out:
-    PLB_FREE(fit.weight, fit.miss, fit.s, fit.prior, fit.pull, fit.diagonal);
+    fit_free(&fit);
     return ret;
 }
 

@@ -195,6 +195,8 @@ typedef struct plb_learner {
                           use; the last entry is for the user's estimates */
     double *error;     /* [p + 1] standard errors of `guess`; infinite: unknown */
     double sigma;      /* noise of a change of log seconds, from the median residual of the fit */
+    double noise;      /* the sigma by which the last interval was judged */
+    bool surprised;    /* whether the speeds did not predict it */
     double evidence;   /* which part of the changes the speeds predicted that were fitted before,
                           summed over the intervals; older ones count less */
     double unmoved;    /* sum of the squared changes of the objects that did not move in the last

@@ -1,6 +1,6 @@
 /* Copies: how many by the parametric rule, where by best fit (the largest share first, to the
- * least loaded rank), then swaps of copies between ranks.  The first two steps are those of
- * DeepSeek's EPLB (2025); the result is never worse. */
+ * least loaded rank), then swaps of copies between ranks, and slots that change their object.
+ * The first two steps are those of DeepSeek's EPLB (2025); the result is never worse. */
 #include "place/copies.h"
 
 #include <math.h>
@@ -12,11 +12,11 @@
 #include "base/lesser.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "place/bins.h"
 
-/* One question: a layer. */
+/* One question: a layer; or its groups, and nodes instead of ranks. */
 typedef struct layer {
     int32_t n, p, s, words, n_nodes;
+    bool extra;            /* whether objects may have more copies than one */
     const int32_t *first;  /* [p + 1] */
     const double *load;    /* [n] */
     const int64_t *memory; /* [n]; NULL: not limited */
@@ -39,11 +39,12 @@ typedef struct layer {
 } layer_t;
 
 /* A change of slots.  Swap (n 2) or cycle (n 3): the object of slot[0] goes to the last slot, each
- * other one to the slot before it.  Two swaps of the same ranks (n 4): slots 0 and 1, 2 and 3. */
+ * other one to the slot before it.  Two swaps of the same ranks (n 4): slots 0 and 1, 2 and 3.  Or
+ * (n 1) slot[0] gets another object. */
 typedef struct step {
     double worst; /* time of the slowest of the ranks that change */
     int n;        /* number of slots; 0: no step */
-    int32_t rank[4], slot[4];
+    int32_t rank[4], slot[4], object;
 } step_t;
 
 enum { MOST_SLOTS = 16, MOST_PAIRS = MOST_SLOTS * (MOST_SLOTS - 1) / 2 };
@@ -163,7 +164,7 @@ static void count_copies(layer_t *l, double shift)
     memset(left, 0, 2 * (size_t)l->n_nodes * sizeof *left);
     for (int32_t r = 0; r < l->p; r++) {
         const int32_t d = l->at == NULL ? 0 : l->node[r];
-        left[d] += l->first[r + 1] - l->first[r];
+        left[d] += l->extra ? l->first[r + 1] - l->first[r] : 0;
         ranks[d]++;
     }
     for (int32_t o = 0; o < l->n; o++) {
@@ -302,8 +303,10 @@ static int start_greedy(layer_t *l, plb_err_t *err)
         }
     }
     reckon(l);
-    add_copies(l); /* for which there was no rank without the object */
-    reckon(l);
+    if (l->extra) { /* copies for which there was no rank without the object */
+        add_copies(l);
+        reckon(l);
+    }
     return PLB_OK;
 }
 
@@ -334,7 +337,8 @@ static bool start_present(layer_t *l)
     for (int32_t r = 0; r < l->p; r++) {
         for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
             const int32_t o = l->was[j];
-            if (o >= 0 && o < l->n && !has(l, o, r) && has_room(l, r, o, -1)) {
+            if (o >= 0 && o < l->n && !has(l, o, r) && has_room(l, r, o, -1) &&
+                (l->extra || l->k[o] == 0)) {
                 fill(l, r, j, o);
             }
         }
@@ -346,8 +350,10 @@ static bool start_present(layer_t *l)
         }
     }
     reckon(l);
-    add_copies(l);
-    reckon(l);
+    if (l->extra) {
+        add_copies(l);
+        reckon(l);
+    }
     return true;
 }
 
@@ -368,7 +374,7 @@ static void find_swap(const layer_t *l, int32_t a, int32_t b, step_t *best)
             const double worst = plb_greater(ta - d, tb + d);
             if (worst < best->worst && (y < 0 || !has(l, y, a)) && has_room(l, b, x, y) &&
                 has_room(l, a, y, x)) {
-                *best = (step_t){worst, 2, {a, b}, {i, j}};
+                *best = (step_t){worst, 2, {a, b}, {i, j}, -1};
             }
         }
     }
@@ -419,7 +425,74 @@ static void find_pairs(const layer_t *l, int32_t a, int32_t b, step_t *best)
                                  4,
                                  {a, b, a, b},
                                  {at + x / MOST_SLOTS, to + y / MOST_SLOTS, at + x % MOST_SLOTS,
-                                  to + y % MOST_SLOTS}};
+                                  to + y % MOST_SLOTS},
+                                 -1};
+            }
+        }
+    }
+}
+
+/* Return the time of the slowest rank that changes if slot `to` of rank b gets object x instead of
+ * its own; or something above `limit`. */
+static double try_object(const layer_t *l, int32_t b, int32_t to, int32_t x, double limit)
+{
+    const int32_t y = l->slot[to];
+    const double less = l->one[x] - l->load[x] / (l->k[x] + 1);
+    const double more = y < 0 ? 0.0 : l->load[y] / (l->k[y] - 1) - l->one[y];
+    double worst = l->time[b] + l->one[x] - less - (y < 0 ? 0.0 : l->one[y]);
+    for (int32_t w = 0; w < l->words && worst < limit; w++) {
+        const uint64_t of_x = l->on[(int64_t)x * l->words + w];
+        uint64_t set = (y < 0 ? 0 : l->on[(int64_t)y * l->words + w]) | of_x;
+        if (b >> 6 == w) {
+            set &= ~(UINT64_C(1) << (b & 63));
+        }
+        for (; set != 0 && worst < limit; set &= set - 1) {
+            const int bit = __builtin_ctzll(set);
+            const int32_t r = 64 * w + bit;
+            worst = plb_greater(worst, l->time[r] - (of_x >> bit & 1 ? less : 0.0) +
+                                           (y >= 0 && has(l, y, r) ? more : 0.0));
+        }
+    }
+    return worst;
+}
+
+static void consider(const layer_t *l, int32_t b, int32_t to, int32_t x, step_t *best)
+{
+    const double worst = try_object(l, b, to, x, best->worst);
+    if (worst < best->worst && has_room(l, b, x, l->slot[to])) {
+        *best = (step_t){worst, 1, {b}, {to}, x};
+    }
+}
+
+/* Relieve rank a by one slot that changes its object: an object of `a` gets one more copy
+ * elsewhere, in the slot of an object with several copies; or a slot of `a` does this.  Ends as
+ * soon as a step reaches `target`. */
+static void find_object(const layer_t *l, int32_t a, double target, step_t *best)
+{
+    if (!l->extra) {
+        return;
+    }
+    for (int32_t j = l->first[a]; j < l->first[a + 1]; j++) {
+        const int32_t y = l->slot[j];
+        for (int32_t x = 0; y >= 0 && l->k[y] > 1 && x < l->n && best->worst > target; x++) {
+            if (l->time[a] - l->one[y] + l->load[x] / (l->k[x] + 1) < best->worst &&
+                !has(l, x, a)) {
+                consider(l, a, j, x, best);
+            }
+        }
+    }
+    for (int32_t b = 0; b < l->p; b++) {
+        for (int32_t j = l->first[b]; b != a && j < l->first[b + 1]; j++) {
+            const int32_t y = l->slot[j];
+            if (y >= 0 && l->k[y] == 1) {
+                continue;
+            }
+            for (int32_t i = l->first[a]; i < l->first[a + 1] && best->worst > target; i++) {
+                const int32_t x = l->slot[i];
+                if (x >= 0 && !has(l, x, b) &&
+                    l->time[a] - l->one[x] + l->load[x] / (l->k[x] + 1) < best->worst) {
+                    consider(l, b, j, x, best);
+                }
             }
         }
     }
@@ -448,7 +521,7 @@ static void find_cycle(const layer_t *l, int32_t a, double target, step_t *best)
                 for (int32_t j = l->first[b]; j < l->first[b + 1]; j++) {
                     const double e = l->share[h] - l->share[j]; /* what c loses */
                     if (e >= more && d + e <= room && l->slot[j] >= 0 && !has(l, l->slot[j], c)) {
-                        *best = (step_t){target, 3, {a, c, b}, {i, h, j}};
+                        *best = (step_t){target, 3, {a, c, b}, {i, h, j}, -1};
                         return;
                     }
                 }
@@ -459,10 +532,15 @@ static void find_cycle(const layer_t *l, int32_t a, double target, step_t *best)
 
 static void make(layer_t *l, const step_t *step)
 {
+    if (step->n == 1) {
+        fill(l, step->rank[0], step->slot[0], step->object);
+        reckon(l);
+        return;
+    }
     if (step->n == 4) {
         const int32_t *r = step->rank, *j = step->slot;
-        make(l, &(step_t){step->worst, 2, {r[0], r[1]}, {j[0], j[1]}});
-        make(l, &(step_t){step->worst, 2, {r[2], r[3]}, {j[2], j[3]}});
+        make(l, &(step_t){step->worst, 2, {r[0], r[1]}, {j[0], j[1]}, -1});
+        make(l, &(step_t){step->worst, 2, {r[2], r[3]}, {j[2], j[3]}, -1});
         return;
     }
     const int32_t x = l->slot[step->slot[0]];
@@ -482,9 +560,10 @@ static void make(layer_t *l, const step_t *step)
     }
 }
 
-/* Find a step for the slowest rank: a swap, with the least loaded rank first; or two swaps at
- * once.  thrifty: a cycle, if there is one, because it migrates less. */
-static bool find_step(const layer_t *l, double target, bool thrifty, step_t *best)
+/* Find a step for the slowest rank: a swap, with the least loaded rank first; two swaps at once;
+ * or a new object.
+ * thrifty: a cycle, if there is one, because it migrates less. */
+static bool find_step(const layer_t *l, double target, bool thrifty, bool objects, step_t *best)
 {
     const int32_t a = slowest(l);
     *best = (step_t){.worst = l->time[a] * (1.0 - 1e-7)};
@@ -504,6 +583,9 @@ static bool find_step(const layer_t *l, double target, bool thrifty, step_t *bes
         if (b != a && l->time[a] + l->time[b] < 2.0 * best->worst) {
             find_pairs(l, a, b, best);
         }
+    }
+    if (objects && best->n == 0) {
+        find_object(l, a, target, best);
     }
     return best->n > 0;
 }
@@ -587,10 +669,10 @@ static void divide(layer_t *l, double target)
     }
 }
 
-/* Make steps until no rank takes longer than `target`.
+/* Make steps until no rank takes longer than `target`.  objects: slots may change their object.
  * of: steps cost migrations; if they have a price, go back to the placement at which the time of
  * the slowest rank and this price were least together.  NULL: migrations are free. */
-static int improve(layer_t *l, const plb_copies_t *of, double target, plb_err_t *err)
+static int improve(layer_t *l, const plb_copies_t *of, double target, bool objects, plb_err_t *err)
 {
     const bool priced = of != NULL && of->move > 0.0;
     plb_copies_result_t sum;
@@ -599,7 +681,7 @@ static int improve(layer_t *l, const plb_copies_t *of, double target, plb_err_t 
     bool more = true;
     for (int64_t n = 0; more; n++) {
         more = n < 64 + 8 * (int64_t)l->p && l->time[slowest(l)] > target &&
-               find_step(l, target, of != NULL, &step);
+               find_step(l, target, of != NULL, objects, &step);
         if (priced) {
             count_migrations(l, of->bytes, &sum);
             const double cost = l->time[slowest(l)] + of->move * (double)sum.bytes;
@@ -673,6 +755,22 @@ static void relabel(layer_t *l)
     reckon(l);
 }
 
+/* Whether two of the largest copies must share a rank and then take longer than `limit`. */
+static bool is_crowded(const layer_t *l, double limit)
+{
+    int32_t n = 0;
+    double previous = 0.0;
+    for (int32_t i = 0; i < l->n && n <= l->p; i++) { /* by load of a copy, see sort_objects */
+        const int32_t o = l->item[i].id;
+        if (n + l->k[o] > l->p) {
+            return (n == l->p ? previous : l->one[o]) + l->one[o] > limit;
+        }
+        n += l->k[o];
+        previous = l->one[o];
+    }
+    return false;
+}
+
 /* Return the time of the slowest rank if each copy, the largest first, goes to the least loaded
  * rank with a free slot, though it may hold the object already: as EPLB places them. */
 static double eplb_time(const layer_t *l)
@@ -699,18 +797,16 @@ static double eplb_time(const layer_t *l)
     return l->time[slowest(l)];
 }
 
-/* Place from scratch.  Several shifts are tried (see count_copies) until a placement is near
- * `aim`.
- */
+/* Place from scratch.  Several shifts are tried (see count_copies), first with swaps only, until a
+ * placement is near `aim`. */
 static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
     static const double SHIFT[] = {0.0, -0.3, 0.5, -0.5, -0.7, 1.0, -0.8, 2.0};
     enum { N_SHIFTS = sizeof SHIFT / sizeof *SHIFT };
     double best = INFINITY, enough = aim * (1.0 + tolerance),
            target = aim * (1.0 + 0.1 * tolerance);
-    const int n_shifts = l->memory == NULL ? N_SHIFTS : 1;
-    for (int i = 0; i < n_shifts && best > enough; i++) {
-        count_copies(l, SHIFT[i]);
+    for (int i = 0; i < 2 * N_SHIFTS && best > enough; i++) {
+        count_copies(l, SHIFT[i % N_SHIFTS]);
         for (int32_t o = 0; l->memory != NULL && o < l->n; o++) {
             l->k[o] = 1, l->one[o] = l->load[o]; /* all find room, then further copies follow */
         }
@@ -720,11 +816,17 @@ static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_
             target = plb_lesser(target, eplb);
             enough = plb_lesser(enough, eplb);
         }
+        if (l->memory == NULL && i + 1 < 2 * N_SHIFTS && is_crowded(l, enough)) {
+            continue;
+        }
         PLB_PASS(start_greedy(l, err));
-        PLB_PASS(improve(l, NULL, target, err));
+        PLB_PASS(improve(l, NULL, target, i >= N_SHIFTS, err));
         if (l->time[slowest(l)] < best) {
             best = l->time[slowest(l)];
             memcpy(l->best, l->slot, (size_t)l->s * sizeof *l->slot);
+        }
+        if (!l->extra) {
+            break;
         }
     }
     restore(l, l->best);
@@ -750,12 +852,12 @@ static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *er
         even.even = true;
         if (!of->even) {
             divide(l, enough);
-            PLB_PASS(improve(l, of, enough, err));
+            PLB_PASS(improve(l, of, enough, false, err));
             done = l->time[slowest(l)] <= enough;
         }
         if (!done) {
             reckon(l);
-            PLB_PASS(improve(l, &even, enough, err));
+            PLB_PASS(improve(l, &even, enough, true, err));
             done = of->move > 0.0 || l->time[slowest(l)] <= enough;
         }
     }
@@ -790,7 +892,7 @@ static int layer_init(layer_t *l, int32_t n, int32_t p, int32_t s, bool again, p
 {
     const int32_t words = (p + 63) / 64;
     const int64_t pairs = again ? (int64_t)p * p : p, items = n > pairs ? n : pairs;
-    *l = (layer_t){.n = n, .p = p, .s = s, .words = words, .n_nodes = 1};
+    *l = (layer_t){.n = n, .p = p, .s = s, .words = words, .n_nodes = 1, .extra = true};
     PLB_FAIL_IF(items > INT32_MAX / 8, err, PLB_ERR_VALUE, "too many ranks: %d", p);
     PLB_PASS_NEW_EACH(s, l->slot, l->share, l->keep, l->best);
     PLB_PASS_NEW_EACH(n, l->k, l->one, l->want);
@@ -803,114 +905,95 @@ static int layer_init(layer_t *l, int32_t n, int32_t p, int32_t s, bool again, p
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-/* Groups are items that are packed into the nodes (bins.h). */
-typedef struct groups {
-    plb_bins_t bins;
-    double *load, *size, *sum;   /* [n_groups] load, number of objects; [n_nodes] load */
-    int32_t *node, *was, *votes; /* [n_groups] node now, and before; scratch memory */
-    int32_t *at;                 /* [n_objects] node of each object's group */
-} groups_t;
+/* What plb_copies_place needs: `all` places the objects.  With groups, `outer` first places the
+ * groups on nodes. */
+typedef struct place {
+    const plb_copies_t *of;
+    layer_t all, outer;
+    int32_t *first, *node_was, *at; /* [n_nodes + 1] first slots, [slots of outer] groups before;
+                                       [n_objects] node of each object's group */
+    double *load;                   /* [n_groups] */
+    int64_t *size, *slots;          /* [n_groups] objects, [n_nodes] slots */
+} place_t;
 
-/* The node that holds the most of a group's copies holds the group. */
-static void groups_before(groups_t *self, const plb_copies_t *of, const int32_t *was)
+/* Fill outer.was: the node that holds the most of a group's copies holds the group. */
+static void groups_before(place_t *self, const int32_t *was)
 {
-    const int32_t m = of->n_nodes;
-    memset(self->votes, 0, (size_t)of->n_groups * (size_t)m * sizeof *self->votes);
-    for (int32_t r = 0; r < of->n_ranks; r++) {
-        for (int32_t j = of->first[r]; j < of->first[r + 1]; j++) {
-            if (was[j] >= 0 && was[j] < of->n_objects) {
-                self->votes[of->group[was[j]] * m + of->node[r]]++;
+    const plb_copies_t *of = self->of;
+    int32_t *votes = (int32_t *)self->outer.bin, *used = self->outer.k;
+    for (int32_t j = 0; j < self->outer.s; j++) {
+        self->node_was[j] = -1;
+    }
+    memset(used, 0, (size_t)of->n_nodes * sizeof *used);
+    for (int32_t g = 0; g < of->n_groups; g++) {
+        int32_t best = 0;
+        memset(votes, 0, (size_t)of->n_nodes * sizeof *votes);
+        for (int32_t r = 0; r < of->n_ranks; r++) {
+            for (int32_t j = of->first[r]; j < of->first[r + 1]; j++) {
+                const bool is = was[j] >= 0 && was[j] < of->n_objects && of->group[was[j]] == g;
+                votes[of->node[r]] += is;
             }
         }
-    }
-    for (int32_t g = 0; g < of->n_groups; g++) {
-        const int32_t *votes = self->votes + g * m;
-        int32_t best = 0;
-        for (int32_t d = 1; d < m; d++) {
+        for (int32_t d = 1; d < of->n_nodes; d++) {
             best = votes[d] > votes[best] ? d : best;
         }
-        self->was[g] = votes[best] > 0 ? best : -1;
+        if (votes[best] > 0 && self->first[best] + used[best] < self->first[best + 1]) {
+            self->node_was[self->first[best] + used[best]++] = g;
+        }
     }
 }
 
 /* Place the groups on nodes, and set the node of each object.  *floor: the time of an average rank
  * of the slowest node. */
-static int place_groups(groups_t *self, const plb_copies_t *of, const double *load,
-                        const int32_t *was, layer_t *l, double *floor, plb_err_t *err)
+static int place_groups(place_t *self, const double *load, const int32_t *was, double *floor,
+                        plb_err_t *err)
 {
-    double bound;
-    const double ranks = (double)of->n_ranks / of->n_nodes; /* of each node */
+    const plb_copies_t *of = self->of;
+    layer_t *out = &self->outer, *all = &self->all;
+    plb_copies_t even = *of;
+    even.move = 0.0, even.even = true, even.bytes = NULL;
     memset(self->load, 0, (size_t)of->n_groups * sizeof *self->load);
     for (int32_t o = 0; o < of->n_objects; o++) {
         self->load[of->group[o]] += load[o];
     }
-    self->bins.was = was == NULL ? NULL : self->was;
-    if (was != NULL) {
-        groups_before(self, of, was);
-    }
-    const int ret = plb_bins_pack(&self->bins, self->node, self->sum, &bound, err);
-    PLB_FAIL_IF(ret == PLB_ERR_INFEASIBLE, err, ret,
-                "the groups do not fit into nodes with %g slots each", self->bins.capacity);
-    PLB_PASS(ret);
     for (int32_t g = 0; g < of->n_groups; g++) {
-        l->bound = plb_greater(l->bound, self->load[g] / ranks);
-        *floor = plb_greater(*floor, self->sum[self->node[g]] / ranks);
+        all->bound = plb_greater(all->bound, self->load[g] * of->n_nodes / of->n_ranks);
     }
+    out->load = self->load;
+    out->was = was == NULL ? NULL : self->node_was;
+    if (was != NULL) {
+        groups_before(self, was);
+    }
+    count_copies(out, 0.0);
+    PLB_PASS(solve(out, &even, 0.0, err));
+    *floor = out->time[slowest(out)] * of->n_nodes / of->n_ranks;
     for (int32_t o = 0; o < of->n_objects; o++) {
-        self->at[o] = self->node[of->group[o]];
+        for (int32_t d = 0; d < of->n_nodes; d++) {
+            self->at[o] = has(out, of->group[o], d) ? d : self->at[o];
+        }
     }
-    l->at = self->at;
     return PLB_OK;
 }
 
-/* Allocate what groups need, and count their objects and the slots of the nodes.  Groups of one
- * size: as many on each node, so that all nodes have slots for further copies. */
-static int groups_init(groups_t *self, const plb_copies_t *of, plb_err_t *err)
+static int place_layer(place_t *self, const double *load, const int32_t *was, int32_t *slot,
+                       double *share, plb_copies_result_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    double *slots = NULL;
-    const int64_t n = of->n_groups, m = of->n_nodes;
-    PLB_NEW0(slots, m);
-    PLB_NEW0(self->size, n);
-    PLB_NEW_EACH(n, self->load, self->node, self->was);
-    PLB_NEW(self->sum, m);
-    PLB_NEW(self->votes, n * m);
-    PLB_NEW(self->at, of->n_objects);
-    for (int32_t o = 0; o < of->n_objects; o++) {
-        self->size[of->group[o]] += 1.0;
-    }
-    for (int32_t r = 0; r < of->n_ranks; r++) {
-        slots[of->node[r]] += of->first[r + 1] - of->first[r];
-    }
-    double least = slots[0];
-    for (int32_t d = 1; d < m; d++) {
-        least = plb_lesser(least, slots[d]);
-    }
-    self->bins = (plb_bins_t){.n = n,
-                              .m = of->n_nodes,
-                              .cost = self->load,
-                              .length = self->size,
-                              .capacity = least,
-                              .equal = plb_all_equal(self->size, of->n_groups)};
-out:
-    plb_free(slots);
-    return ret;
-}
-
-static int place_layer(layer_t *l, groups_t *groups, const plb_copies_t *of, const double *load,
-                       const int32_t *was, plb_copies_result_t *out, plb_err_t *err)
-{
+    const plb_copies_t *of = self->of;
+    layer_t *l = &self->all;
     double floor = 0.0;
     l->load = load;
     l->was = was;
     l->at = NULL;
     count_copies(l, 0.0);
     if (of->group != NULL) {
-        PLB_PASS(place_groups(groups, of, load, was, l, &floor, err));
+        PLB_PASS(place_groups(self, load, was, &floor, err));
+        l->at = self->at;
     }
     const double mean = l->mean, bound = l->bound;
     count_copies(l, 0.0);
     PLB_PASS(solve(l, of, floor, err));
+    memcpy(slot, l->slot, (size_t)l->s * sizeof *slot);
+    memcpy(share, l->share, (size_t)l->s * sizeof *share);
     *out = (plb_copies_result_t){.max = l->time[slowest(l)], .mean = mean, .bound = bound};
     if (was != NULL) {
         count_migrations(l, of->bytes, out);
@@ -918,34 +1001,65 @@ static int place_layer(layer_t *l, groups_t *groups, const plb_copies_t *of, con
     return PLB_OK;
 }
 
+/* Allocate what groups need, and count their objects and the slots of the nodes. */
+static int groups_init(place_t *self, bool again, plb_err_t *err)
+{
+    const plb_copies_t *of = self->of;
+    PLB_PASS_NEW0(self->size, of->n_groups);
+    PLB_PASS_NEW0(self->slots, of->n_nodes);
+    PLB_PASS_NEW(self->load, of->n_groups);
+    PLB_PASS_NEW0(self->at, of->n_objects);
+    PLB_PASS_NEW(self->first, of->n_nodes + 1);
+    for (int32_t o = 0; o < of->n_objects; o++) {
+        self->size[of->group[o]]++;
+    }
+    bool alike = true;
+    for (int32_t g = 1; g < of->n_groups; g++) {
+        alike = alike && self->size[g] == self->size[0];
+    }
+    for (int32_t r = 0; r < of->n_ranks; r++) {
+        self->slots[of->node[r]] += of->first[r + 1] - of->first[r];
+    }
+    /* Groups of one size: as many on each node, so that all nodes have slots for further copies.
+     */
+    const int32_t most = alike ? (of->n_groups + of->n_nodes - 1) / of->n_nodes : of->n_groups;
+    for (int32_t d = 0; d <= of->n_nodes; d++) {
+        self->first[d] = d * most;
+    }
+    PLB_PASS_NEW(self->node_was, of->n_nodes * (int64_t)most);
+    PLB_PASS(layer_init(&self->outer, of->n_groups, of->n_nodes, of->n_nodes * most, again, err));
+    self->outer.extra = false;
+    self->outer.first = self->first;
+    self->outer.memory = self->size;
+    self->outer.limit = self->slots;
+    self->all.node = of->node;
+    self->all.n_nodes = of->n_nodes;
+    return PLB_OK;
+}
+
 int plb_copies_place(const plb_copies_t *of, int32_t n_layers, const double *load,
                      const int32_t *was, int32_t *slot, double *share, plb_copies_result_t *out,
                      plb_err_t *err)
 {
-    layer_t l = {0};
-    groups_t groups = {0};
+    place_t self = {.of = of};
     const int32_t n = of->n_objects, s = of->first[of->n_ranks];
-    int ret = PLB_OK;
+    int ret;
     PLB_FAIL_IF(n > s, err, PLB_ERR_INFEASIBLE, "%d objects do not fit into %d slots", n, s);
-    PLB_TRY(layer_init(&l, n, of->n_ranks, s, was != NULL, err));
-    l.first = of->first;
-    l.memory = of->memory;
-    l.limit = of->limit;
+    PLB_TRY(layer_init(&self.all, n, of->n_ranks, s, was != NULL, err));
+    self.all.first = of->first;
+    self.all.memory = of->memory;
+    self.all.limit = of->limit;
     if (of->group != NULL) {
-        l.node = of->node;
-        l.n_nodes = of->n_nodes;
-        PLB_TRY(groups_init(&groups, of, err));
+        PLB_TRY(groups_init(&self, was != NULL, err));
     }
     for (int32_t i = 0; i < n_layers; i++) {
         const int64_t at = i * (int64_t)s;
-        PLB_TRY(place_layer(&l, &groups, of, load + i * (int64_t)n, was == NULL ? NULL : was + at,
-                            &out[i], err));
-        memcpy(slot + at, l.slot, (size_t)s * sizeof *slot);
-        memcpy(share + at, l.share, (size_t)s * sizeof *share);
+        PLB_TRY(place_layer(&self, load + i * (int64_t)n, was == NULL ? NULL : was + at, slot + at,
+                            share + at, &out[i], err));
     }
 out:
-    layer_free(&l);
-    PLB_FREE(groups.load, groups.size, groups.sum, groups.node, groups.was, groups.votes,
-             groups.at);
+    layer_free(&self.all);
+    layer_free(&self.outer);
+    PLB_FREE(self.first, self.node_was, self.at, self.load, self.size, self.slots);
     return ret;
 }

@@ -26,8 +26,7 @@ typedef struct plb_problem {
     int64_t *room;   /* [p] bytes of memory that the fixed objects leave free; NULL: no limits */
 } plb_problem_t;
 
-/** Check that the strategy can use the snapshot.  PLB_ERR_VALUE: objects have several loads, or
- * there are both shared blocks and memory limits. */
+/** Check that the strategy can use the snapshot.  PLB_ERR_VALUE: objects have several loads. */
 int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
 
 /** Check that the objects have positions (`coords`); PLB_ERR_VALUE if not. */

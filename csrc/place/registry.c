@@ -196,7 +196,7 @@ int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
     if (!self->takes_phases) {
         PLB_PASS(plb_snapshot_sum(&s, &sum, err));
     }
-    if (self->user == NULL && !self->takes_phases) {
+    if (self->user == NULL && !self->takes_phases && self != &plb_strategy_none) {
         s.block = NULL;
     }
     PLB_TRY(run_in_nodes(self, &s, opts, out, err));

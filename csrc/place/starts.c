@@ -101,7 +101,7 @@ static int32_t best_rank(const plb_state_t *on, int64_t i, double *score)
             return r;
         }
     }
-    for (int32_t r = 0; on->left != NULL && r < on->p; r++) {
+    for (int32_t r = 0; r < on->p; r++) {
         if ((best < 0 || score[r] < score[best]) && plb_state_has_room(on, i, r)) {
             best = r;
         }
@@ -278,6 +278,7 @@ static int put_all(units_t *self, plb_err_t *err)
     for (int64_t u = 0; u < self->n; u++) {
         int64_t j = self->start[order.item[u].id];
         const int64_t end = self->start[order.item[u].id + 1];
+        PLB_TRY(plb_interrupted(self->on->p));
         if (put_together(self, j, end)) {
             continue;
         }
@@ -287,7 +288,6 @@ static int put_all(units_t *self, plb_err_t *err)
                 goto out;
             }
         }
-        PLB_TRY(plb_interrupted(self->on->p));
     }
 out:
     plb_loads_free(&order);

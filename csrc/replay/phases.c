@@ -77,11 +77,6 @@ static int check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
     PLB_PASS(plb_check_i64("task_bytes", t->task_bytes, a, b, err));
     PLB_PASS(plb_check_i64("task_memory", t->task_memory, a, b, err));
     PLB_PASS(plb_check_f64("task_work", t->task_work, a, b, 0.0, err));
-    for (int64_t k = a; t->task_block != NULL && k < b; k++) {
-        PLB_FAIL_IF(t->task_block[k] < -1 || t->task_block[k] >= t->n_blocks, err, PLB_ERR_RANGE,
-                    "task_block[%lld] is %d: expected -1 or the index of one of %d blocks",
-                    (long long)k, (int)t->task_block[k], (int)t->n_blocks);
-    }
     return plb_check_coords(t->task_coords == NULL ? NULL : t->task_coords + 3 * a, b - a, 3, err);
 }
 
@@ -232,6 +227,11 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     if (self->trace != NULL) {
         PLB_PASS(check_sizes(self->trace, self->phase, err));
     }
+    for (int64_t k = 0; self->n_blocks > 0 && k < self->n; k++) {
+        PLB_FAIL_IF(self->block[k] < -1 || self->block[k] >= self->n_blocks, err, PLB_ERR_RANGE,
+                    "task_block of entity %d is %d: expected -1 or the index of one of %d blocks",
+                    (int)self->entity[k], (int)self->block[k], (int)self->n_blocks);
+    }
     PLB_PASS(check_sum("task_bytes", self->bytes, self->has_bytes ? self->n : 0, err));
     PLB_PASS(check_sum("task_memory", self->memory, self->has_memory ? self->n : 0, err));
     *out = (plb_database_t){
@@ -250,7 +250,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
                 .n_blocks = self->n_blocks,
                 .block = self->n_blocks > 0 ? self->block : NULL,
                 .block_bytes = self->n_blocks > 0 ? self->block_bytes : NULL,
-                .home = self->has_homes ? self->block_home : NULL,
+                .home = self->n_blocks > 0 && self->has_homes ? self->block_home : NULL,
                 .memory_limit = self->memory_limit,
                 .node_memory_limit = self->node_memory_limit,
                 .node = self->node,
@@ -437,29 +437,23 @@ static int make_room_for_entities(plb_phases_t *self, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Copy the blocks of the trace, which may be gone when an LB step needs them. */
-static int take_blocks(plb_phases_t *self, const plb_trace_t *t, int64_t n, plb_err_t *err)
+/* Check the blocks of the trace, for at most n objects, and make room for them. */
+static int make_room_for_blocks(plb_phases_t *self, const plb_trace_t *t, int64_t n,
+                                plb_err_t *err)
 {
     const int32_t b = t->task_block == NULL ? 0 : t->n_blocks;
-    self->n_blocks = 0;
-    self->has_homes = b > 0 && t->block_home != NULL;
-    if (b > 0) {
-        PLB_PASS(plb_check_i64("block_bytes", t->block_bytes, 0, b, err));
-        PLB_PASS(plb_check_index("block_home", t->block_home, 0, b, t->n_ranks, err));
-        for (int32_t k = 0; k < b; k++) {
-            PLB_FAIL_IF(t->block_bytes[k] > (INT64_MAX >> 1) / (n + 1), err, PLB_ERR_RANGE,
-                        "block_bytes[%d] is %lld: expected bytes whose sum over all objects fits "
-                        "into 64 bits",
-                        (int)k, (long long)t->block_bytes[k]);
-        }
+    PLB_PASS(plb_check_i64("block_bytes", t->block_bytes, 0, b, err));
+    PLB_PASS(plb_check_index("block_home", t->block_home, 0, b, t->n_ranks, err));
+    for (int32_t k = 0; k < b; k++) {
+        PLB_FAIL_IF(t->block_bytes[k] > (INT64_MAX >> 1) / (n + 1), err, PLB_ERR_RANGE,
+                    "block_bytes[%d] is %lld: expected bytes whose sum over all objects fits "
+                    "into 64 bits",
+                    (int)k, (long long)t->block_bytes[k]);
+    }
+    if (b > self->n_blocks) {
         PLB_PASS_RENEW(self->block_bytes, b);
         PLB_PASS_RENEW(self->block_home, b);
-        memcpy(self->block_bytes, t->block_bytes, (size_t)b * sizeof *self->block_bytes);
-        if (self->has_homes) {
-            memcpy(self->block_home, t->block_home, (size_t)b * sizeof *self->block_home);
-        }
     }
-    self->n_blocks = b;
     return PLB_OK;
 }
 
@@ -532,7 +526,7 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
     self->n_subphases = self->capacity > 0 ? self->n_subphases : t->n_subphases;
     PLB_TRY(make_room_for_entities(self, t->n_entities, err));
     PLB_TRY(make_room_for_objects(self, largest(t->task_ptr, t->n_phases), err));
-    PLB_TRY(take_blocks(self, t, self->capacity, err));
+    PLB_TRY(make_room_for_blocks(self, t, self->capacity, err));
     if (self->opt.edges) {
         const int64_t m = largest(t->edge_ptr, t->n_phases);
         PLB_TRY(make_room_for_edges(self, m > self->n_edges ? m : self->n_edges, err));
@@ -630,7 +624,12 @@ void plb_phases_take_facts(plb_phases_t *self, int64_t first)
     take(self->memory, t->task_memory, first, self->n, sizeof *self->memory);
     take(self->coords, t->task_coords, first, self->n, 3 * sizeof *self->coords);
     take(self->work, t->task_work, first, self->n, sizeof *self->work);
+    /* the numbers of blocks, and what they stand for, change together */
+    self->n_blocks = t->task_block == NULL ? 0 : t->n_blocks;
+    self->has_homes = t->block_home != NULL;
     take(self->block, t->task_block, first, self->n, sizeof *self->block);
+    take(self->block_bytes, t->block_bytes, 0, self->n_blocks, sizeof *self->block_bytes);
+    take(self->block_home, t->block_home, 0, self->n_blocks, sizeof *self->block_home);
     take(self->movable, t->task_migratable, first, self->n, sizeof *self->movable);
     const bool stale = self->some_stay || !self->same_objects;
     for (int64_t k = 0; stale && t->task_migratable == NULL && k < self->n; k++) {

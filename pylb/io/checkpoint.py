@@ -34,7 +34,7 @@ from pylb.errors import FormatError, MissingFileError, SerializationError
 from pylb.io import hdf5
 from pylb.model.objects import COLUMNS, used
 
-FORMAT, VERSION, LIST = "pylb checkpoint", 1, "checkpoint.json"
+FORMAT, VERSION, LIST = "pylb checkpoint", 2, "checkpoint.json"
 FILE = re.compile(r"[0-9a-f]{16}\.\d+\.h5")
 MOST_RANKS = 1 << 24
 MOST_LIST = 1 << 28  # largest size of checkpoint.json in bytes
@@ -107,7 +107,7 @@ def head(folder: Path) -> Head:
     content = files.text(path, MOST_LIST)
     with files.understood(path, "a checkpoint"):
         found = json.loads(content)
-        files.check_format(found, FORMAT)
+        files.check_format(found, FORMAT, VERSION)
         out = Head(**{name: found[name] for name in Head._fields if name in found})
         if not (
             re.fullmatch("[0-9a-f]{16}", out.id)

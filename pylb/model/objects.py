@@ -141,30 +141,35 @@ class Objects:
         return self.key.nbytes + sum(array.nbytes for array in self.columns.values())
 
 
-def blocks(shared: I64 | None, key: I64) -> dict[str, Any]:
+def blocks(shared: I64 | None, key: I64, alike: bool = True) -> dict[str, Any]:
     """Return what objects share as `block`, `block_bytes` and `home` of a `Snapshot`.
 
     shared: the column "shared" of the objects with these keys.  {}: they share nothing.
+    alike: if objects say different things of the same data, raise DomainError; otherwise, as the
+    program may have changed these data, what they share counts as different data.
     """
     if shared is None or not (shared[:, 0] >= 0).any():
         return {}
-    known, first, block = np.unique(shared[:, 0], return_index=True, return_inverse=True)
+    known, first, block = np.unique(
+        shared[:, 0] if alike else shared, axis=0, return_index=True, return_inverse=True
+    )
+    block = block.reshape(-1)
     for i in np.flatnonzero((shared != shared[first[block]]).any(axis=1))[:1]:
         other = first[block[i]]
         raise DomainError(
             f"shared of object {key[i]} is {tuple(shared[i].tolist())}: expected "
             f"{tuple(shared[other].tolist())}, as for object {key[other]}, which shares these data"
         )
-    if known[0] < 0:  # objects that share nothing
+    if known.ravel()[0] < 0:  # objects that share nothing
         first, block = first[1:], block - 1
     nbytes, home = shared[first, 1], shared[first, 2]
-    for i in np.flatnonzero(home < 0)[: int((home >= 0).any())]:
+    for i in np.flatnonzero(home < 0)[: int(alike and (home >= 0).any())]:
         raise DomainError(
             f"shared data {shared[first[i], 0]} have no home: expected a home for all shared data "
             "or for none"
         )
     out = {"block": block.astype(np.int32), "block_bytes": nbytes}
-    return out if home[0] < 0 else {**out, "home": home.astype(np.int32)}
+    return {**out, "home": home.astype(np.int32)} if (home >= 0).all() else out
 
 
 def shared_of(block: I32, block_bytes: I64, home: I32 | None) -> I64:

@@ -29,7 +29,6 @@ from pylb.io.run_record import OF_RANKS, Loop, Stretch
 from pylb.model import checks
 from pylb.model.machine import BEFORE, Links, NetworkLike, as_before, fractions, spans
 from pylb.model.network import Network
-from pylb.model.objects import blocks
 from pylb.model.snapshot import F64, I32
 from pylb.placing.registry import find, with_network
 from pylb.replaying.trace_conversion import Entities, one_phase, or_zeros, stretch_of
@@ -73,8 +72,10 @@ def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
     work = None if trace.task_work is None else trace.task_work[tasks]
     n, m = len(objects.key), tasks.stop - tasks.start
     changed = not np.array_equal(or_zeros(objects.work, n), or_zeros(work, m))
-    shared = blocks(objects.shared, objects.key).get("block")
-    pairs.append((shared, trace.task_block))
+    if objects.shared is not None or trace.task_block is not None:
+        pairs_of = [objects.shared, stretch_of(trace, i).shared]
+        known = [s[:, 1:] for s in pairs_of if s is not None]
+        changed |= len(known) < 2 or not np.array_equal(known[0], known[1])
     changed |= any(b is not None and not np.array_equal(a, b[tasks]) for a, b in pairs)
     return changed or not np.array_equal(objects.migratable, trace.movable(tasks))
 

@@ -117,7 +117,7 @@ class Trace(Phases, InNotebook):
             task_bytes=_sizes(a, "task_serialized_bytes", "task_footprint_bytes"),
             task_memory=_sizes(a, "task_footprint_bytes", "task_working_bytes"),
             task_subphases=a.get("task_subphases"),
-            **_shared(a),
+            **_shared(a, len(run.texts)),
             edge_ptr=frozen(ptr.astype(np.int64, copy=False)),
             edge_src=frozen(a["comm_src"][keep]),
             edge_dst=frozen(a["comm_dst"][keep]),
@@ -365,10 +365,10 @@ def _vt_run() -> Any:
     return vt_run
 
 
-def _shared(arrays: dict[str, Any]) -> dict[str, Any]:
+def _shared(arrays: dict[str, Any], n_ranks: int) -> dict[str, Any]:
     """Return what vt's tasks share, as fields of a trace.
 
-    Their home is ``home_rank``, or else the rank of the first task that shares them.
+    The home is ``home_rank`` of the first task; a rank that does not exist: the task's rank.
     """
     if "shared_id" not in arrays or "shared_bytes" not in arrays:
         return {}
@@ -377,14 +377,20 @@ def _shared(arrays: dict[str, Any]) -> dict[str, Any]:
     none = int(np.searchsorted(known, 0.0))  # a negative number: nothing is shared
     if none == len(known):
         return {}
-    nbytes, homes = np.zeros(len(known)), arrays.get("home_rank", np.full(len(of), np.nan))
+    nbytes = np.zeros(len(known))
     np.maximum.at(nbytes, block, np.nan_to_num(arrays["shared_bytes"]))
-    homes = np.where(np.isnan(homes[first]), rank[first], homes[first])[none:]
-    return {
+    if nbytes.max() >= 2.0**62 / len(of):
+        raise FormatError(f"shared_bytes is {nbytes.max():g}: expected a sum below 2**63")
+    out = {
         "task_block": frozen(np.maximum(block - none, -1).astype(np.int32)),
         "block_bytes": frozen(np.ceil(nbytes[none:]).astype(np.int64)),
-        "block_home": frozen(homes.astype(np.int32)),
     }
+    if "home_rank" in arrays:
+        home = arrays["home_rank"][first[none:]]
+        good = (home >= 0) & (home < n_ranks) & (home == np.rint(home))
+        homes = np.where(good, home, rank[first[none:]]).astype(np.int32)
+        out["block_home"] = frozen(homes)
+    return out
 
 
 def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:

@@ -207,7 +207,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
         every_shared = (
             np.repeat(nothing, len(s.key), 0) if s.shared is None else s.shared for s in stretches
         )
-        shared = blocks(np.concatenate(list(every_shared)), keys[n_known:])
+        shared = blocks(np.concatenate(list(every_shared)), keys[n_known:], alike=False)
     block = shared.get("block")
     absent["task_block"] = block is None
     columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS if not absent.get(name)}

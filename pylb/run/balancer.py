@@ -88,8 +88,9 @@ class ProgramObjects:
         shared : (number, bytes) or (number, bytes, home rank), optional
             Data that several objects share, e.g. a table or a part of a mesh: their number, the
             bytes that a rank holds once for all its objects with these data, and the rank where the
-            data are at home.  CCMLB, VectorLB and "auto" count the bytes for ``memory_limit``;
-            CCMLB also the way to the home.  The program moves these data itself.
+            data are at home.  The bytes count for ``memory_limit`` (not together with
+            ``node_memory_limit``, and not with distributed strategies); CCMLB also counts the way
+            to the home.  The program moves these data itself.
 
         Raises
         ------

@@ -72,8 +72,10 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
 
 def _shared(shared: Any, n: int) -> I64:
     """Check (numbers, bytes[, homes]), arrays (n,); return them as columns (n, 3)."""
-    if not isinstance(shared, tuple | list) or len(shared) not in (2, 3):
-        raise DomainError("shared: expected (numbers, bytes) or (numbers, bytes, home ranks)")
+    if not isinstance(shared, tuple) or len(shared) not in (2, 3):
+        raise DomainError(
+            "shared: expected a tuple of arrays, (numbers, bytes) or (numbers, bytes, home ranks)"
+        )
     names = ("numbers", "bytes", "home ranks")
     out = np.full((n, 3), -1)
     for i, (what, column) in enumerate(zip(names, shared, strict=False)):
@@ -81,6 +83,8 @@ def _shared(shared: Any, n: int) -> I64:
     out[out[:, 0] < 0] = -1  # these cells share nothing
     for k in np.flatnonzero((out[:, 0] >= 0) & (out[:, 1] < 0))[:1]:
         raise DomainError(f"shared: bytes[{k}] is {out[k, 1]}: expected 0 or more")
+    for k in np.flatnonzero(out[:, 2] < -1)[:1]:
+        raise DomainError(f"shared: home ranks[{k}] is {out[k, 2]}: expected a rank, or -1: none")
     return out
 
 

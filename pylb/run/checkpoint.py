@@ -286,6 +286,9 @@ def _taken_part(
     columns = _properties(arrays, n, index)
     lost = columns["home"] >= transport.size
     columns["home"] = np.where(lost, transport.rank, columns["home"]).astype(np.int32)
+    if "shared" in columns:  # a home on a rank that is gone: the same other one for all objects
+        home = columns["shared"][:, 2]
+        home[home >= transport.size] %= transport.size
     if not same:  # then no gain of a former LB step is computed
         columns.pop("was", None)
     table = np.ascontiguousarray(estimates[:, index])

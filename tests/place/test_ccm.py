@@ -223,3 +223,48 @@ def test_cells_of_a_code_share_data():
         pylb.VirtualCluster(1).run(
             lambda comm: pylb.Advisor(comm).advise(loads=[1.0], keys=[1], shared=([1], [-1]))
         )
+
+
+@pytest.mark.parametrize("mode", ["on", "shadow"])
+def test_what_objects_share_may_change_during_a_run(mode, tmp_path):
+    """Objects go, come and share other data, also between the parts that shadow mode replays."""
+    path = tmp_path / "run.h5"
+
+    def program(comm):
+        lb = pylb.Balancer(comm, strategy="CCMLB", memory_limit=10**9, every=8, mode=mode)
+        for key in range(comm.rank, 12, 2):
+            lb.add(key, None, memory=10, shared=(key % 3, 1000 * (key % 3 + 1)))
+        for it in lb.iterate(150):
+            for key, _ in lb.local():
+                comm.elapse(1e-3 * (1 + key % 5))
+                if it == 70:
+                    lb.update(key, shared=(7 + key % 2, 2000 + key % 2))
+                if it == 63 and key % 3 < 2 and key > 2:
+                    lb.remove(key)
+        lb.save(path)
+        return [(r.iteration, r.predicted, r.memory_full) for r in lb.history.lb_steps]
+
+    steps = pylb.VirtualCluster(2, clock="none").run(program)[0]
+    assert len(steps) > 5
+    trace = pylb.Trace.load(path)
+    assert trace.block_bytes.tolist() == [1000, 2000, 3000, 2000, 2001]
+    again = trace.replay("CCMLB", every=8).decisions.lb_steps
+    assert [(r.iteration, r.predicted, r.memory_full) for r in again] == steps
+
+
+def test_a_restart_on_fewer_ranks_has_the_homes(tmp_path):
+    def begin(comm):
+        lb = pylb.Balancer(comm, strategy="CCMLB", every=1)
+        for key in range(4 * comm.rank, 4 * comm.rank + 4):
+            lb.add(key, [0], shared=(comm.rank, 100, comm.rank))
+        list(lb.iterate(1))
+        lb.checkpoint(tmp_path)
+
+    def go_on(comm):
+        lb = pylb.Balancer.restore(comm, tmp_path, strategy="CCMLB", every=1)
+        for _ in lb.iterate(4):
+            list(lb.local())
+        return lb.n_lb_steps
+
+    pylb.VirtualCluster(4).run(begin)
+    assert pylb.VirtualCluster(2).run(go_on)[0] > 0

@@ -343,7 +343,7 @@ def change(saved, **words):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ({"version": 2}, "version 2"),
+        ({"version": 1}, "version 1"),
         ({"format": "pylb graph"}, "format is 'pylb graph'"),
         ({"id": "../../../etc/passwd"}, "out of range"),
         ({"n_ranks": 2}, "out of range"),

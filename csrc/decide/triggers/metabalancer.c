@@ -3,10 +3,12 @@
  * One line is fitted to the maximum of the ranks' loads, another to the mean; x counts iterations
  * since the last LB step.  m is the growth per iteration of maximum - residual * mean, where
  * `residual` is the max/mean that an LB step leaves.  If an LB step costs theta, the best period
- * is tau = sqrt(2 theta / m)                                                           (3.5) here:
- * cost, growth     in the thesis: theta, m It is computed again at each iteration; if the
- * imbalance does not grow, it is infinite. Example: m = 0.2 s per iteration, theta = 10 s.  Then
- * tau = sqrt(2 * 10 / 0.2) = 10 iterations.
+ * is
+ *     tau = sqrt(2 theta / m)                                                           (3.5)
+ *   here: cost, growth     in the thesis: theta, m
+ *
+ * It is computed again at each iteration; if the imbalance does not grow, it is infinite.
+ * Example: m = 0.2 s per iteration, theta = 10 s.  Then tau = sqrt(2 * 10 / 0.2) = 10 iterations.
  *
  * If the imbalance grows linearly, it has cost m tau^2 / 2 = theta when the period is over.  (With
  * quadratic growth it has cost 2 theta / 3.)  If it has cost less than half of theta, the slope
