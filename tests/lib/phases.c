@@ -5,15 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EACH = 8, STEPS = 6, MOST = 64 };
+#include "check.h"
 
-static int check(int code)
-{
-    if (code != PYLB_OK) {
-        fprintf(stderr, "error: %s\n", pylb_error());
-    }
-    return code;
-}
+enum { EACH = 8, STEPS = 6, MOST = 64 };
 
 int main(int argc, char **argv)
 {

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "check.h"
+
 typedef struct row {
     double seconds, value;
 } row_t;
@@ -24,14 +26,6 @@ static int twice(int64_t n, const void *in, void *out, void *user)
     const struct timespec pause = {(time_t)sum, (long)(1e9 * (sum - (double)(time_t)sum))};
     nanosleep(&pause, NULL);
     return *(int *)user;
-}
-
-static int check(int code)
-{
-    if (code != PYLB_OK) {
-        fprintf(stderr, "error: %s\n", pylb_error());
-    }
-    return code;
 }
 
 int main(int argc, char **argv)

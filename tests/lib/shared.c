@@ -3,15 +3,9 @@
 #include <pylb.h>
 #include <stdio.h>
 
-enum { EACH = 4, MOST = 64 };
+#include "check.h"
 
-static int check(int code)
-{
-    if (code != PYLB_OK) {
-        fprintf(stderr, "error: %s\n", pylb_error());
-    }
-    return code;
-}
+enum { EACH = 4, MOST = 64 };
 
 int main(int argc, char **argv)
 {

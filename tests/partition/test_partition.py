@@ -433,8 +433,8 @@ def test_present_parts_and_moves():
     assert np.array_equal(out.exports.row, np.flatnonzero(out.part != old))
     with pytest.raises(DomainError, match="old is missing"):
         pylb.partition(A, 4, method="graph", approach="refine")
-    with pytest.raises(DomainError, match="approach is 'anew': expected 'partition'"):
-        pylb.partition(A, 4, method="graph", approach="anew")
+    with pytest.raises(DomainError, match="approach is 'again': expected 'partition'"):
+        pylb.partition(A, 4, method="graph", approach="again")
 
 
 @pytest.mark.skipif("metis" not in GRAPHS, reason="METIS is not here")

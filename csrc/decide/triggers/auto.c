@@ -380,8 +380,8 @@ static const plb_param_t params[N_PARAMS] = {
     [DOUBT] = {"doubt", "",
                "expected gain that the first LB step needs, as a multiple of its cost", 2, 0, 1e6},
     [TRIAL] = {"trial", "",
-               "expected gain that an LB step needs to replace the initial placement, as "
-               "a multiple of its cost",
+               "expected gain that an LB step needs to replace the initial placement, "
+               "divided by its cost",
                2.5, 0, 1e6},
     [GUESS] = {"guess", "iterations",
                "assumed cost of an LB step while it is unknown, in balanced iterations; less in a "
