@@ -292,7 +292,8 @@ def test_a_record_written_during_the_run(tmp_path):
     record = pylb.RunRecord.load(path)
     assert record.n_iterations == 100
     assert repr(record.history) == repr(lb.history)
-    assert record.parameters["seconds"] == pytest.approx(lb.report().seconds, rel=0.5)
+    spent = lb.report().seconds  # with the last write to the file, however long it takes
+    assert lb.metrics.time.sum() <= record.parameters["seconds"] <= spent
     with pytest.raises(StateError, match=r"is written to .*run\.h5 during the run"):
         lb.save(tmp_path / "other.h5")
     with pytest.raises(StateError, match="is not kept"):

@@ -290,7 +290,7 @@ def test_the_end_of_a_lab_takes_no_time(where):
     assert lab.run(["true"]) == 0
     begin = time.monotonic()
     lab.close()
-    assert time.monotonic() - begin < 4.0
+    assert time.monotonic() - begin < 60.0
 
 
 WAITS = "import time, os; print(os.getpid(), flush=True); time.sleep(60)"

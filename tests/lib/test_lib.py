@@ -351,7 +351,7 @@ def test_a_rank_dies_at_a_call_of_mpi(mpi_program, mpiexec, loop, how, ranks):
     assert n > 20
     for at in range(0, n, 1 if EXPLORE else 29):
         case = [*words, how, str(at), *LOOPS[loop]]
-        done = finished(case, timeout=60)
+        done = finished(case, timeout=120)
         end, said = time.time(), done.stdout + done.stderr
         if done.returncode == 0:  # this run made fewer calls than the first one
             assert calls(done.stdout) <= at, said
@@ -360,7 +360,7 @@ def test_a_rank_dies_at_a_call_of_mpi(mpi_program, mpiexec, loop, how, ranks):
         assert died, said
         passed = end - float(died.group(2))
         print(f"{loop} {how} {ranks} {died.group(1)}: {passed:.1f} s", file=sys.stderr)
-        assert passed < (5.0 if EXPLORE else 20.0)  # the machine may be busy
+        assert passed < (5.0 if EXPLORE else 60.0)  # the machine may be busy
         if how == "error":
             assert re.search(rf"rank {ranks - 1}: .* in MPI_I\w+", said), said
 
