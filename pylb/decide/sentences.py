@@ -273,7 +273,7 @@ def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
         why = _because(run, receipts)
         return f"It {'would not' if would else 'did not'} help: {times}{why}{cost}"
     times += cost
-    most, why = ("at most ", f" ({_disturbed(others)})") if others else ("", "")
+    most, why = ("by the loads alone ", f" ({_disturbed(others)})") if others else ("", "")
     said = f"{most}{_faster(without / using)}, {seconds(saved)} saved{why}: {times}"
     return f"Would be {said}" if would else said[0].upper() + said[1:]
 
