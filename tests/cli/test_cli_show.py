@@ -72,6 +72,7 @@ def test_report_writes_a_page_beside_us_by_default(folder, capsys, tmp_path):
 
 def test_strategies_say_what_is_not_installed(capsys, monkeypatch):
     monkeypatch.setattr(libraries, "available", lambda name: name != "Scotch")
+    monkeypatch.setenv("COLUMNS", "200")  # else the words that are looked for may be divided
     found = {s["name"]: s["installed"] for s in answer(capsys, "strategies")["strategies"]}
     assert next(iter(found)) == "auto"
     assert {name for name, installed in found.items() if not installed} == {
