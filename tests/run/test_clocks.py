@@ -201,6 +201,8 @@ def test_shared_cores_are_said_once_and_recorded(mpiexec):
     code, out, said = launch(mpiexec, 2, MPI / "shared_cores.py")
     assert code == 0, said
     assert out.count("2 ranks share 1 core") == 3, out
+    assert "shadow: 0 lent or saved" in out
+    assert "off: 0 lent or saved" in out
 
 
 def test_virtual_ranks_have_a_core_each():
