@@ -30,24 +30,22 @@
 #include "base/rng.h"
 #include "base/sort.h"
 
-/* The search examines at most WORK numbers (a few tenths of a second), and ends earlier if it has
- * examined PATIENCE numbers without lowering the value by the fraction LITTLE. */
-static const double WORK = 5e7, PATIENCE = 5e6, LITTLE = 1e-4;
-
-/* After the first local optimum, random changes may cost this much work, about 5 ms. */
-static const double KICK_WORK = 4e6;
+/* The search examines at most WORK numbers (a few tenths of a second), and ends earlier if a tenth
+ * of them, PATIENCE, did not lower the value by the fraction PLB_WORTH.  After the first local
+ * optimum, random changes may cost PATIENCE, too. */
+enum { WORK = 50000000, PATIENCE = WORK / 10 };
 
 /* A gain below this fraction of the value is due to rounding. */
 static const double SLACK = 1e-12;
 
 /* A step is made if no other step can gain more than ENOUGH times as much, or if MOST_RANKS ranks
- * have been looked at.  STEPS: largest number of steps. */
+ * have been looked at. */
 static const double ENOUGH = 2.0;
-enum { MOST_RANKS = 16, STEPS = 1 << 17 };
+enum { MOST_RANKS = 16 };
 
-/* With more objects than FEW, random changes do not help.  A change moves up to CHANGES objects.
- * Where only loads count, changes times objects are at most KICKED: the steps are thorough. */
-enum { FEW = 512, CHANGES = 3, KICKED = 2048 };
+/* Random changes times objects are at most KICKED: they help only where objects are few.  A change
+ * moves up to CHANGES objects. */
+enum { KICKED = 1 << 14, CHANGES = 3 };
 
 typedef struct step {
     int64_t relief;    /* bytes by which the two ranks exceed their memory limits less */
@@ -222,14 +220,6 @@ static double value_after(search_t *self, int32_t i, int32_t j, const change_t *
     return value;
 }
 
-/* Whether a step with this relief, gain and kept communication is better than the best one. */
-static inline bool is_better(const step_t *best, int64_t relief, double gain, double kept)
-{
-    return relief != best->relief ? relief > best->relief
-           : gain != best->gain   ? gain > best->gain
-                                  : best->to >= 0 && kept > best->kept;
-}
-
 /* Consider a step of mine.item[m] and its.item[n] (n < 0: none); return whether it is the best. */
 static bool consider(search_t *self, int64_t m, int64_t n)
 {
@@ -249,9 +239,12 @@ static bool consider(search_t *self, int64_t m, int64_t n)
     }
     const double gain = self->of_two - value;
     /* the value of the placement may stay: other ranks can be as slow as rank a */
-    if (!is_better(&self->best, relief, gain, change.kept) ||
-        (!self->crowded && !self->by_value &&
-         value_after(self, i, j, &change, self->rest, INFINITY) > self->value)) {
+    const step_t *best = &self->best;
+    const bool better = relief != best->relief ? relief > best->relief
+                        : gain != best->gain   ? gain > best->gain
+                                               : best->to >= 0 && change.kept > best->kept;
+    if (!better || (!self->crowded && !self->by_value &&
+                    value_after(self, i, j, &change, self->rest, INFINITY) > self->value)) {
         return false;
     }
     self->best = (step_t){relief, gain, change.kept, i, j, self->b};
@@ -293,13 +286,6 @@ static double slowest_other(const search_t *self, int32_t k, int32_t b)
     return fmax(0.0, slowest->time[m]);
 }
 
-/* The time of two ranks with these times and paces if they end together, or slightly less. */
-static double both(double here, double there, double pace_a, double pace_b)
-{
-    const double longer = here > there ? here : there;
-    return (here * pace_b + there * pace_a) / (pace_a + pace_b) - SLACK * longer;
-}
-
 /* Prepare to consider steps between ranks a and b; return the limit of their gain. */
 static double look_at(search_t *self, int32_t b)
 {
@@ -314,7 +300,9 @@ static double look_at(search_t *self, int32_t b)
         self->there[k] = there;
         self->rest[k] = slowest_other(self, k, b);
         self->floor[k] = self->by_value ? self->rest[k] : on->goal[k];
-        self->least[k] = fmax(self->floor[k], both(here, there, pace[self->a], pace[b]));
+        /* the time of both if they end together, or slightly less */
+        const double level = (here * pace[b] + there * pace[self->a]) / (pace[self->a] + pace[b]);
+        self->least[k] = fmax(self->floor[k], level - SLACK * fmax(here, there));
         self->of_two = plb_state_add(on, self->of_two, fmax(self->floor[k], fmax(here, there)), k);
         after = plb_state_add(on, after, self->least[k], k);
     }
@@ -454,32 +442,12 @@ static void look_from(search_t *self, int32_t a, look_fn *look)
     }
 }
 
-static void make(plb_state_t *on, const step_t *step)
-{
-    const int32_t a = on->rank[step->i];
-    plb_state_take(on, step->i);
-    if (step->j >= 0) {
-        plb_state_move(on, step->j, a);
-    }
-    plb_state_put(on, step->i, step->to);
-}
-
 /* Whether the value is lower if component k takes less time. */
 static bool determines_value(const search_t *self, int32_t k)
 {
     const double t = self->on->slowest[k].time[0] * self->on->per[k];
     return self->on->of.kinds ? t >= self->value * (1.0 - SLACK)
                               : self->on->slowest[k].time[0] > 0.0;
-}
-
-/* Return the rank that exceeds its memory limit most. */
-static int32_t most_crowded(const plb_state_t *on)
-{
-    int32_t out = 0;
-    for (int32_t r = 1; r < on->p; r++) {
-        out = on->left[r] < on->left[out] ? r : out;
-    }
-    return out;
 }
 
 /* Make a step; *made: whether one was found.  The rounds begin with the components in turn. */
@@ -506,16 +474,26 @@ static int one_round(search_t *self, int32_t round, bool *made)
         for (int32_t n = 0; n < on->d && self->best.to < 0; n++) {
             self->k = (round % on->d + n) % on->d;
             if (self->crowded) {
-                look_from(self, most_crowded(on), ways[way].look);
+                int32_t fullest = 0; /* the rank that exceeds its memory limit most */
+                for (int32_t r = 1; r < on->p; r++) {
+                    fullest = on->left[r] < on->left[fullest] ? r : fullest;
+                }
+                look_from(self, fullest, ways[way].look);
             } else if (determines_value(self, self->k)) {
                 look_from(self, on->slowest[self->k].rank[0], ways[way].look);
             }
         }
     }
     PLB_PASS(plb_interrupted((int64_t)on->p * on->d));
-    *made = self->best.to >= 0;
+    const step_t *best = &self->best;
+    *made = best->to >= 0;
     if (*made) {
-        make(on, &self->best);
+        const int32_t a = on->rank[best->i];
+        plb_state_take(on, best->i);
+        if (best->j >= 0) {
+            plb_state_move(on, best->j, a);
+        }
+        plb_state_put(on, best->i, best->to);
     }
     return PLB_OK;
 }
@@ -539,12 +517,12 @@ static int descend(search_t *self, plb_err_t *err)
     bool more = true;
     double until = self->work - PATIENCE, before = INFINITY;
     self->value = plb_state_value(on);
-    for (int32_t n = 0; more && n < STEPS && self->work > 0.0 && !is_done(self); n++) {
+    for (int32_t n = 0; more && self->work > 0.0 && !is_done(self); n++) {
         const bool crowded = !on->fits;
         PLB_PASS(one_round(self, n, &more));
         self->value = plb_state_value(on);
         if (self->work < until) {
-            more = more && (crowded || self->value < before * (1.0 - LITTLE));
+            more = more && (crowded || self->value < before * (1.0 - PLB_WORTH));
             until = self->work - PATIENCE;
             before = self->value;
         }
@@ -577,11 +555,10 @@ static int kicks(search_t *self, plb_err_t *err)
     const size_t size = (size_t)on->in->n_objects * sizeof *on->rank;
     double best = self->value;
     bool fits = on->fits;
-    self->work = self->work < KICK_WORK ? self->work : KICK_WORK;
+    self->work = fmin(self->work, PATIENCE);
     PLB_PASS_NEW(self->best_rank, on->in->n_objects);
     memcpy(self->best_rank, on->rank, size);
-    const int64_t some = KICKED / on->in->n_objects;
-    const int64_t most = self->by_transfer && some < self->aim->kicks ? some : self->aim->kicks;
+    const int64_t most = KICKED / on->in->n_objects;
     for (int64_t n = 0; n < most && self->work > 0.0 && !is_done(self); n++) {
         self->work -= (double)on->in->n_objects;
         kick(self);
@@ -598,25 +575,6 @@ static int kicks(search_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-static int search_init(search_t *self, plb_err_t *err)
-{
-    const int64_t n = self->on->in->n_objects, d = self->on->d, p = self->on->p;
-    if (self->by_transfer) {
-        return PLB_OK;
-    }
-    PLB_PASS(plb_state_list(self->on, err));
-    PLB_PASS_NEW_EACH(d, self->here, self->there, self->rest, self->floor, self->least);
-    PLB_PASS_NEW(self->next.item, p);
-    PLB_PASS_NEW_EACH(n, self->mine.item, self->its.item, self->spare);
-    PLB_PASS_NEW(self->bin, PLB_SORT_BINS(n));
-    if (!self->plain) {
-        PLB_PASS_NEW_EACH(n, self->mine.change, self->its.change);
-        PLB_PASS_NEW0(self->bond, n);
-        PLB_PASS_NEW0(self->third, p);
-    }
-    return PLB_OK;
-}
-
 int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
 {
     search_t self = {.on = on, .aim = aim, .work = WORK};
@@ -627,9 +585,21 @@ int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
     plb_state_value(on);
     self.by_transfer = plb_state_is_plain(on) && on->fits;
     int ret = PLB_OK;
-    PLB_TRY(search_init(&self, err));
+    if (!self.by_transfer) {
+        const int64_t n = on->in->n_objects;
+        PLB_TRY(plb_state_list(on, err));
+        PLB_NEW_EACH(on->d, self.here, self.there, self.rest, self.floor, self.least);
+        PLB_NEW(self.next.item, on->p);
+        PLB_NEW_EACH(n, self.mine.item, self.its.item, self.spare);
+        PLB_NEW(self.bin, PLB_SORT_BINS(n));
+        if (!self.plain) {
+            PLB_NEW_EACH(n, self.mine.change, self.its.change);
+            PLB_NEW0(self.bond, n);
+            PLB_NEW0(self.third, on->p);
+        }
+    }
     PLB_TRY(descend(&self, err));
-    if (aim->kicks > 0 && on->in->n_objects > 0 && on->in->n_objects <= FEW) {
+    if (aim->kicks && on->in->n_objects > 0 && on->in->n_objects <= KICKED) {
         ret = kicks(&self, err);
     }
 out:

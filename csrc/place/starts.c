@@ -55,30 +55,6 @@ static void score_ranks(const plb_state_t *on, const double *object, double *res
     }
 }
 
-/* Return the smallest of x[n]; LANES numbers at a time, so that compilers vectorize it. */
-PLB_MULTIVERSION
-static double smallest(const double *x, int32_t n)
-{
-    enum { LANES = 16 };
-    double least[LANES], out = INFINITY;
-    int32_t i = 0;
-    for (int k = 0; k < LANES; k++) {
-        least[k] = INFINITY;
-    }
-    for (; i + LANES <= n; i += LANES) {
-        for (int k = 0; k < LANES; k++) {
-            least[k] = x[i + k] < least[k] ? x[i + k] : least[k];
-        }
-    }
-    for (int k = 0; k < LANES; k++) {
-        out = fmin(out, least[k]);
-    }
-    for (; i < n; i++) {
-        out = fmin(out, x[i]);
-    }
-    return out;
-}
-
 /* Return the rank for an object; -1: the object fits nowhere. */
 static int32_t best_rank(const plb_state_t *on, int64_t i, double *score)
 {
@@ -93,12 +69,6 @@ static int32_t best_rank(const plb_state_t *on, int64_t i, double *score)
         for (int32_t r = at < 0 || on->near == NULL ? at : on->neighbour[at]; r != at;
              r = on->neighbour[r]) {
             score[r] -= fabs(on->near[k]) * on->per[0];
-        }
-    }
-    const double least = smallest(score, on->p);
-    for (int32_t r = 0; r < on->p; r++) {
-        if (score[r] == least && plb_state_has_room(on, i, r)) {
-            return r;
         }
     }
     for (int32_t r = 0; r < on->p; r++) {
@@ -190,7 +160,6 @@ typedef struct units {
     int32_t *object; /* [n_objects] the objects, one unit after the other */
     int64_t *start;  /* [n + 1] unit u has object[start[u]] ... object[start[u + 1] - 1] */
     int64_t n;
-    bool stay; /* units stay on their rank if they fit there */
 } units_t;
 
 /* Make units of the objects without a rank. */
@@ -237,22 +206,19 @@ static int64_t own_bytes(const units_t *self, int64_t j, int64_t end)
     return sum;
 }
 
-/* Put the objects j ... end-1 of one block on a rank: the present rank of the first one if they
- * may stay, else the one with the most memory left afterwards; return whether they fit on one. */
+/* Put the objects j ... end-1 of one block on the rank with the most memory left afterwards;
+ * return whether they fit on one. */
 static bool put_together(units_t *self, int64_t j, int64_t end)
 {
     plb_state_t *on = self->on;
-    const int32_t first = self->object[j], present = on->in->rank[first];
+    const int32_t first = self->object[j];
     const int64_t rest = own_bytes(self, j + 1, end);
     int32_t best = -1;
     int64_t most = -1;
     for (int32_t r = 0; r < on->p; r++) {
         const int64_t left = on->left[r] - plb_state_bytes(on, first, r) - rest;
-        if (left > most && !(self->stay && best == present)) {
+        if (left > most) {
             most = left;
-            best = r;
-        }
-        if (self->stay && r == present && left >= 0) {
             best = r;
         }
     }
@@ -296,9 +262,9 @@ out:
 }
 
 /* Place the objects without a rank, with memory as the only aim. */
-static int put_rest(plb_state_t *on, bool stay, plb_err_t *err)
+static int put_rest(plb_state_t *on, plb_err_t *err)
 {
-    units_t units = {.on = on, .stay = stay};
+    units_t units = {.on = on};
     int ret = PLB_OK;
     PLB_TRY(units_init(&units, err));
     ret = put_all(&units, err);
@@ -310,12 +276,9 @@ out:
 
 int plb_start_packed(plb_state_t *on, plb_err_t *err)
 {
-    int ret = PLB_ERR_INFEASIBLE;
-    for (int stay = 1; ret == PLB_ERR_INFEASIBLE && stay >= 0; stay--) {
-        plb_state_begin(on);
-        PLB_PASS(plb_problem_check_left(on->in, on->left, err));
-        ret = put_rest(on, stay == 1, err);
-    }
+    plb_state_begin(on);
+    PLB_PASS(plb_problem_check_left(on->in, on->left, err));
+    const int ret = put_rest(on, err);
     if (ret == PLB_ERR_INFEASIBLE) {
         plb_start_present(on);
         return PLB_OK;
@@ -350,9 +313,8 @@ out:
 
 int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
 {
-    enum { KICKS = 32 };
     const plb_objective_t of = {0};
-    const plb_aim_t aim = {INFINITY, PLB_ALL_STEPS, KICKS, 0};
+    const plb_aim_t aim = {INFINITY, PLB_ALL_STEPS, true, 0};
     plb_state_t on = {0};
     int ret = PLB_OK;
     if (in->memory == NULL || in->memory_limit == NULL) {
@@ -365,8 +327,8 @@ int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
         goto out;
     }
     PLB_TRY(evict(&on, err));
-    ret = put_rest(&on, false, err);
-    if (ret == PLB_ERR_INFEASIBLE) {
+    ret = put_rest(&on, err);
+    if (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && !on.fits)) {
         plb_start_present(&on);
         ret = on.fits ? PLB_OK : plb_start_packed(&on, err);
         PLB_THEN(plb_improve(&on, &aim, err));
