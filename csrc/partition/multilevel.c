@@ -10,7 +10,7 @@
 
 enum {
     MAX_LEVELS = 48,
-    PER_PART = 100, /* coarsening ends at this many vertices per part */
+    PER_PART = 60,  /* coarsening ends at this many vertices per part */
     TRIES = 8,      /* bisections of a coarsest hypergraph */
 };
 

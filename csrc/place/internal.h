@@ -253,8 +253,8 @@ void plb_start_present(plb_state_t *state);
 int plb_start_fit(plb_state_t *state, double overload, plb_err_t *err);
 
 /** Place all objects from scratch, with memory as the only aim: the objects of a block together,
- * on the rank that then has the most memory left.  If no placement is found, take the present one:
- * then state->fits is false, and *err says why. */
+ * on the rank that then has the most memory left; if possible, objects stay where they fit.  If no
+ * placement is found, take the present one: then state->fits is false, and *err says why. */
 int plb_start_packed(plb_state_t *state, plb_err_t *err);
 
 /** Bring the placement rank[n_objects] within the memory limits, if there are any.  Ranks above

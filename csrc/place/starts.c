@@ -160,6 +160,7 @@ typedef struct units {
     int32_t *object; /* [n_objects] the objects, one unit after the other */
     int64_t *start;  /* [n + 1] unit u has object[start[u]] ... object[start[u + 1] - 1] */
     int64_t n;
+    bool stay; /* units stay on their rank if they fit there */
 } units_t;
 
 /* Make units of the objects without a rank. */
@@ -206,19 +207,22 @@ static int64_t own_bytes(const units_t *self, int64_t j, int64_t end)
     return sum;
 }
 
-/* Put the objects j ... end-1 of one block on the rank with the most memory left afterwards;
- * return whether they fit on one. */
+/* Put the objects j ... end-1 of one block on a rank: the present rank of the first one if they
+ * may stay, else the one with the most memory left afterwards; return whether they fit on one. */
 static bool put_together(units_t *self, int64_t j, int64_t end)
 {
     plb_state_t *on = self->on;
-    const int32_t first = self->object[j];
+    const int32_t first = self->object[j], present = on->in->rank[first];
     const int64_t rest = own_bytes(self, j + 1, end);
     int32_t best = -1;
     int64_t most = -1;
     for (int32_t r = 0; r < on->p; r++) {
         const int64_t left = on->left[r] - plb_state_bytes(on, first, r) - rest;
-        if (left > most) {
+        if (left > most && !(self->stay && best == present)) {
             most = left;
+            best = r;
+        }
+        if (self->stay && r == present && left >= 0) {
             best = r;
         }
     }
@@ -262,9 +266,9 @@ out:
 }
 
 /* Place the objects without a rank, with memory as the only aim. */
-static int put_rest(plb_state_t *on, plb_err_t *err)
+static int put_rest(plb_state_t *on, bool stay, plb_err_t *err)
 {
-    units_t units = {.on = on};
+    units_t units = {.on = on, .stay = stay};
     int ret = PLB_OK;
     PLB_TRY(units_init(&units, err));
     ret = put_all(&units, err);
@@ -276,9 +280,12 @@ out:
 
 int plb_start_packed(plb_state_t *on, plb_err_t *err)
 {
-    plb_state_begin(on);
-    PLB_PASS(plb_problem_check_left(on->in, on->left, err));
-    const int ret = put_rest(on, err);
+    int ret = PLB_ERR_INFEASIBLE;
+    for (int stay = 1; ret == PLB_ERR_INFEASIBLE && stay >= 0; stay--) {
+        plb_state_begin(on);
+        PLB_PASS(plb_problem_check_left(on->in, on->left, err));
+        ret = put_rest(on, stay == 1, err);
+    }
     if (ret == PLB_ERR_INFEASIBLE) {
         plb_start_present(on);
         return PLB_OK;
@@ -327,7 +334,7 @@ int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
         goto out;
     }
     PLB_TRY(evict(&on, err));
-    ret = put_rest(&on, err);
+    ret = put_rest(&on, false, err);
     if (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && !on.fits)) {
         plb_start_present(&on);
         ret = on.fits ? PLB_OK : plb_start_packed(&on, err);

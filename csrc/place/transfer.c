@@ -29,7 +29,7 @@
 enum {
     TRIES = 16,  /* number of partners that are tried for a move or a swap */
     PROBES = 64, /* number of objects that are tried for one of them */
-    MOST = 8,    /* number of objects of each rank in sets */
+    MOST = 6,    /* number of objects of each rank in sets */
     FRONT = 256, /* number of partners that are tried for an exchange of sets */
     SCAN = 4,    /* for each set of the partner: number of the donor's sets to compare with it */
     CHEAP = 2,   /* an exchange that removes the excess with this many migrations is good enough */

@@ -34,6 +34,7 @@ enum kind {
     NOTE_ROOM,    /* `rank` can take `load` and `memory` */
     NOTE_ASK,     /* which ranks do you know that can take load? */
     NOTE_CEILING, /* you may take objects of mine until your time is `seconds` */
+    NOTE_SLACK,   /* what you return for my object may need up to `memory` bytes more */
     NOTE_OFFER,   /* an object that I offer you */
     NOTE_SWAP,    /* an object that I offer you in exchange for a smaller one */
     NOTE_RETURN,  /* your object, which does not fit here, or an object in exchange for it */
@@ -351,7 +352,7 @@ static int offer_memory(plb_gossip_t *self, plb_err_t *err)
 }
 
 /* Offer a random object to each of up to fan_out known ranks, in exchange for a smaller one. */
-static int offer_swaps(plb_gossip_t *self, plb_err_t *err)
+static int offer_swaps(plb_gossip_t *self, int64_t room, plb_err_t *err)
 {
     plb_agent_t *agent = &self->agent;
     const int32_t most = self->n_known < self->fan_out ? self->n_known : self->fan_out;
@@ -363,6 +364,10 @@ static int offer_swaps(plb_gossip_t *self, plb_err_t *err)
         self->known[j] = r;
         const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)agent->now.n);
         if (!agent->now.entry[k].pinned && agent->now.entry[k].load > 0.0) {
+            if (room >= most && agent->share->memory_limit >= 0) {
+                PLB_PASS(PLB_POST(agent, err, .peer = r.rank, .kind = NOTE_SLACK,
+                                  .memory = room / most));
+            }
             PLB_PASS(plb_agent_give(agent, k, r.rank, NOTE_SWAP, err));
         }
     }
@@ -376,6 +381,8 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
     if (!overloaded(self) || self->n_known == 0) {
         return PLB_OK;
     }
+    /* offered objects can come back, so their memory is not free */
+    const int64_t room = plb_agent_room(agent);
     PLB_PASS(offer_memory(self, err));
     double excess = agent->now.load - self->allowed;
     if (excess <= SLACK * self->limit * agent->share->speed) {
@@ -383,14 +390,13 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
     }
     const double ceiling = raise_ceiling(self, &excess);
     PLB_PASS(offer_load(self, &excess, ceiling, err));
-    return self->swapping && excess > 0.0 ? offer_swaps(self, err) : PLB_OK;
+    return self->swapping && excess > 0.0 ? offer_swaps(self, room, err) : PLB_OK;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Find the smallest object whose return lets this rank take the object of a swap; -1: none.  It
- * needs no more memory, because the other rank may have no more. */
-static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note)
+/* Find the smallest object whose return lets this rank take the object of a swap; -1: none. */
+static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, int64_t slack)
 {
     const plb_agent_t *agent = &self->agent;
     const double least = agent->now.load + note->load - self->allowed;
@@ -398,7 +404,7 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note)
     int64_t best = -1;
     for (int64_t k = 0; k < agent->now.n; k++) {
         const plb_entry_t *e = &agent->now.entry[k];
-        if (!e->pinned && e->load >= least && e->load < most && e->memory <= note->memory &&
+        if (!e->pinned && e->load >= least && e->load < most && e->memory - note->memory <= slack &&
             note->memory - e->memory <= plb_agent_room(agent) &&
             (best < 0 || e->load < agent->now.entry[best].load)) {
             best = k;
@@ -409,12 +415,13 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note)
 
 /* Take an object if it fits (into `allowed` and the memory), or if it is offered as a swap and a
  * smaller object can be returned for it; otherwise return the object itself. */
-static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, plb_err_t *err)
+static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, int64_t slack,
+                      plb_err_t *err)
 {
     plb_agent_t *agent = &self->agent;
     const bool fits =
         agent->now.load + note.load <= allowed && note.memory <= plb_agent_room(agent);
-    const int64_t k = !fits && note.kind == NOTE_SWAP ? find_smaller(self, &note) : -1;
+    const int64_t k = !fits && note.kind == NOTE_SWAP ? find_smaller(self, &note, slack) : -1;
     if (k >= 0) {
         PLB_PASS(plb_agent_give(agent, k, note.peer, NOTE_RETURN, err));
     }
@@ -430,15 +437,19 @@ static int answer(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_er
 {
     int32_t from = -1;
     double allowed = self->allowed;
+    int64_t slack = 0;
     for (int64_t k = 0; k < n_in; k++) {
         if (in[k].peer != from) {
             from = in[k].peer;
             allowed = self->allowed;
+            slack = 0;
         }
-        if (in[k].kind == NOTE_CEILING) {
+        if (in[k].kind == NOTE_SLACK) {
+            slack = in[k].memory;
+        } else if (in[k].kind == NOTE_CEILING) {
             allowed = plb_agent_allowed(&self->agent, in[k].seconds);
         } else {
-            PLB_PASS(answer_one(self, in[k], allowed, err));
+            PLB_PASS(answer_one(self, in[k], allowed, slack, err));
         }
     }
     return PLB_OK;
