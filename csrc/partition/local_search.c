@@ -13,10 +13,9 @@
 #include "base/mem.h"
 #include "partition/partition.h"
 
-enum {
-    PATIENCE = 30, /* a search ends after this many moves without a better state */
-    MAX_ROUNDS = 12,
-};
+/* A search ends after this many moves without a better state; the searches, after as many rounds. With
+ * 100, the sum of the cuts of eight grids is 0.8 % larger, with 3 rounds 0.1 % smaller. */
+enum { PATIENCE = 10 };
 
 /* ---- the state ------------------------------------------------------------------------------ */
 
@@ -541,7 +540,7 @@ int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limi
             relieve(&s, p);
         }
     }
-    for (int n = 0; rng != NULL && n < MAX_ROUNDS && search_round(&s, seed) > 0; n++) {
+    for (int n = 0; rng != NULL && n < PATIENCE && search_round(&s, seed) > 0; n++) {
     }
     PLB_TRY(plb_interrupted(0)); /* an interrupt ends the searches early */
     *after = (plb_quality_t){0, true};

@@ -8,11 +8,14 @@
 #include "base/sort.h"
 #include "partition/partition.h"
 
-enum {
-    MAX_LEVELS = 48,
-    PER_PART = 60,  /* coarsening ends at this many vertices per part */
-    TRIES = 8,      /* bisections of a coarsest hypergraph */
-};
+enum { MAX_LEVELS = 48 };
+
+/* Coarsening ends at this many vertices per part: with half as many, the sum of the cuts of eight
+ * grids is 1.7 % smaller, with 120 it is the same. */
+enum { PER_PART = 60 };
+
+enum { TRIES = 8 }; /* bisections of a coarsest hypergraph, of which the best is taken */
+
 
 void plb_hypergraph_free(plb_hypergraph_t *self)
 {

@@ -1,15 +1,15 @@
 /* DiffusionLB: load flows between ranks whose objects communicate, and objects follow the flow.
  *
  * Step 1, links.  Each rank chooses the ranks with which its objects exchange the most bytes; two
- * ranks are linked if each has chosen the other.  In addition, weak links form a de Bruijn graph,
- * which connects all ranks in log2(p) steps.
+ * ranks are linked if each has chosen the other.  Further links form a de Bruijn graph, which
+ * connects all ranks in log2(p) steps.
  *
  * Step 2, flow.  b_i > 0 is the excess of rank i above the threshold, which is `overload` times
  * the average, or a lower bound for any placement if that is higher.  The excess flows to the
  * ranks below the average, which have b_i < 0: each gets the same fraction of the load that it
  * lacks. The smallest flow along the links that achieves this is
  *
- *     flow(i -> j) = weight (x_i - x_j),  where L x = b,
+ *     flow(i -> j) = x_i - x_j,  where L x = b,
  *
  * and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm for dynamic
  * load balancing, Parallel Computing 25, 1999; there all ranks end with the average, and x is
@@ -56,22 +56,10 @@ enum {
     COUNT_SENT = 0,   /* MOVE: number of objects that were sent */
 };
 
-enum {
-    MOST_STEPS = 200, /* largest number of steps of the conjugate gradients */
-    MOST_MOVES = 200, /* largest number of rounds in which objects move */
-    DE_BRUIJN = 6,    /* largest number of neighbours of a rank in the de Bruijn graph */
-};
-
-/* weight of a link of the de Bruijn graph; the weight of other links is 1 */
-static const double WEAK = 0.01;
-/* the solver ends at this residual, as a fraction of the average load */
-static const double CLOSE = 0.002;
-/* load that may be given in addition to the flow, as a fraction of the average */
-static const double MARGIN = 0.002;
+enum { DE_BRUIJN = 6 }; /* largest number of neighbours of a rank in the de Bruijn graph */
 
 typedef struct link {
     int32_t rank;
-    double weight;
     double r, p, x; /* residual, direction and solution of that rank */
     double flow;    /* load that must still go to that rank; negative: come from that rank */
     int32_t number; /* of that rank in this round's outflow_t; 0: no object goes there */
@@ -93,6 +81,8 @@ typedef struct diffusion {
     int most_links, phase, steps;
     double limit;          /* seconds: the threshold, see step 2 */
     double scale;          /* average load of a rank */
+    double margin;         /* as a fraction of the average: flows below it are not worth objects,
+                              and the solver ends at this residual */
     double r, p, x, gamma; /* of this rank, as in link_t; gamma: the last SUM_SQUARES */
     plb_keys_t ids;        /* numbers of the objects of which this agent knows */
     int32_t *where;        /* [ids.n] rank of each of them, as far as this agent knows */
@@ -210,7 +200,7 @@ static int choose(diffusion_t *self, plb_err_t *err)
     qsort(partner, (size_t)n, sizeof *partner, by_rank);
     PLB_NEW(self->link, n + DE_BRUIJN);
     for (int64_t k = 0; k < n; k++) {
-        self->link[self->n_links++] = (link_t){.rank = partner[k].rank, .weight = 1.0};
+        self->link[self->n_links++] = (link_t){.rank = partner[k].rank};
         PLB_TRY(PLB_POST(agent, err, .peer = partner[k].rank, .kind = NOTE_LINK));
     }
 out:
@@ -220,7 +210,7 @@ out:
 
 /* ---- links ---------------------------------------------------------------------------------- */
 
-static void add_weak(diffusion_t *self, int64_t rank)
+static void add_link(diffusion_t *self, int64_t rank)
 {
     if (rank == self->gossip.agent.share->rank) {
         return;
@@ -230,7 +220,7 @@ static void add_weak(diffusion_t *self, int64_t rank)
             return;
         }
     }
-    self->link[self->n_links++] = (link_t){.rank = (int32_t)rank, .weight = WEAK};
+    self->link[self->n_links++] = (link_t){.rank = (int32_t)rank};
 }
 
 /* Keep the links that both sides chose, and add those of the de Bruijn graph: i -> 2 i and
@@ -249,13 +239,13 @@ static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
         }
     }
     self->n_links = both;
-    add_weak(self, 2 * i % p);
-    add_weak(self, (2 * i + 1) % p);
+    add_link(self, 2 * i % p);
+    add_link(self, (2 * i + 1) % p);
     for (int64_t bit = 0; bit < 2; bit++) {
         for (int64_t turn = 0; turn < 2; turn++) {
             const int64_t twice = i - bit + turn * p; /* solve 2 j = i - bit modulo p */
             if (twice >= 0 && twice % 2 == 0 && twice / 2 < p) {
-                add_weak(self, twice / 2);
+                add_link(self, twice / 2);
             }
         }
     }
@@ -302,7 +292,7 @@ static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
         link_t *link = &self->link[k];
         link->r = in[k].residual;
         link->p = link->r + beta * link->p;
-        energy += 0.5 * link->weight * (self->p - link->p) * (self->p - link->p);
+        energy += 0.5 * (self->p - link->p) * (self->p - link->p);
     }
     self->gossip.agent.mine.sum[SUM_ENERGY] = energy;
 }
@@ -313,7 +303,7 @@ static void update(diffusion_t *self, double energy)
     double product = 0.0;
     for (int32_t k = 0; k < self->n_links; k++) {
         link_t *link = &self->link[k];
-        product += link->weight * (self->p - link->p);
+        product += self->p - link->p;
         link->x += alpha * link->p;
     }
     self->x += alpha * self->p;
@@ -350,7 +340,7 @@ static link_t *find_link(const diffusion_t *self, int32_t rank)
 /* List the ranks: each link takes `part` of its flow, if that is enough. */
 static int outflow_ranks(outflow_t *self, diffusion_t *from, double part, plb_err_t *err)
 {
-    const double margin = MARGIN * from->scale, load = from->gossip.agent.now.load;
+    const double margin = from->margin * from->scale, load = from->gossip.agent.now.load;
     double most = 0.0, out = -margin;
     int32_t p = 1;
     PLB_PASS_NEW_EACH((int64_t)from->n_links + 1, self->background, self->link);
@@ -444,7 +434,7 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
 {
     outflow_t out = {0};
     plb_agent_t *agent = &self->gossip.agent;
-    const double budget = (excess(self) + MARGIN) * self->scale;
+    const double budget = (excess(self) + self->margin) * self->scale;
     double sum = 0.0, most = 0.0;
     int ret = PLB_OK;
     for (int32_t k = 0; k < self->n_links; k++) {
@@ -452,7 +442,7 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
         most = fmax(self->link[k].flow, most);
     }
     const double part = sum > 0.0 ? fmin(1.0, budget / sum) : 0.0;
-    if (part * most <= MARGIN * self->scale) {
+    if (part * most <= self->margin * self->scale) {
         return PLB_OK;
     }
     PLB_TRY(outflow_ranks(&out, self, part, err));
@@ -532,7 +522,7 @@ static int move_on(diffusion_t *self, const plb_note_t *in, int64_t n_in, const 
     const bool over = all->count[COUNT_SENT] == 0;
     PLB_PASS(take_in(self, in, n_in, err));
     if (!over) {
-        return ++self->steps < MOST_MOVES ? give_along_links(self, err) : PLB_OK;
+        return ++self->steps < self->gossip.n_iterations ? give_along_links(self, err) : PLB_OK;
     }
     self->phase = GOSSIP;
     forget_ties(self);
@@ -547,6 +537,7 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
     case GREET:
         self->scale = agent->average * agent->mean_speed;
         self->limit = fmax(self->gossip.overload * agent->average, agent->least);
+        self->margin = fmax(self->gossip.overload - 1.0, PLB_WORTH);
         if (agent->before <= self->limit) { /* no rank is above the limit */
             self->phase = GOSSIP;
             return plb_gossip_agent.round(agent, in, n_in, all, settled, err);
@@ -569,10 +560,10 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
         return tell_residual(self, err);
     }
     case MULTIPLY:
-        if (all->max[MAX_RESIDUAL] <= CLOSE || self->steps == MOST_STEPS) {
+        if (all->max[MAX_RESIDUAL] <= self->margin || self->steps == self->gossip.n_iterations) {
             for (int32_t k = 0; k < self->n_links; k++) {
                 link_t *link = &self->link[k];
-                link->flow = self->scale * link->weight * (self->x - link->x);
+                link->flow = self->scale * (self->x - link->x);
             }
             self->phase = MOVE;
             self->steps = 0;
