@@ -195,8 +195,6 @@ def partitioner_extensions(mpi):
         compile_args, link_args = split_words(words)
         files = ["base/err", "base/mem", f"partition/libraries/{name}", f"bind/{name}module"]
         if name == "zoltan":  # this module takes NumPy's arrays and mpi4py's communicators
-            own = ("run", "assign")
-            files += [f"partition/libraries/zoltan_{f}" for f in own]
             files += ["bind/views", "base/interrupt"]
         out[name] = extension(
             f"pylb._{name}",

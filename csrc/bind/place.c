@@ -320,7 +320,7 @@ static PyObject *rank_of(const agent_t *self)
 #define AGENT(X)                                                                                  \
     X(agent, done, PyBool_FromLong(self->core->done), "Whether the placement is known.")          \
     X(agent, rank, rank_of(self), "New rank of each of this rank's own objects, (n,) int32.")     \
-    X(agent, memory, PyLong_FromLongLong(self->core->memory),                                     \
+    X(agent, memory, PyLong_FromLongLong(self->core->now.memory),                                 \
       "Bytes of the objects that are on this rank under the new placement.")                      \
     X(agent, times, Py_BuildValue("dd", self->core->own_before, self->core->own_after),           \
       "Seconds of this rank in an iteration, before and after the LB step.")

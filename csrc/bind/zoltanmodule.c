@@ -195,7 +195,7 @@ static int zoltan_exec(PyObject *module)
     if (ret != 0 || plb_py_add_functions(module, methods) != 0) {
         return -1;
     }
-    return plb_py_add_library(module, plb_zoltan());
+    return plb_py_add_library(module, &plb_zoltan);
 }
 
 PyMODINIT_FUNC PyInit__zoltan(void);

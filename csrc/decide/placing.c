@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/exact.h"
+#include "base/heap.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "decide/decider.h"
@@ -271,6 +273,63 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
     out->seconds_strategy = seconds;
 }
 
+/* ---- neighbours on different ranks ---------------------------------------------------------- */
+
+/* Scatter decomposition (Nicol and Saltz, "An analysis of scatter decomposition", IEEE
+ * Transactions on Computers 39, 1990): neighbours go to different ranks, which then stay balanced
+ * when heavy regions move, grow or shrink.  Every rank gets one of each p successive objects: the
+ * rank with the shortest time so far gets the heaviest (ties: the lowest index or rank). */
+
+/* Whether all objects may migrate, and the snapshot has neither speeds nor memory limits. */
+static bool may_scatter(const plb_snapshot_t *in)
+{
+    for (int64_t i = 0; in->migratable != NULL && i < in->n_objects; i++) {
+        if (!in->migratable[i]) {
+            return false;
+        }
+    }
+    return in->speed == NULL && in->memory_limit == NULL;
+}
+
+static void deal(const plb_snapshot_t *in, int64_t first, int64_t end, plb_heap_t *heaviest,
+                 plb_heap_t *least, double *time, int32_t *rank)
+{
+    heaviest->n = least->n = 0;
+    for (int64_t i = first; i < end; i++) {
+        heaviest->item[heaviest->n++] = (plb_item_t){-in->load[i], (int32_t)i};
+    }
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        least->item[least->n++] = (plb_item_t){time[r], r};
+    }
+    plb_heap_build(heaviest);
+    plb_heap_build(least);
+    while (heaviest->n > 0) {
+        const int32_t i = plb_heap_pop(heaviest).id, r = plb_heap_pop(least).id;
+        rank[i] = r;
+        time[r] += in->load[i];
+    }
+}
+
+static int scatter(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = in->n_ranks;
+    plb_heap_t heaviest = {0}, least = {0};
+    double *time = NULL;
+    PLB_NEW_EACH(p, heaviest.item, least.item, time);
+    for (int32_t r = 0; r < p; r++) {
+        time[r] = plb_background(in, r);
+    }
+    for (int64_t first = 0; first < in->n_objects; first += p) {
+        const int64_t end = first + p < in->n_objects ? first + p : in->n_objects;
+        deal(in, first, end, &heaviest, &least, time, rank);
+        PLB_TRY(plb_interrupted(8 * (int64_t)p));
+    }
+out:
+    PLB_FREE(heaviest.item, least.item, time);
+    return ret;
+}
+
 /* ---- future loads --------------------------------------------------------------------------- */
 
 /* Before the run, the loads are expected to jump once in a hundred iterations.  This has the
@@ -355,7 +414,7 @@ static int attempt(const plb_decider_t *self, outlook_t *best, int ahead, bool s
     if (scatters) {
         PLB_NEW(a.rank, now->n_objects);
         const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-        PLB_TRY(plb_scatter_objects(now, a.rank, err));
+        PLB_TRY(scatter(now, a.rank, err));
         a.seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
         PLB_TRY(measure(self, now, &a, err));
     } else {
@@ -420,7 +479,7 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
             break;
         }
     }
-    if (plb_may_scatter(costs->now)) {
+    if (may_scatter(costs->now)) {
         PLB_TRY(attempt(self, &best, 0, true, &scattered, err));
     }
     const int ahead = (int)out->ahead;
@@ -544,7 +603,7 @@ static int place_phases(const plb_decider_t *self, const input_t *input, int32_t
         after.max_over_mean > PHASES_DIFFER * out->predicted) {
         const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
         PLB_NEW(where, s->n_objects);
-        ret = plb_strategy_place_plainly(&plb_strategy_vector, s, where, err);
+        ret = plb_strategy_place(&plb_strategy_vector, s, NULL, where, err);
         if (ret == PLB_ERR_INFEASIBLE) { /* its search found no place within the memory limits */
             memcpy(where, rank, (size_t)s->n_objects * sizeof *rank);
             ret = PLB_OK;
@@ -800,8 +859,8 @@ static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
     int32_t *rank = NULL;
     plb_metrics_t before, after;
     PLB_NEW(rank, s->n_objects);
-    PLB_TRY(plb_strategy_place_plainly(
-        s->n_components == 1 ? &plb_strategy_bestfit : &plb_strategy_vector, s, rank, err));
+    PLB_TRY(plb_strategy_place(s->n_components == 1 ? &plb_strategy_bestfit : &plb_strategy_vector,
+                               s, NULL, rank, err));
     PLB_TRY(plb_snapshot_metrics(s, NULL, &before, err));
     PLB_TRY(plb_snapshot_metrics(s, rank, &after, err));
     *gain = before.max - after.max;

@@ -5,23 +5,24 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/err.h"
+#include "base/csr.h"
 #include "base/hash.h"
 #include "base/mem.h"
 
 /* ---- check arrays --------------------------------------------------------------------------- */
 
-/* The first loop of each check has no branches, so that compilers vectorize it.  It sets the sign
- * bit of `doubt` if an element may be wrong.  Then a second loop looks for the element. */
+/* The first loop of each check has no branches, so that compilers vectorize it; the second one
+ * looks for the wrong element. */
 
 int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
                     plb_err_t *err)
 {
-    uint32_t doubt = 0;
+    int32_t least = 0, most = 0;
     for (int64_t i = i0; x != NULL && i < end; i++) {
-        doubt |= (uint32_t)x[i] | ((uint32_t)(limit - 1) - (uint32_t)x[i]);
+        least = x[i] < least ? x[i] : least;
+        most = x[i] > most ? x[i] : most;
     }
-    for (int64_t i = i0; doubt >> 31 && i < end; i++) {
+    for (int64_t i = i0; (least < 0 || most >= limit) && i < end; i++) {
         PLB_FAIL_IF(x[i] < 0 || x[i] >= limit, err, PLB_ERR_RANGE,
                     "%s[%lld] is %d: expected 0 ... %lld", name, (long long)i, x[i],
                     (long long)limit - 1);
@@ -29,33 +30,24 @@ int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end,
     return PLB_OK;
 }
 
-/* The bits of numbers >= 0, read as integers, have the same order as the numbers. */
 int plb_check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
                   plb_err_t *err)
 {
     const double most = 1e30;
-    uint64_t limit, bits, doubt = least > 0.0 ? UINT64_MAX : 0;
-    memcpy(&limit, &most, sizeof limit);
+    int wrong = 0;
     for (int64_t i = i0; x != NULL && i < end; i++) {
-        memcpy(&bits, &x[i], sizeof bits);
-        doubt |= bits | (limit - bits);
+        wrong |= !(x[i] >= least) | !(x[i] <= most); /* true also for NaN */
     }
-    for (int64_t i = i0; doubt >> 63 && x != NULL && i < end; i++) {
-        if (!(x[i] >= least && x[i] <= most)) { /* this form of the test is also true for NaN */
-            return PLB_FAIL(err, PLB_ERR_VALUE, "%s[%lld] is %g: expected %g ... 1e30", name,
-                            (long long)i, x[i], least);
-        }
+    for (int64_t i = i0; wrong && i < end; i++) {
+        PLB_FAIL_IF(!(x[i] >= least && x[i] <= most), err, PLB_ERR_VALUE,
+                    "%s[%lld] is %g: expected %g ... 1e30", name, (long long)i, x[i], least);
     }
     return PLB_OK;
 }
 
 int plb_check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, plb_err_t *err)
 {
-    int64_t doubt = 0;
     for (int64_t i = i0; x != NULL && i < end; i++) {
-        doubt |= x[i];
-    }
-    for (int64_t i = i0; doubt < 0 && i < end; i++) {
         PLB_FAIL_IF(x[i] < 0, err, PLB_ERR_VALUE, "%s[%lld] is %lld: expected zero or more bytes",
                     name, (long long)i, (long long)x[i]);
     }
@@ -107,16 +99,6 @@ static int check_start(const plb_snapshot_t *s, plb_err_t *err)
                 "multicast_start[%lld] is %lld: expected %lld, the length of multicast_dst",
                 (long long)n, (long long)start[n], (long long)s->n_pins);
     return PLB_OK;
-}
-
-static int check_multicasts(const plb_snapshot_t *s, plb_err_t *err)
-{
-    const int64_t m = s->n_multicasts, n = s->n_objects;
-    PLB_PASS(plb_check_index("multicast_src", s->multicast_src, 0, m, n, err));
-    PLB_PASS(check_start(s, err));
-    PLB_PASS(plb_check_index("multicast_dst", s->multicast_dst, 0, s->n_pins, n, err));
-    PLB_PASS(plb_check_f64("multicast_bytes", s->multicast_bytes, 0, m, 0.0, err));
-    return plb_check_f64("multicast_messages", s->multicast_messages, 0, m, 0.0, err);
 }
 
 /* Check that the sum of x[i] + block_bytes[block[i]] over all objects is below 2^63, so that no
@@ -174,7 +156,12 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
     PLB_PASS(plb_check_index("edge_dst", s->edge_dst, 0, s->n_edges, s->n_objects, err));
     PLB_PASS(plb_check_f64("edge_bytes", s->edge_bytes, 0, s->n_edges, 0.0, err));
     PLB_PASS(plb_check_f64("edge_messages", s->edge_messages, 0, s->n_edges, 0.0, err));
-    PLB_PASS(check_multicasts(s, err));
+    const int64_t m = s->n_multicasts;
+    PLB_PASS(plb_check_index("multicast_src", s->multicast_src, 0, m, s->n_objects, err));
+    PLB_PASS(check_start(s, err));
+    PLB_PASS(plb_check_index("multicast_dst", s->multicast_dst, 0, s->n_pins, s->n_objects, err));
+    PLB_PASS(plb_check_f64("multicast_bytes", s->multicast_bytes, 0, m, 0.0, err));
+    PLB_PASS(plb_check_f64("multicast_messages", s->multicast_messages, 0, m, 0.0, err));
     PLB_PASS(check_blocks(s, err));
     PLB_PASS(plb_check_coords(s->coords, s->n_objects, 3, err));
     PLB_PASS(check_sum("nbytes", s->nbytes, NULL, NULL, s->n_objects, err));
@@ -206,27 +193,17 @@ int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, p
     return PLB_OK;
 }
 
-/* Set out[r] to the sum of x (NULL: 1) over all ranks of the node of rank r. */
-static int sum_nodes(const plb_snapshot_t *self, const int64_t *x, int64_t *out, plb_err_t *err)
+int plb_snapshot_nodes(const plb_snapshot_t *self, int32_t *number, int32_t *n, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int32_t p = self->n_ranks;
     plb_keys_t nodes = {0};
-    int32_t *at = NULL;
-    int64_t *sum = NULL;
-    PLB_TRY(plb_keys_init(&nodes, p, err));
-    PLB_NEW(at, p);
-    PLB_NEW0(sum, p);
-    for (int32_t r = 0; r < p; r++) {
-        PLB_TRY(plb_keys_add(&nodes, self->node == NULL ? r : self->node[r], &at[r], err));
-        sum[at[r]] += x == NULL ? 1 : x[r];
+    PLB_TRY(plb_keys_init(&nodes, self->n_ranks, err));
+    for (int32_t r = 0; r < self->n_ranks; r++) {
+        PLB_TRY(plb_keys_add(&nodes, self->node == NULL ? r : self->node[r], &number[r], err));
     }
-    for (int32_t r = 0; r < p; r++) {
-        out[r] = sum[at[r]];
-    }
+    *n = (int32_t)nodes.n;
 out:
     plb_keys_free(&nodes);
-    PLB_FREE(at, sum);
     return ret;
 }
 
@@ -235,44 +212,53 @@ static int hold_blocks(const plb_snapshot_t *self, const int32_t *rank, int64_t 
                        plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int64_t n = self->n_objects, b = self->n_blocks;
-    int64_t *first = NULL;              /* where the objects of each block begin in `order` */
-    int32_t *order = NULL, *has = NULL; /* has: the last block that each rank has got */
-    PLB_NEW0(first, b + 1);
-    PLB_NEW_EACH(n, order);
+    int32_t *group = NULL, *has = NULL; /* has: the last block that each rank has got, plus 1 */
+    plb_groups_t objects = {0};         /* by block; the last group has none */
+    PLB_NEW(group, self->n_objects);
     PLB_NEW0(has, self->n_ranks);
-    for (int64_t i = 0; i < n; i++) {
-        first[self->block[i] < 0 ? b : self->block[i]]++;
+    for (int64_t i = 0; i < self->n_objects; i++) {
+        group[i] = self->block[i] < 0 ? self->n_blocks : self->block[i];
     }
-    for (int64_t k = 0, sum = 0; k <= b; k++) {
-        sum += first[k];
-        first[k] = sum - first[k];
-    }
-    for (int64_t i = 0; i < n; i++) {
-        order[first[self->block[i] < 0 ? b : self->block[i]]++] = (int32_t)i;
-    }
-    for (int64_t k = 0; k < (b > 0 ? first[b - 1] : 0); k++) {
-        const int32_t block = self->block[order[k]], r = rank[order[k]];
+    PLB_TRY(plb_groups_init(&objects, group, self->n_objects, self->n_blocks + 1, err));
+    for (int64_t k = 0; k < objects.start[self->n_blocks]; k++) {
+        const int32_t block = self->block[objects.item[k]], r = rank[objects.item[k]];
         held[r] += has[r] == block + 1 ? 0 : self->block_bytes[block];
         has[r] = block + 1;
     }
 out:
-    PLB_FREE(first, order, has);
+    plb_groups_free(&objects);
+    PLB_FREE(group, has);
     return ret;
 }
 
 int plb_snapshot_held(const plb_snapshot_t *self, const int32_t *rank, int64_t *held,
                       int64_t *of_node, int64_t *ranks, plb_err_t *err)
 {
-    memset(held, 0, (size_t)self->n_ranks * sizeof *held);
+    int ret = PLB_OK;
+    const int32_t p = self->n_ranks;
+    int32_t *node = NULL, n;
+    int64_t *sum = NULL; /* bytes of each node, then its ranks */
+    memset(held, 0, (size_t)p * sizeof *held);
     for (int64_t i = 0; i < self->n_objects; i++) {
         held[rank[i]] += self->memory == NULL ? 0 : self->memory[i];
     }
-    if (self->block != NULL) {
-        PLB_PASS(hold_blocks(self, rank, held, err));
+    PLB_NEW(node, p);
+    PLB_NEW0(sum, 2 * (int64_t)p);
+    PLB_TRY(self->block == NULL ? PLB_OK : hold_blocks(self, rank, held, err));
+    PLB_TRY(plb_snapshot_nodes(self, node, &n, err));
+    for (int32_t r = 0; r < p; r++) {
+        sum[node[r]] += held[r];
+        sum[p + node[r]]++;
     }
-    PLB_PASS(sum_nodes(self, held, of_node, err));
-    return ranks == NULL ? PLB_OK : sum_nodes(self, NULL, ranks, err);
+    for (int32_t r = 0; r < p; r++) {
+        of_node[r] = sum[node[r]];
+        if (ranks != NULL) {
+            ranks[r] = sum[p + node[r]];
+        }
+    }
+out:
+    PLB_FREE(node, sum);
+    return ret;
 }
 
 int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *full,

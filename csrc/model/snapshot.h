@@ -150,6 +150,10 @@ static inline void plb_each_pair(const plb_snapshot_t *in, plb_delivery_fn fn, v
     }
 }
 
+/** Write the number of each rank's node to number[n_ranks]: 0 ... *n - 1, in the order of the
+ * nodes' first ranks.  Without `node`, each rank is a node. */
+int plb_snapshot_nodes(const plb_snapshot_t *self, int32_t *number, int32_t *n, plb_err_t *err);
+
 /** Compute held[n_ranks], the bytes of memory on each rank if object i is on rank[i];
  * of_node[n_ranks], the bytes on all ranks of the rank's node; and, unless NULL, ranks[n_ranks],
  * the number of these ranks. */

@@ -13,11 +13,9 @@
 #include "base/mem.h"
 #include "partition/partition.h"
 
-enum {
-    PATIENCE = 30, /* a search ends after this many moves without a better state */
-    MAX_ROUNDS = 12,
-    WIDE_NET = 1000, /* after a move, vertices of nets with more pins are not queued */
-};
+/* A search ends after this many moves without a better state; the searches, after as many rounds. With
+ * 100, the sum of the cuts of eight grids is 0.8 % larger, with 3 rounds 0.1 % smaller. */
+enum { PATIENCE = 10 };
 
 /* ---- the state ------------------------------------------------------------------------------ */
 
@@ -97,17 +95,6 @@ static int32_t add_pin(net_t *net, int32_t part)
     }
     net->slot[net->n_slots++] = (slot_t){part, 1};
     return 1;
-}
-
-/* Return the number of pins that the net still has in the part. */
-static int32_t remove_pin(net_t *net, int32_t part)
-{
-    slot_t *slot = find_slot(net, part);
-    const int32_t left = --slot->count;
-    if (left == 0) {
-        *slot = net->slot[--net->n_slots];
-    }
-    return left;
 }
 
 /* Say whether part p can take vertex v within its limits. */
@@ -192,26 +179,20 @@ static int64_t round_end(const search_t *s)
     return s->stamp | UINT32_MAX;
 }
 
-static void wake(search_t *s, int32_t u)
-{
-    if (s->seen[u] < s->stamp) {
-        s->seen[u] = s->stamp;
-        s->woken[s->n_woken++] = u;
-        __builtin_prefetch(&s->hg->vertex_start[u]);
-    }
-}
-
 /* List the pins of net e in woken[], only those in `part`; -1: all. */
 static void wake_pins(search_t *s, int32_t e, int32_t part)
 {
     const plb_hypergraph_t *hg = s->hg;
-    if (plb_pins_of(hg, e) > WIDE_NET) {
+    if (plb_pins_of(hg, e) > PLB_LARGE_NET) {
         return;
     }
     s->work += plb_pins_of(hg, e);
     for (int32_t i = hg->net_start[e]; i < hg->net_start[e + 1]; i++) {
-        if (part < 0 || s->part[hg->pin[i]] == part) {
-            wake(s, hg->pin[i]);
+        const int32_t u = hg->pin[i];
+        if ((part < 0 || s->part[u] == part) && s->seen[u] < s->stamp) {
+            s->seen[u] = s->stamp;
+            s->woken[s->n_woken++] = u;
+            __builtin_prefetch(&hg->vertex_start[u]);
         }
     }
 }
@@ -226,7 +207,12 @@ static inline void transfer(search_t *s, int32_t v, int32_t to, bool wakes)
     s->part[v] = to;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
         net_t *net = net_at(s, s->vertex_word[j]);
-        const int32_t left = remove_pin(net, from), there = add_pin(net, to);
+        slot_t *slot = find_slot(net, from);
+        const int32_t left = --slot->count; /* pins that the net still has in this part */
+        if (left == 0) {
+            *slot = net->slot[--net->n_slots];
+        }
+        const int32_t there = add_pin(net, to);
         if (wakes && there == 1) {
             wake_pins(s, net->id, -1); /* the net's other pins can follow without loss */
         } else if (wakes && left == 1) {
@@ -450,15 +436,6 @@ static void relieve(search_t *s, int32_t p)
     plb_queue_clear(&s->queue);
 }
 
-static void relieve_all(search_t *s)
-{
-    for (int32_t p = 0; p < s->k; p++) {
-        if (excess(s, p) > 0.0) {
-            relieve(s, p);
-        }
-    }
-}
-
 /* ---- the call ------------------------------------------------------------------------------- */
 
 static void search_free(search_t *s)
@@ -548,7 +525,7 @@ out:
 }
 
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
-                          int32_t *part, int64_t *after, plb_err_t *err)
+                          int32_t *part, plb_quality_t *after, plb_err_t *err)
 {
     search_t s;
     int32_t *seed = NULL;
@@ -558,29 +535,23 @@ int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limi
     }
     PLB_NEW(seed, self->n_vertices);
     s.rng = rng;
-    relieve_all(&s);
-    for (int round = 0; round < MAX_ROUNDS && search_round(&s, seed) > 0; round++) {
+    for (int32_t p = 0; p < s.k; p++) {
+        if (excess(&s, p) > 0.0) {
+            relieve(&s, p);
+        }
+    }
+    for (int n = 0; rng != NULL && n < PATIENCE && search_round(&s, seed) > 0; n++) {
     }
     PLB_TRY(plb_interrupted(0)); /* an interrupt ends the searches early */
-    *after = 0;
+    *after = (plb_quality_t){0, true};
     for (int32_t e = 0; e < self->n_nets; e++) {
-        *after += self->net_weight[e] * (net_at(&s, s.net_word[e])->n_slots - 1);
+        after->connectivity += self->net_weight[e] * (net_at(&s, s.net_word[e])->n_slots - 1);
+    }
+    for (int32_t p = 0; p < s.k; p++) {
+        after->keeps = after->keeps && excess(&s, p) <= 0.0;
     }
 out:
     plb_free(seed);
-    search_free(&s);
-    return ret;
-}
-
-int plb_hypergraph_relieve(const plb_hypergraph_t *self, const plb_limits_t *limits, int32_t *part,
-                           plb_err_t *err)
-{
-    search_t s;
-    int ret = search_init(&s, self, limits, part, err);
-    if (ret == PLB_OK) {
-        relieve_all(&s);
-        ret = plb_interrupted(0);
-    }
     search_free(&s);
     return ret;
 }

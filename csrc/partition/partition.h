@@ -149,7 +149,7 @@ typedef struct plb_scan {
 int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
                   int64_t n_objects, plb_scan_t *out, plb_err_t *err);
 
-/* Hypergraphs, their contraction, and connectivity - 1.
+/* Hypergraphs, and connectivity - 1.
  *
  * connectivity - 1 is the sum over the nets of weight * (parts that the net touches - 1).  This is
  * the volume of multicasts, if each part gets each message once (Catalyurek and Aykanat 1999). */
@@ -165,6 +165,10 @@ typedef struct plb_hypergraph {
                             costs of leaving old parts are added */
     int32_t *fixed; /* [n_vertices] part that a vertex must get, or -1; NULL: no vertex is fixed */
 } plb_hypergraph_t;
+
+/* Nets with more pins are ignored by clustering, and after a move their vertices are not looked at
+ * again: they take much time and change little. */
+enum { PLB_LARGE_NET = 400 };
 
 static inline int32_t plb_pins_of(const plb_hypergraph_t *self, int32_t e)
 {
@@ -183,21 +187,6 @@ static inline int32_t plb_nets_of(const plb_hypergraph_t *self, int32_t v)
 int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err);
 void plb_hypergraph_free(plb_hypergraph_t *self);
 
-/** Merge the vertices of each cluster 0 ... n - 1 into one vertex; vertices of cluster -1 are left
- * out.  Nets with the same clusters become one net, with the sum of their weights; nets with fewer
- * than two clusters are left out.  `out` owns its arrays. */
-int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
-                            plb_hypergraph_t *out, plb_err_t *err);
-
-/** Group vertices that share heavy nets into *n clusters of weight up to `most` (heavier vertices
- * stay alone); cluster[n_vertices] is the cluster of each vertex.  Vertices of a cluster have the
- * same label (label NULL: no labels), and its fixed vertices are fixed in the same part. */
-int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, int64_t most,
-                           plb_rng_t *rng, int32_t *cluster, int32_t *n, plb_err_t *err);
-
-int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *part, int32_t n_parts,
-                                int64_t *out, plb_err_t *err);
-
 typedef struct plb_limits {
     int32_t n_parts;
     const int64_t *limit; /* [n_parts * n_weights] largest allowed weights of each part */
@@ -205,35 +194,27 @@ typedef struct plb_limits {
     const int32_t *weight; /* [n_vertices * n_weights]; NULL: the hypergraph's own, one a vertex */
 } plb_limits_t;
 
-/** Refine a partition by k-way local searches (Fiduccia and Mattheyses).  Before the searches,
- * vertices leave each part that is above its limit until the part keeps it, if possible.
- * connectivity - 1 (*after: the final one) increases only if the limits require it. */
-int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
-                          int32_t *part, int64_t *after, plb_err_t *err);
+typedef struct plb_quality {
+    int64_t connectivity; /* connectivity - 1 */
+    bool keeps;           /* whether all parts keep their limits */
+} plb_quality_t;
 
-/** Only move vertices out of parts that are above their limits, those with the smallest loss
- * first, until all parts keep their limits or no part has room for them. */
-int plb_hypergraph_relieve(const plb_hypergraph_t *self, const plb_limits_t *limits, int32_t *part,
-                           plb_err_t *err);
+/** Refine a partition by k-way local searches (Fiduccia and Mattheyses).  Before the searches,
+ * vertices leave each part that is above its limit, those with the smallest loss first, until the
+ * part keeps it, or no part has room for them.  connectivity - 1 increases only if the limits
+ * require it.  rng NULL: do not search. */
+int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
+                          int32_t *part, plb_quality_t *after, plb_err_t *err);
 
 /** Make two parts: part 0 grows from vertex `start` until its weight reaches `target`; part 1 has
  * the other vertices.  Fixed vertices are in their parts. */
 int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
                         plb_err_t *err);
 
-/* Multilevel partitions of hypergraphs: coarsen step by step, partition the coarsest hypergraph,
- * and refine on each finer level (Karypis and Kumar 1999). */
-
 /** Compute limit[n_parts], the largest allowed weight of each part: the imbalance times the part's
  * share of the total weight.  If even a greedy distribution of the vertices exceeds these limits,
  * its largest ratio of weight to share replaces the imbalance. */
 int plb_partition_limits(const plb_question_t *in, int64_t *limit, plb_err_t *err);
-
-/** Do one V-cycle over a partition: coarsen only within its parts, refine on the way back (Karypis
- * and Kumar 1999, 4.2).  The result replaces part[] if only the result keeps the limits, or if
- * both or neither keep them and its connectivity - 1 (*after: the final one) is no higher. */
-int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
-                         int32_t *part, int64_t *after, plb_err_t *err);
 
 /* Parts on ranks. */
 

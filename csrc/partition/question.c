@@ -61,28 +61,6 @@ static int check_start(const char *name, const int32_t *start, int32_t n, plb_er
     return PLB_OK;
 }
 
-static int check_weights(const plb_question_t *in, plb_err_t *err)
-{
-    for (int32_t c = 0; in->weight != NULL && c < in->n_weights; c++) {
-        PLB_PASS(check_values("weight", in->weight + c, in->n_vertices, in->n_weights, 0,
-                              INT32_MAX, true, err));
-    }
-    return PLB_OK;
-}
-
-static int check_shares(const plb_question_t *in, plb_err_t *err)
-{
-    double sum = 0.0;
-    for (int32_t r = 0; in->share != NULL && r < in->n_parts; r++) {
-        PLB_FAIL_IF(!(in->share[r] >= 0.0 && in->share[r] <= 1e30), err, PLB_ERR_VALUE,
-                    "share[%d] is %g: expected 0 ... 1e30", r, in->share[r]);
-        sum += in->share[r];
-    }
-    return in->share == NULL || sum > 0.0
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "share is 0 for all parts: expected one above 0");
-}
-
 static int check_graph(const plb_question_t *in, plb_err_t *err)
 {
     PLB_PASS(check_start("start", in->start, in->n_vertices, err));
@@ -99,14 +77,6 @@ static int check_graph(const plb_question_t *in, plb_err_t *err)
     return check_values("edge_weight", in->edge_weight, m, 1, 1, INT32_MAX, true, err);
 }
 
-static int check_hypergraph(const plb_question_t *in, plb_err_t *err)
-{
-    PLB_PASS(check_start("net_start", in->net_start, in->n_nets, err));
-    PLB_PASS(check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
-                          false, err));
-    return check_values("net_weight", in->net_weight, in->n_nets, 1, 0, INT32_MAX, true, err);
-}
-
 int plb_partition_check(const plb_question_t *in, plb_err_t *err)
 {
     PLB_FAIL_IF(in->n_parts < 1, err, PLB_ERR_VALUE, "parts is %d: expected 1 or more",
@@ -116,10 +86,26 @@ int plb_partition_check(const plb_question_t *in, plb_err_t *err)
                 "e.g. 1.03, and at most 1e6",
                 in->imbalance);
     PLB_FAIL_IF(in->seed < 0, err, PLB_ERR_VALUE, "seed is %d: expected zero or more", in->seed);
-    PLB_PASS(check_weights(in, err));
-    PLB_PASS(check_shares(in, err));
+    for (int32_t c = 0; in->weight != NULL && c < in->n_weights; c++) {
+        PLB_PASS(check_values("weight", in->weight + c, in->n_vertices, in->n_weights, 0,
+                              INT32_MAX, true, err));
+    }
+    double sum = 0.0;
+    for (int32_t r = 0; in->share != NULL && r < in->n_parts; r++) {
+        PLB_FAIL_IF(!(in->share[r] >= 0.0 && in->share[r] <= 1e30), err, PLB_ERR_VALUE,
+                    "share[%d] is %g: expected 0 ... 1e30", r, in->share[r]);
+        sum += in->share[r];
+    }
+    PLB_FAIL_IF(in->share != NULL && !(sum > 0.0), err, PLB_ERR_VALUE,
+                "share is 0 for all parts: expected one above 0");
     PLB_PASS(in->start == NULL ? PLB_OK : check_graph(in, err));
-    PLB_PASS(in->net_start == NULL ? PLB_OK : check_hypergraph(in, err));
+    if (in->net_start != NULL) {
+        PLB_PASS(check_start("net_start", in->net_start, in->n_nets, err));
+        PLB_PASS(check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
+                              false, err));
+        PLB_PASS(
+            check_values("net_weight", in->net_weight, in->n_nets, 1, 0, INT32_MAX, true, err));
+    }
     PLB_PASS(plb_check_coords(in->coords, in->n_vertices, in->n_dims, err));
     PLB_PASS(check_values("fixed", in->fixed, in->n_vertices, 1, -1, in->n_parts - 1, false, err));
     PLB_PASS(check_values("old", in->old, in->n_vertices, 1, -1, in->n_parts - 1, false, err));
@@ -147,23 +133,6 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
     return PLB_OK;
 }
 
-static int64_t total_weight(const plb_question_t *in)
-{
-    int64_t total = 0;
-    for (int64_t i = 0; in->weight != NULL && i < (int64_t)in->n_vertices * in->n_weights; i++) {
-        total += in->weight[i];
-    }
-    return in->weight == NULL ? in->n_vertices : total;
-}
-
-static bool is_connected_at_all(const plb_question_t *in)
-{
-    return (in->start != NULL && in->start[in->n_vertices] > 0) ||
-           (in->net_start != NULL && in->net_start[in->n_nets] > 0) || in->n_dims > 0;
-}
-
-/* ---- checks of an answer -------------------------------------------------------------------- */
-
 static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
                         const int32_t *part, plb_err_t *err)
 {
@@ -180,17 +149,6 @@ static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
     return PLB_OK;
 }
 
-/* ---- without a library ---------------------------------------------------------------------- */
-
-/* Consecutive vertices; the weights follow in plb_partition_repair. */
-static void by_order(const plb_question_t *in, int32_t *part)
-{
-    for (int32_t v = 0; v < in->n_vertices; v++) {
-        const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
-        part[v] = fixed ? in->fixed[v] : (int32_t)((int64_t)v * in->n_parts / in->n_vertices);
-    }
-}
-
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err)
 {
@@ -203,13 +161,23 @@ int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, i
     if (in->n_parts == 1 || in->n_vertices == 0) {
         return PLB_OK;
     }
-    /* all weights are 0: use 1, because some libraries divide by the sum */
-    if (total_weight(in) == 0) {
+    bool weighs = in->weight == NULL;
+    for (int64_t i = 0; !weighs && i < (int64_t)in->n_vertices * in->n_weights; i++) {
+        weighs = in->weight[i] > 0;
+    }
+    if (!weighs) { /* use 1, because some libraries divide by the sum */
         plain.weight = NULL;
         plain.n_weights = 1;
     }
-    by_order(in, part);
-    if (is_connected_at_all(in) && in->n_vertices >= in->n_parts) {
+    /* without a library: consecutive vertices; the weights follow in plb_partition_repair */
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
+        part[v] = fixed ? in->fixed[v] : (int32_t)((int64_t)v * in->n_parts / in->n_vertices);
+    }
+    const bool connected = (in->start != NULL && in->start[in->n_vertices] > 0) ||
+                           (in->net_start != NULL && in->net_start[in->n_nets] > 0) ||
+                           in->n_dims > 0;
+    if (connected && in->n_vertices >= in->n_parts) {
         PLB_PASS(with->run(&plain, part, err));
         PLB_PASS(check_answer(with, in, part, err));
     }

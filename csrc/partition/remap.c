@@ -17,11 +17,6 @@ typedef struct namer {
     bool *taken;   /* [n_parts] whether a part has this name */
 } namer_t;
 
-static int32_t rank_of(const plb_new_names_t *in, int32_t name)
-{
-    return plb_rank_of(name, in->n_ranks, in->n_parts);
-}
-
 static bool fits(const namer_t *s, int32_t part, int32_t name)
 {
     const double *share = s->in->share;
@@ -33,8 +28,6 @@ static void call(namer_t *s, int32_t part, int32_t name)
     s->name[part] = name;
     s->taken[name] = true;
 }
-
-/* ---- parts ---------------------------------------------------------------------------------- */
 
 static int check(const plb_new_names_t *in, plb_err_t *err)
 {
@@ -64,8 +57,6 @@ static int by_parts(namer_t *s, plb_err_t *err)
     plb_loads_free(&order);
     return PLB_OK;
 }
-
-/* ---- ranks ---------------------------------------------------------------------------------- */
 
 /* Return the first free name on a rank that the part may get: all are equally good. */
 static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
@@ -111,8 +102,6 @@ out:
     return ret;
 }
 
-/* ---- the call ------------------------------------------------------------------------------- */
-
 /* A part without a name keeps its number; if that is taken, it gets the first free number of a
  * part with an equal share. */
 static void fill(namer_t *s)
@@ -143,17 +132,10 @@ static void worth(const plb_new_names_t *in, const int32_t *name, double out[2])
         out[0] += in->old[i] == (name == NULL ? p : name[p]) ? in->kept[i] : 0.0;
     }
     for (int32_t p = 0; in->on_rank != NULL && p < in->n_parts; p++) {
-        const int32_t rank = rank_of(in, name == NULL ? p : name[p]);
+        const int32_t to = name == NULL ? p : name[p];
+        const int32_t rank = plb_rank_of(to, in->n_ranks, in->n_parts);
         out[1] += in->on_rank[(int64_t)rank * in->n_parts + p];
     }
-}
-
-static bool wins(const plb_new_names_t *in, const int32_t *name)
-{
-    double now[2], own[2];
-    worth(in, name, now);
-    worth(in, NULL, own);
-    return now[0] > own[0] || (now[0] == own[0] && now[1] > own[1]);
 }
 
 int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err)
@@ -177,7 +159,10 @@ int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err)
         PLB_TRY(by_ranks(&s, err));
     }
     fill(&s);
-    if (!wins(in, name)) {
+    double now[2], own[2];
+    worth(in, name, now);
+    worth(in, NULL, own);
+    if (now[0] < own[0] || (now[0] == own[0] && now[1] <= own[1])) {
         for (int32_t p = 0; p < k; p++) {
             name[p] = p;
         }

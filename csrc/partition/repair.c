@@ -17,6 +17,9 @@ typedef struct repair {
     int64_t *limit;  /* [k * d] */
     int64_t *load;   /* [k * d] */
     int32_t *weight; /* [(n_vertices + k) * d]; the vertices that stand for old parts have none */
+    plb_loads_t order; /* the vertices, the heaviest first */
+    plb_heap_t heap;   /* [k] scratch memory */
+    int32_t *before;   /* [n_vertices] parts before they are packed */
 } repair_t;
 
 static bool is_fixed(const plb_question_t *in, int32_t v)
@@ -26,7 +29,9 @@ static bool is_fixed(const plb_question_t *in, int32_t v)
 
 static void repair_free(repair_t *self)
 {
-    PLB_FREE(self->share, self->total, self->limit, self->load, self->weight);
+    plb_loads_free(&self->order);
+    PLB_FREE(self->share, self->total, self->limit, self->load, self->weight, self->heap.item,
+             self->before);
 }
 
 static void sum_loads(repair_t *self)
@@ -75,19 +80,6 @@ static int repair_init(repair_t *self, plb_err_t *err)
 }
 
 /* ---- parts that have no vertex, or must have none ------------------------------------------- */
-
-/* Unfixed vertices move from parts without a share to the part with the largest share. */
-static void leave_no_share(const repair_t *self)
-{
-    int32_t largest = 0;
-    for (int32_t p = 1; p < self->k; p++) {
-        largest = self->share[p] > self->share[largest] ? p : largest;
-    }
-    for (int32_t v = 0; v < self->in->n_vertices; v++) {
-        const bool stays = is_fixed(self->in, v) || self->share[self->part[v]] > 0.0;
-        self->part[v] = stays ? self->part[v] : largest;
-    }
-}
 
 /* The vertex of part p that may move and has the smallest first weight (ties: the lowest number);
  * -1: there is none. */
@@ -176,10 +168,10 @@ static void put(repair_t *self, int32_t v, int32_t p)
 /* Place all movable vertices again, the heaviest first.  The first `n_free` go to the least full
  * part; each of the others to its part in before[], if it fits there, or else to the least full
  * part.  Return whether all parts keep their limits. */
-static bool pack(repair_t *self, const plb_loads_t *order, int32_t n_free, const int32_t *before,
-                 plb_heap_t *heap)
+static bool pack(repair_t *self, int32_t n_free)
 {
     const int32_t n = self->in->n_vertices;
+    plb_heap_t *heap = &self->heap;
     memset(self->load, 0, (size_t)self->k * (size_t)self->d * sizeof *self->load);
     for (int32_t v = 0; v < n; v++) {
         if (is_fixed(self->in, v)) {
@@ -192,75 +184,46 @@ static bool pack(repair_t *self, const plb_loads_t *order, int32_t n_free, const
     }
     plb_heap_build(heap);
     for (int32_t i = 0; i < n; i++) {
-        const int32_t v = order->item[i].id;
+        const int32_t v = self->order.item[i].id;
         if (is_fixed(self->in, v)) {
             continue;
         }
         while (fullness(self, heap->item[0].id) > heap->item[0].key) { /* an outdated key */
             plb_heap_rekey(heap, fullness(self, heap->item[0].id));
         }
-        put(self, v, i >= n_free && fits(self, before[v], v) ? before[v] : heap->item[0].id);
+        const bool stays = i >= n_free && fits(self, self->before[v], v);
+        put(self, v, stays ? self->before[v] : heap->item[0].id);
     }
     return keeps_limits(self);
 }
 
-/* The vertices, the heaviest first, and scratch memory. */
-typedef struct packing {
-    plb_loads_t order;
-    plb_heap_t heap;
-    int32_t *before; /* [n_vertices] */
-} packing_t;
-
-static void packing_free(packing_t *self)
-{
-    plb_loads_free(&self->order);
-    PLB_FREE(self->heap.item, self->before);
-}
-
-static void go_back(repair_t *self, const packing_t *with)
-{
-    memcpy(self->part, with->before, (size_t)self->in->n_vertices * sizeof *self->part);
-    sum_loads(self);
-}
-
 /* Sort the vertices.  If even packing all of them from scratch exceeds the tolerance, raise the
  * limits to what this reaches. */
-static int find_limits(repair_t *self, packing_t *with, plb_err_t *err)
+static int find_limits(repair_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t n = self->in->n_vertices;
     double *size = NULL, most = 0.0;
     PLB_NEW0(size, n);
-    PLB_NEW(with->before, n);
-    PLB_NEW(with->heap.item, self->k);
-    memcpy(with->before, self->part, (size_t)n * sizeof *self->part);
+    PLB_NEW(self->before, n);
+    PLB_NEW(self->heap.item, self->k);
+    memcpy(self->before, self->part, (size_t)n * sizeof *self->part);
     for (int64_t i = 0; i < (int64_t)n * self->d; i++) {
         const double of = self->weight[i] / fmax(self->total[i % self->d], 1.0);
         size[i / self->d] = fmax(size[i / self->d], of);
     }
-    PLB_TRY(plb_loads_sorted(&with->order, size, n, PLB_DESCENDING, err));
-    if (!pack(self, &with->order, n, with->before, &with->heap)) {
+    PLB_TRY(plb_loads_sorted(&self->order, size, n, PLB_DESCENDING, err));
+    if (!pack(self, n)) {
         for (int32_t p = 0; p < self->k; p++) {
             most = self->share[p] > 0.0 ? fmax(most, fullness(self, p)) : most;
         }
         set_limits(self, most);
     }
-    go_back(self, with);
+    memcpy(self->part, self->before, (size_t)n * sizeof *self->part);
+    sum_loads(self);
 out:
     plb_free(size);
     return ret;
-}
-
-/* If moves of single vertices do not suffice: pack the heaviest from scratch, as few as suffice.
- */
-static void repack(repair_t *self, packing_t *with)
-{
-    const int32_t n = self->in->n_vertices;
-    memcpy(with->before, self->part, (size_t)n * sizeof *self->part);
-    int32_t n_free = 0;
-    while (!pack(self, &with->order, n_free, with->before, &with->heap) && n_free < n) {
-        n_free = n_free == 0 ? self->k : n_free < n / 4 ? 4 * n_free : n;
-    }
 }
 
 /* Move single vertices until the limits are kept, if possible; refine: then lower the objective.
@@ -272,7 +235,7 @@ static int move_single(repair_t *self, const plb_hypergraph_t *hg, bool refine, 
     const plb_limits_t limits = {
         .n_parts = self->k, .limit = self->limit, .n_weights = self->d, .weight = self->weight};
     int32_t *all = NULL;
-    int64_t after;
+    plb_quality_t after;
     plb_rng_t rng;
     plb_rng_init(&rng, (uint64_t)self->in->seed);
     PLB_NEW(all, hg->n_vertices);
@@ -280,8 +243,7 @@ static int move_single(repair_t *self, const plb_hypergraph_t *hg, bool refine, 
     for (int32_t v = n; v < hg->n_vertices; v++) {
         all[v] = v - n;
     }
-    PLB_TRY(refine ? plb_hypergraph_refine(hg, &limits, &rng, all, &after, err)
-                   : plb_hypergraph_relieve(hg, &limits, all, err));
+    PLB_TRY(plb_hypergraph_refine(hg, &limits, refine ? &rng : NULL, all, &after, err));
     memcpy(self->part, all, (size_t)n * sizeof *all);
     sum_loads(self);
 out:
@@ -293,20 +255,23 @@ static int keep_tolerance(repair_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_hypergraph_t hg = {0};
-    packing_t packing = {.heap.n = self->k};
-    PLB_TRY(find_limits(self, &packing, err));
+    PLB_TRY(find_limits(self, err));
     if (keeps_limits(self)) {
         goto out;
     }
     PLB_TRY(plb_hypergraph_init(&hg, self->in, err));
     PLB_TRY(move_single(self, &hg, false, err));
     if (!keeps_limits(self)) {
-        repack(self, &packing);
+        int32_t n_free = 0; /* pack the heaviest from scratch, as few as suffice */
+        const int32_t n = self->in->n_vertices;
+        memcpy(self->before, self->part, (size_t)n * sizeof *self->part);
+        while (!pack(self, n_free) && n_free < n) {
+            n_free = n_free == 0 ? self->k : n_free < n / 4 ? 4 * n_free : n;
+        }
         ret = move_single(self, &hg, true, err);
     }
 out:
     plb_hypergraph_free(&hg);
-    packing_free(&packing);
     return ret;
 }
 
@@ -316,17 +281,15 @@ static const int64_t UNLIMITED = (int64_t)1 << 32;
 int plb_partition_limits(const plb_question_t *in, int64_t *limit, plb_err_t *err)
 {
     repair_t self = {.in = in, .k = in->n_parts, .d = 1};
-    packing_t packing = {.heap.n = self.k};
     int ret = PLB_OK;
     PLB_NEW0(self.part, in->n_vertices);
     PLB_TRY(repair_init(&self, err));
-    PLB_TRY(find_limits(&self, &packing, err));
+    PLB_TRY(find_limits(&self, err));
     for (int32_t p = 0; p < self.k; p++) {
         limit[p] = self.limit[p] < UNLIMITED ? self.limit[p] : UNLIMITED;
     }
 out:
     plb_free(self.part);
-    packing_free(&packing);
     repair_free(&self);
     return ret;
 }
@@ -336,8 +299,15 @@ int plb_partition_repair(const plb_question_t *in, int32_t *part, plb_err_t *err
     repair_t self = {
         .in = in, .k = in->n_parts, .d = in->weight == NULL ? 1 : in->n_weights, .part = part};
     int ret = PLB_OK;
+    int32_t largest = 0;
     PLB_TRY(repair_init(&self, err));
-    leave_no_share(&self);
+    for (int32_t p = 1; p < self.k; p++) {
+        largest = self.share[p] > self.share[largest] ? p : largest;
+    }
+    for (int32_t v = 0; v < in->n_vertices; v++) { /* leave parts without a share */
+        const bool stays = is_fixed(in, v) || self.share[part[v]] > 0.0;
+        part[v] = stays ? part[v] : largest;
+    }
     sum_loads(&self);
     PLB_TRY(keeps_limits(&self) ? PLB_OK : keep_tolerance(&self, err));
     ret = fill_empty(&self, err);

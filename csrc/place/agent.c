@@ -32,66 +32,53 @@ int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err)
     return PLB_OK;
 }
 
-static int add_entry(plb_agent_t *self, plb_entry_t entry, plb_err_t *err)
-{
-    PLB_PASS_GROW(self->entry, self->room, self->n + 1);
-    self->entry[self->n++] = entry;
-    self->n_away += entry.home != self->share->rank;
-    self->load += entry.load;
-    self->memory += entry.memory;
-    return PLB_OK;
-}
-
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err)
 {
-    const plb_entry_t e = self->entry[k];
+    const plb_entry_t e = self->now.entry[k];
     PLB_PASS(PLB_POST(self, err, .peer = to, .kind = kind, .rank = e.home, .id = e.id,
                       .load = e.load, .memory = e.memory));
-    self->n_away -= e.home != self->share->rank;
-    self->load -= e.load;
-    self->memory -= e.memory;
-    self->entry[k] = self->entry[--self->n];
+    self->now.n_away -= e.home != self->share->rank;
+    self->now.load -= e.load;
+    self->now.memory -= e.memory;
+    self->now.entry[k] = self->now.entry[--self->now.n];
     return PLB_OK;
 }
 
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err)
 {
-    return add_entry(
-        self,
-        (plb_entry_t){
-            .id = note->id, .load = note->load, .memory = note->memory, .home = note->rank},
-        err);
+    plb_holding_t *now = &self->now;
+    PLB_PASS_GROW(now->entry, now->room, now->n + 1);
+    now->entry[now->n++] = (plb_entry_t){
+        .id = note->id, .load = note->load, .memory = note->memory, .home = note->rank};
+    now->n_away += note->rank != self->share->rank;
+    now->load += note->load;
+    now->memory += note->memory;
+    return PLB_OK;
 }
 
 /* Sort the entries by key(entry), ascending; ties keep their order. */
 static int sort_by(plb_agent_t *self, double (*key)(const plb_entry_t *), plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int64_t n = self->n;
-    double low = INFINITY, high = -INFINITY;
-    plb_item_t *item = NULL, *spare = NULL;
-    uint32_t *bin = NULL;
+    plb_holding_t *now = &self->now;
+    plb_loads_t order = {0};
+    double *keys = NULL;
     plb_entry_t *ordered = NULL;
-    PLB_NEW_EACH(n, item, spare);
-    PLB_NEW(bin, PLB_SORT_BINS(n));
-    PLB_NEW(ordered, n > 0 ? n : 1);
-    for (int64_t k = 0; k < n; k++) {
-        item[k] = (plb_item_t){key(&self->entry[k]), (int32_t)k};
-        low = item[k].key < low ? item[k].key : low;
-        high = item[k].key > high ? item[k].key : high;
+    PLB_NEW(keys, now->n);
+    PLB_NEW(ordered, now->room);
+    for (int64_t k = 0; k < now->n; k++) {
+        keys[k] = key(&now->entry[k]);
     }
-    if (n > 1) {
-        plb_sort_items(item, n, low, high, spare, bin);
+    PLB_TRY(plb_loads_sorted(&order, keys, now->n, PLB_ASCENDING, err));
+    for (int64_t k = 0; k < now->n; k++) {
+        ordered[k] = now->entry[order.item[k].id];
     }
-    for (int64_t k = 0; k < n; k++) {
-        ordered[k] = self->entry[item[k].id];
-    }
-    plb_free(self->entry);
-    self->entry = ordered;
-    self->room = n > 0 ? n : 1;
+    plb_free(now->entry);
+    now->entry = ordered;
     ordered = NULL;
 out:
-    PLB_FREE(item, spare, bin, ordered);
+    plb_loads_free(&order);
+    PLB_FREE(keys, ordered);
     return ret;
 }
 
@@ -105,35 +92,16 @@ static double by_id(const plb_entry_t *e)
     return (double)e->id;
 }
 
-bool plb_agent_crowded(const plb_agent_t *self)
-{
-    for (int64_t k = 0; plb_agent_room(self) < 0 && k < self->n; k++) {
-        if (!self->entry[k].pinned && self->entry[k].memory > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err)
 {
     const int ret = sort_by(self, by_load, err);
-    for (*n_movable = self->n; *n_movable > 0 && self->entry[*n_movable - 1].pinned;) {
+    for (*n_movable = self->now.n; *n_movable > 0 && self->now.entry[*n_movable - 1].pinned;) {
         --*n_movable;
     }
     return ret;
 }
 
 /* ---- before and after the strategy's rounds ------------------------------------------------- */
-
-static int check(const plb_share_t *share, double load, plb_err_t *err)
-{
-    const double work = load + share->background * share->speed;
-    PLB_FAIL_IF(!(work <= MOST_LOAD), err, PLB_ERR_VALUE,
-                "rank %d has a load of %g: expected at most %g for a distributed strategy",
-                share->rank, work, MOST_LOAD);
-    return PLB_OK;
-}
 
 int plb_agent_home(const plb_agent_t *self, plb_holding_t *out, plb_err_t *err)
 {
@@ -153,26 +121,15 @@ int plb_agent_home(const plb_agent_t *self, plb_holding_t *out, plb_err_t *err)
     return PLB_OK;
 }
 
-void plb_agent_exchange(plb_agent_t *self, plb_holding_t *other)
-{
-    const plb_holding_t here = {self->entry,  self->n,    self->room,
-                                self->n_away, self->load, self->memory};
-    self->entry = other->entry;
-    self->n = other->n;
-    self->room = other->room;
-    self->n_away = other->n_away;
-    self->load = other->load;
-    self->memory = other->memory;
-    *other = here;
-}
-
 static int fill(plb_agent_t *self, plb_err_t *err)
 {
-    plb_holding_t home;
-    PLB_PASS_NEW(self->answer, self->share->n > 0 ? self->share->n : 1);
-    PLB_PASS(plb_agent_home(self, &home, err));
-    plb_agent_exchange(self, &home);
-    return check(self->share, self->load, err);
+    PLB_PASS_NEW(self->answer, self->share->n);
+    PLB_PASS(plb_agent_home(self, &self->now, err));
+    const double work = self->now.load + self->share->background * self->share->speed;
+    PLB_FAIL_IF(!(work <= MOST_LOAD), err, PLB_ERR_VALUE,
+                "rank %d has a load of %g: expected at most %g for a distributed strategy",
+                self->share->rank, work, MOST_LOAD);
+    return PLB_OK;
 }
 
 plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *share,
@@ -198,18 +155,7 @@ void plb_agent_destroy(plb_agent_t *self)
         return;
     }
     self->type->stop(self);
-    PLB_FREE(self->entry, self->note, self->answer, self);
-}
-
-static void tell_work(plb_agent_t *self)
-{
-    const plb_share_t *share = self->share;
-    self->own_before = plb_agent_time(self, self->load);
-    self->mine.sum[SUM_WORK] = self->load + share->background * share->speed;
-    self->mine.sum[SUM_SPEED] = share->speed;
-    self->mine.max[MAX_TIME] = self->own_before;
-    self->mine.max[MAX_SPEED] = share->speed;
-    self->mine.count[COUNT_OVERFULL] = plb_agent_room(self) < 0;
+    PLB_FREE(self->now.entry, self->note, self->answer, self);
 }
 
 /* Tell a lower bound of the slowest rank's time: the time of this rank's heaviest movable object
@@ -221,8 +167,8 @@ static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
     self->average = all->sum[SUM_WORK] / all->sum[SUM_SPEED];
     self->mean_speed = all->sum[SUM_SPEED] / self->share->n_ranks;
     self->before = all->max[MAX_TIME];
-    for (int64_t k = 0; k < self->n; k++) {
-        const plb_entry_t *e = &self->entry[k];
+    for (int64_t k = 0; k < self->now.n; k++) {
+        const plb_entry_t *e = &self->now.entry[k];
         fixed += e->pinned ? e->load : 0.0;
         longest = !e->pinned && e->load > longest ? e->load : longest;
     }
@@ -235,8 +181,8 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
 {
     double load = 0.0;
     PLB_PASS(sort_by(self, by_id, err));
-    for (int64_t k = 0; k < self->n; k++) {
-        const plb_entry_t *e = &self->entry[k];
+    for (int64_t k = 0; k < self->now.n; k++) {
+        const plb_entry_t *e = &self->now.entry[k];
         load += e->load;
         if (e->home != self->share->rank) {
             PLB_PASS(PLB_POST(self, err, .peer = e->home, .kind = PLB_NOTE_HOME, .id = e->id));
@@ -268,58 +214,54 @@ static int decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const p
     }
     if (longer) {
         self->own_after = self->own_before;
-        self->memory = 0;
+        self->now.memory = 0;
         for (int64_t i = 0; self->share->memory != NULL && i < self->share->n; i++) {
-            self->memory += self->share->memory[i];
+            self->now.memory += self->share->memory[i];
         }
     }
     self->done = true;
     return PLB_OK;
 }
 
-static int work(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
-                plb_err_t *err)
-{
-    bool settled = false;
-    PLB_PASS(self->type->round(self, in, n_in, all, &settled, err));
-    if (settled) {
-        self->stage = DECIDE;
-        return tell_time(self, err);
-    }
-    return PLB_OK;
-}
-
 int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                     plb_err_t *err)
 {
-    int ret = PLB_OK;
-    const int64_t held = self->n + n_in + self->type->known(self);
+    bool settled = false;
+    const plb_share_t *share = self->share;
+    const int64_t held = self->now.n + n_in + self->type->known(self);
     self->held = held > self->held ? held : self->held;
     self->n_notes = 0;
     self->mine = (plb_tally_t){0};
     switch (self->stage) {
     case TELL_WORK:
-        tell_work(self);
+        self->own_before = plb_agent_time(self, self->now.load);
+        self->mine.sum[SUM_WORK] = self->now.load + share->background * share->speed;
+        self->mine.sum[SUM_SPEED] = share->speed;
+        self->mine.max[MAX_TIME] = self->own_before;
+        self->mine.max[MAX_SPEED] = share->speed;
+        self->mine.count[COUNT_OVERFULL] = plb_agent_room(self) < 0;
         self->stage = TELL_BOUND;
         break;
     case TELL_BOUND:
         tell_bound(self, all);
         self->stage = FIRST;
         break;
-    case FIRST:
-        self->least = fmax(self->average, all->max[MAX_BOUND]);
-        self->stage = WORK;
-        ret = work(self, in, n_in, all, err);
-        break;
-    case WORK:
-        ret = work(self, in, n_in, all, err);
-        break;
+    case DECIDE:
+        return decide(self, in, n_in, all, err);
     default:
-        ret = decide(self, in, n_in, all, err);
+        if (self->stage == FIRST) {
+            self->least = fmax(self->average, all->max[MAX_BOUND]);
+            self->stage = WORK;
+        }
+        PLB_PASS(self->type->round(self, in, n_in, all, &settled, err));
+    }
+    if (settled) {
+        self->stage = DECIDE;
+        PLB_PASS(tell_time(self, err));
     }
     /* plb_exact_add takes numbers up to PLB_EXACT_MOST (base/exact.h) */
     for (int k = 0; k < PLB_TALLY_SUMS; k++) {
         self->mine.sum[k] = fmin(self->mine.sum[k], PLB_EXACT_MOST);
     }
-    return ret;
+    return PLB_OK;
 }

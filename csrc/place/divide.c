@@ -7,29 +7,19 @@
 /* Remainders are rounded to multiples of this, so that rounding errors do not decide ties. */
 static const double GRAIN = 1.0 / (1 << 20);
 
-/* Compute the sum of share[p], which are checked. */
-static int apportion_total(const double *share, int32_t p, double *total, plb_err_t *err)
+int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err)
 {
-    *total = 0.0;
+    double total = 0.0, *remainder = NULL;
+    plb_loads_t order = {0};
+    int64_t left = n;
+    int ret = PLB_OK;
     for (int32_t i = 0; i < p; i++) {
         PLB_FAIL_IF(!(share[i] >= 0.0 && isfinite(share[i])), err, PLB_ERR_VALUE,
                     "share[%d] is %g: expected a finite number, 0 or more", i, share[i]);
-        *total += share[i];
+        total += share[i];
     }
-    PLB_FAIL_IF(!(*total > 0.0 && isfinite(*total)), err, PLB_ERR_VALUE,
-                "shares add up to %g: expected a finite number above 0", *total);
-    return PLB_OK;
-}
-
-int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err)
-{
-    double total, *remainder = NULL;
-    plb_loads_t order = {0};
-    int64_t left = n;
-    int ret = apportion_total(share, p, &total, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_FAIL_IF(!(total > 0.0 && isfinite(total)), err, PLB_ERR_VALUE,
+                "shares add up to %g: expected a finite number above 0", total);
     PLB_NEW(remainder, p);
     for (int32_t i = 0; i < p; i++) {
         const double exact = share[i] / total * (double)n;

@@ -10,9 +10,9 @@
  *
  * Bound.  Where only loads count, a step distributes the loads of a and b in another way.  So the
  * slower of the two takes at least as long as both would take if they ended together; this limits
- * the gain.  The ranks b are looked at in the order of their times in component k, until one could
- * gain no more than ENOUGH times as much as the best step found; if a step was found, at most
- * MOST_RANKS ranks are looked at.
+ * the gain.  The ranks b are looked at in the order of their times in component k, without those
+ * that could gain no more than the best step found; if a step was found, at most PLB_TRIES ranks
+ * are looked at.
  *
  * Window.  From the gain of the best step found follows how long component k may take at most, and
  * from this a window for load(i, k) - load(j, k).  The objects of a and b are sorted by load(.,
@@ -30,24 +30,18 @@
 #include "base/rng.h"
 #include "base/sort.h"
 
-/* The search examines at most WORK numbers (a few tenths of a second), and ends earlier if it has
- * examined PATIENCE numbers without lowering the value by the fraction LITTLE. */
-static const double WORK = 5e7, PATIENCE = 5e6, LITTLE = 1e-4;
-
-/* After the first local optimum, random changes may cost this much work, about 5 ms. */
-static const double KICK_WORK = 4e6;
+/* The search examines at most WORK numbers (a few tenths of a second; a tenth of it gives the same
+ * placements up to 50,000 objects), and ends earlier if a tenth of them, PATIENCE, did not lower the
+ * value by the fraction PLB_WORTH.  After the first local optimum, random changes may cost PATIENCE,
+ * too. */
+enum { WORK = 50000000, PATIENCE = WORK / 10 };
 
 /* A gain below this fraction of the value is due to rounding. */
 static const double SLACK = 1e-12;
 
-/* A step is made if no other step can gain more than ENOUGH times as much, or if MOST_RANKS ranks
- * have been looked at.  STEPS: largest number of steps. */
-static const double ENOUGH = 2.0;
-enum { MOST_RANKS = 16, STEPS = 1 << 17 };
-
-/* With more objects than FEW, random changes do not help.  A change moves up to CHANGES objects.
- * Where only loads count, changes times objects are at most KICKED: the steps are thorough. */
-enum { FEW = 512, CHANGES = 3, KICKED = 2048 };
+/* Random changes times objects are at most KICKED, because they help only where objects are few:
+ * with an eighth, CCMLB ends 0.1 % slower; where only loads count, they change nothing. */
+enum { KICKED = 1 << 14 };
 
 typedef struct step {
     int64_t relief;    /* bytes by which the two ranks exceed their memory limits less */
@@ -222,14 +216,6 @@ static double value_after(search_t *self, int32_t i, int32_t j, const change_t *
     return value;
 }
 
-/* Whether a step with this relief, gain and kept communication is better than the best one. */
-static inline bool is_better(const step_t *best, int64_t relief, double gain, double kept)
-{
-    return relief != best->relief ? relief > best->relief
-           : gain != best->gain   ? gain > best->gain
-                                  : best->to >= 0 && kept > best->kept;
-}
-
 /* Consider a step of mine.item[m] and its.item[n] (n < 0: none); return whether it is the best. */
 static bool consider(search_t *self, int64_t m, int64_t n)
 {
@@ -249,9 +235,12 @@ static bool consider(search_t *self, int64_t m, int64_t n)
     }
     const double gain = self->of_two - value;
     /* the value of the placement may stay: other ranks can be as slow as rank a */
-    if (!is_better(&self->best, relief, gain, change.kept) ||
-        (!self->crowded && !self->by_value &&
-         value_after(self, i, j, &change, self->rest, INFINITY) > self->value)) {
+    const step_t *best = &self->best;
+    const bool better = relief != best->relief ? relief > best->relief
+                        : gain != best->gain   ? gain > best->gain
+                                               : best->to >= 0 && change.kept > best->kept;
+    if (!better || (!self->crowded && !self->by_value &&
+                    value_after(self, i, j, &change, self->rest, INFINITY) > self->value)) {
         return false;
     }
     self->best = (step_t){relief, gain, change.kept, i, j, self->b};
@@ -293,13 +282,6 @@ static double slowest_other(const search_t *self, int32_t k, int32_t b)
     return fmax(0.0, slowest->time[m]);
 }
 
-/* The time of two ranks with these times and paces if they end together, or slightly less. */
-static double both(double here, double there, double pace_a, double pace_b)
-{
-    const double longer = here > there ? here : there;
-    return (here * pace_b + there * pace_a) / (pace_a + pace_b) - SLACK * longer;
-}
-
 /* Prepare to consider steps between ranks a and b; return the limit of their gain. */
 static double look_at(search_t *self, int32_t b)
 {
@@ -314,7 +296,9 @@ static double look_at(search_t *self, int32_t b)
         self->there[k] = there;
         self->rest[k] = slowest_other(self, k, b);
         self->floor[k] = self->by_value ? self->rest[k] : on->goal[k];
-        self->least[k] = fmax(self->floor[k], both(here, there, pace[self->a], pace[b]));
+        /* the time of both if they end together, or slightly less */
+        const double level = (here * pace[b] + there * pace[self->a]) / (pace[self->a] + pace[b]);
+        self->least[k] = fmax(self->floor[k], level - SLACK * fmax(here, there));
         self->of_two = plb_state_add(on, self->of_two, fmax(self->floor[k], fmax(here, there)), k);
         after = plb_state_add(on, after, self->least[k], k);
     }
@@ -368,17 +352,14 @@ static void find_window(const search_t *self, double *low, double *high)
     }
 }
 
-/* Look for a move, heaviest objects first, until the gain is `enough`. */
-static void look_for_move(search_t *self, double enough)
+/* Look for a move, heaviest objects first. */
+static void look_for_move(search_t *self)
 {
     double low, high;
     find_window(self, &low, &high);
     int64_t m = first_from(&self->mine, high);
     while (--m >= 0 && self->mine.item[m].key >= low && self->work > 0.0) {
         if (consider(self, m, -1)) {
-            if (self->best.gain >= enough) {
-                return;
-            }
             find_window(self, &low, &high);
         }
     }
@@ -398,7 +379,7 @@ static void set_bonds(search_t *self, int32_t i, bool on)
 }
 
 /* Look for an exchange of mine.item[m]; lightest objects of rank b first. */
-static void exchange_for(search_t *self, int64_t m, double enough)
+static void exchange_for(search_t *self, int64_t m)
 {
     const line_t *its = &self->its;
     const double x = self->mine.item[m].key;
@@ -409,34 +390,29 @@ static void exchange_for(search_t *self, int64_t m, double enough)
     for (int64_t j = first_from(its, x - high);
          j < its->n && its->item[j].key <= x - low && self->work > 0.0; j++) {
         if (consider(self, m, j)) {
-            if (self->best.gain >= enough) {
-                break;
-            }
             find_window(self, &low, &high);
         }
     }
     set_bonds(self, self->mine.item[m].id, false);
 }
 
-static void look_for_exchange(search_t *self, double enough)
+static void look_for_exchange(search_t *self)
 {
     list_objects(self, &self->its, self->b);
     list_changes(self, &self->its, self->b, self->a);
-    for (int64_t m = self->mine.n - 1; m >= 0 && self->best.gain < enough && self->work > 0.0;
-         m--) {
-        exchange_for(self, m, enough);
+    for (int64_t m = self->mine.n - 1; m >= 0 && self->work > 0.0; m--) {
+        exchange_for(self, m);
     }
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-typedef void look_fn(search_t *self, double enough);
+typedef void look_fn(search_t *self);
 
 /* Look for a step that takes objects from rank a. */
 static void look_from(search_t *self, int32_t a, look_fn *look)
 {
     const bool bounded = self->bounded && !self->crowded;
-    const bool early = bounded && self->on->own == NULL;
     bool enough = false;
     self->a = a;
     list_objects(self, &self->mine, a);
@@ -447,21 +423,10 @@ static void look_from(search_t *self, int32_t a, look_fn *look)
             continue;
         }
         list_changes(self, &self->mine, a, self->b);
-        look(self, early ? limit / ENOUGH : INFINITY);
-        enough = (self->best.to >= 0 && ++n >= MOST_RANKS) ||
-                 (early && self->best.gain * ENOUGH >= limit) ||
+        look(self);
+        enough = (self->best.to >= 0 && ++n >= PLB_TRIES) ||
                  plb_interrupted(self->mine.n) != PLB_OK;
     }
-}
-
-static void make(plb_state_t *on, const step_t *step)
-{
-    const int32_t a = on->rank[step->i];
-    plb_state_take(on, step->i);
-    if (step->j >= 0) {
-        plb_state_move(on, step->j, a);
-    }
-    plb_state_put(on, step->i, step->to);
 }
 
 /* Whether the value is lower if component k takes less time. */
@@ -470,16 +435,6 @@ static bool determines_value(const search_t *self, int32_t k)
     const double t = self->on->slowest[k].time[0] * self->on->per[k];
     return self->on->of.kinds ? t >= self->value * (1.0 - SLACK)
                               : self->on->slowest[k].time[0] > 0.0;
-}
-
-/* Return the rank that exceeds its memory limit most. */
-static int32_t most_crowded(const plb_state_t *on)
-{
-    int32_t out = 0;
-    for (int32_t r = 1; r < on->p; r++) {
-        out = on->left[r] < on->left[out] ? r : out;
-    }
-    return out;
 }
 
 /* Make a step; *made: whether one was found.  The rounds begin with the components in turn. */
@@ -506,16 +461,26 @@ static int one_round(search_t *self, int32_t round, bool *made)
         for (int32_t n = 0; n < on->d && self->best.to < 0; n++) {
             self->k = (round % on->d + n) % on->d;
             if (self->crowded) {
-                look_from(self, most_crowded(on), ways[way].look);
+                int32_t fullest = 0; /* the rank that exceeds its memory limit most */
+                for (int32_t r = 1; r < on->p; r++) {
+                    fullest = on->left[r] < on->left[fullest] ? r : fullest;
+                }
+                look_from(self, fullest, ways[way].look);
             } else if (determines_value(self, self->k)) {
                 look_from(self, on->slowest[self->k].rank[0], ways[way].look);
             }
         }
     }
     PLB_PASS(plb_interrupted((int64_t)on->p * on->d));
-    *made = self->best.to >= 0;
+    const step_t *best = &self->best;
+    *made = best->to >= 0;
     if (*made) {
-        make(on, &self->best);
+        const int32_t a = on->rank[best->i];
+        plb_state_take(on, best->i);
+        if (best->j >= 0) {
+            plb_state_move(on, best->j, a);
+        }
+        plb_state_put(on, best->i, best->to);
     }
     return PLB_OK;
 }
@@ -539,12 +504,12 @@ static int descend(search_t *self, plb_err_t *err)
     bool more = true;
     double until = self->work - PATIENCE, before = INFINITY;
     self->value = plb_state_value(on);
-    for (int32_t n = 0; more && n < STEPS && self->work > 0.0 && !is_done(self); n++) {
+    for (int32_t n = 0; more && self->work > 0.0 && !is_done(self); n++) {
         const bool crowded = !on->fits;
         PLB_PASS(one_round(self, n, &more));
         self->value = plb_state_value(on);
         if (self->work < until) {
-            more = more && (crowded || self->value < before * (1.0 - LITTLE));
+            more = more && (crowded || self->value < before * (1.0 - PLB_WORTH));
             until = self->work - PATIENCE;
             before = self->value;
         }
@@ -552,20 +517,18 @@ static int descend(search_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Move a few objects, or all objects of a block on a rank, to random ranks. */
+/* Move an object, or all objects of its block on its rank, to a random rank. */
 static void kick(search_t *self)
 {
     plb_state_t *on = self->on;
-    for (int n = 0; n < CHANGES; n++) {
-        const int32_t i = (int32_t)plb_rng_below(&self->rng, (uint64_t)on->in->n_objects);
-        const int32_t to = (int32_t)plb_rng_below(&self->rng, (uint64_t)on->p);
-        const int32_t block = plb_state_block(on, i), from = on->rank[i];
-        const bool whole = block >= 0 && plb_rng_below(&self->rng, 2) == 0;
-        for (int32_t j = whole ? on->head[from] : i, after; j >= 0 && from != to; j = after) {
-            after = whole ? on->next[j] : -1;
-            if (plb_may_migrate(on->in, j) && (!whole || plb_state_block(on, j) == block)) {
-                plb_state_move(on, j, to);
-            }
+    const int32_t i = (int32_t)plb_rng_below(&self->rng, (uint64_t)on->in->n_objects);
+    const int32_t to = (int32_t)plb_rng_below(&self->rng, (uint64_t)on->p);
+    const int32_t block = plb_state_block(on, i), from = on->rank[i];
+    const bool whole = block >= 0 && plb_rng_below(&self->rng, 2) == 0;
+    for (int32_t j = whole ? on->head[from] : i, after; j >= 0 && from != to; j = after) {
+        after = whole ? on->next[j] : -1;
+        if (plb_may_migrate(on->in, j) && (!whole || plb_state_block(on, j) == block)) {
+            plb_state_move(on, j, to);
         }
     }
 }
@@ -577,11 +540,10 @@ static int kicks(search_t *self, plb_err_t *err)
     const size_t size = (size_t)on->in->n_objects * sizeof *on->rank;
     double best = self->value;
     bool fits = on->fits;
-    self->work = self->work < KICK_WORK ? self->work : KICK_WORK;
+    self->work = fmin(self->work, PATIENCE);
     PLB_PASS_NEW(self->best_rank, on->in->n_objects);
     memcpy(self->best_rank, on->rank, size);
-    const int64_t some = KICKED / on->in->n_objects;
-    const int64_t most = self->by_transfer && some < self->aim->kicks ? some : self->aim->kicks;
+    const int64_t most = KICKED / on->in->n_objects;
     for (int64_t n = 0; n < most && self->work > 0.0 && !is_done(self); n++) {
         self->work -= (double)on->in->n_objects;
         kick(self);
@@ -598,25 +560,6 @@ static int kicks(search_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-static int search_init(search_t *self, plb_err_t *err)
-{
-    const int64_t n = self->on->in->n_objects, d = self->on->d, p = self->on->p;
-    if (self->by_transfer) {
-        return PLB_OK;
-    }
-    PLB_PASS(plb_state_list(self->on, err));
-    PLB_PASS_NEW_EACH(d, self->here, self->there, self->rest, self->floor, self->least);
-    PLB_PASS_NEW(self->next.item, p);
-    PLB_PASS_NEW_EACH(n, self->mine.item, self->its.item, self->spare);
-    PLB_PASS_NEW(self->bin, PLB_SORT_BINS(n));
-    if (!self->plain) {
-        PLB_PASS_NEW_EACH(n, self->mine.change, self->its.change);
-        PLB_PASS_NEW0(self->bond, n);
-        PLB_PASS_NEW0(self->third, p);
-    }
-    return PLB_OK;
-}
-
 int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
 {
     search_t self = {.on = on, .aim = aim, .work = WORK};
@@ -627,9 +570,21 @@ int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
     plb_state_value(on);
     self.by_transfer = plb_state_is_plain(on) && on->fits;
     int ret = PLB_OK;
-    PLB_TRY(search_init(&self, err));
+    if (!self.by_transfer) {
+        const int64_t n = on->in->n_objects;
+        PLB_TRY(plb_state_list(on, err));
+        PLB_NEW_EACH(on->d, self.here, self.there, self.rest, self.floor, self.least);
+        PLB_NEW(self.next.item, on->p);
+        PLB_NEW_EACH(n, self.mine.item, self.its.item, self.spare);
+        PLB_NEW(self.bin, PLB_SORT_BINS(n));
+        if (!self.plain) {
+            PLB_NEW_EACH(n, self.mine.change, self.its.change);
+            PLB_NEW0(self.bond, n);
+            PLB_NEW0(self.third, on->p);
+        }
+    }
     PLB_TRY(descend(&self, err));
-    if (aim->kicks > 0 && on->in->n_objects > 0 && on->in->n_objects <= FEW) {
+    if (aim->kicks && on->in->n_objects > 0 && on->in->n_objects <= KICKED) {
         ret = kicks(&self, err);
     }
 out:

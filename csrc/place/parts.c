@@ -1,10 +1,10 @@
 #include "place/internal.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/csr.h"
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/partition.h"
@@ -62,25 +62,17 @@ static int number_nodes(plb_parts_t *self, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->problem.in;
     const int32_t p = in->n_ranks;
-    plb_keys_t nodes = {0};
-    int ret = PLB_OK;
     if (in->near == NULL) {
-        return ret;
+        return PLB_OK;
     }
-    PLB_NEW(self->node, p);
-    PLB_TRY(plb_keys_init(&nodes, p, err));
-    for (int32_t r = 0; r < p; r++) {
-        PLB_TRY(plb_keys_add(&nodes, in->node[r], &self->node[r], err));
-    }
-    self->n_nodes = (int32_t)nodes.n;
-    PLB_TRY(plb_groups_init(&self->ranks, self->node, p, self->n_nodes, err));
-    if (nodes.n == 1 || nodes.n == p) {
+    PLB_PASS_NEW(self->node, p);
+    PLB_PASS(plb_snapshot_nodes(in, self->node, &self->n_nodes, err));
+    PLB_PASS(plb_groups_init(&self->ranks, self->node, p, self->n_nodes, err));
+    if (self->n_nodes == 1 || self->n_nodes == p) {
         plb_free(self->node);
         self->node = NULL;
     }
-out:
-    plb_keys_free(&nodes);
-    return ret;
+    return PLB_OK;
 }
 
 int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed, double imbalance,
@@ -127,28 +119,115 @@ out:
     return ret;
 }
 
-/* ---- migration cost ------------------------------------------------------------------------- */
+/* ---- the communication graph ---------------------------------------------------------------- */
 
-/* Return the mean number of bytes that an object sends in an iteration. */
-static double bytes_of_unknown(const plb_snapshot_t *in)
+typedef struct entry {
+    double bytes;
+    int32_t to;
+} entry_t;
+
+typedef struct filler {
+    const plb_parts_t *parts;
+    int64_t *next;  /* the next entry of each row */
+    entry_t *entry; /* NULL: only count */
+} filler_t;
+
+/* Put the pair of two objects into the rows of both, if they are different vertices. */
+static void put_pair(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
-    double total = 0.0;
-    for (int64_t e = 0; e < in->n_edges; e++) {
-        total += in->edge_bytes[e];
+    const filler_t *self = arg;
+    const int32_t a = self->parts->vertex[src], b = self->parts->vertex[dst];
+    (void)messages;
+    if (a < 0 || b < 0 || a == b) {
+        return;
     }
-    for (int64_t e = 0; e < in->n_multicasts; e++) {
-        total += in->multicast_bytes[e];
+    const int64_t i = self->next[a]++, j = self->next[b]++;
+    if (self->entry != NULL) {
+        self->entry[i] = (entry_t){bytes, b};
+        self->entry[j] = (entry_t){bytes, a};
     }
-    return in->n_objects > 0 ? total / (double)in->n_objects : 0.0;
 }
+
+/* Transpose the rows, whose matrix is symmetric: that sorts them.  Entries of the same vertex are
+ * merged. */
+static void sort_rows(const entry_t *entry, const int64_t *first, int32_t n, int64_t *end,
+                      int32_t *to, double *bytes)
+{
+    memcpy(end, first, (size_t)n * sizeof *end);
+    for (int32_t v = 0; v < n; v++) {
+        for (int64_t i = first[v]; i < first[v + 1]; i++) {
+            const int32_t w = entry[i].to;
+            const int64_t at = end[w];
+            if (at > first[w] && to[at - 1] == v) {
+                bytes[at - 1] += entry[i].bytes;
+            } else {
+                to[at] = v;
+                bytes[at] = entry[i].bytes;
+                end[w]++;
+            }
+        }
+    }
+}
+
+int plb_parts_graph(plb_parts_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t n = self->question.n_vertices;
+    int64_t *first = NULL, *end = NULL;
+    entry_t *entry = NULL;
+    double *bytes = NULL;
+    int32_t m = 0;
+    PLB_NEW0(first, (int64_t)n + 1);
+    PLB_NEW(end, n);
+    PLB_NEW(self->start, (int64_t)n + 1);
+    plb_each_pair(self->problem.in, put_pair, &(filler_t){self, first + 1, NULL});
+    for (int32_t v = 0; v < n; v++) {
+        first[v + 1] += first[v];
+    }
+    PLB_TRY(first[n] <= INT32_MAX
+                ? PLB_OK
+                : PLB_FAIL(err, PLB_ERR_VALUE,
+                           "the edges between objects have %lld ends: expected fewer than 2^31",
+                           (long long)first[n]));
+    PLB_NEW_EACH(first[n], entry, self->to, bytes, self->edge_weight);
+    memcpy(end, first, (size_t)n * sizeof *end);
+    plb_each_pair(self->problem.in, put_pair, &(filler_t){self, end, entry});
+    sort_rows(entry, first, n, end, self->to, bytes);
+    for (int32_t v = 0; v < n; v++) { /* close the gaps of merged entries */
+        self->start[v] = m;
+        for (int64_t i = first[v]; i < end[v]; i++, m++) {
+            self->to[m] = self->to[i];
+            bytes[m] = bytes[i];
+        }
+    }
+    self->start[n] = m;
+    self->per_byte = plb_scale_of(bytes, m);
+    for (int32_t i = 0; i < m; i++) {
+        self->edge_weight[i] = plb_scaled(bytes[i], self->per_byte, 1);
+    }
+    self->question.start = self->start;
+    self->question.to = self->to;
+    self->question.edge_weight = self->edge_weight;
+out:
+    PLB_FREE(first, end, entry, bytes);
+    return ret;
+}
+
+/* ---- migration cost ------------------------------------------------------------------------- */
 
 int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_snapshot_t *in = self->problem.in;
     const int32_t n = self->question.n_vertices;
-    const double unknown = bytes_of_unknown(in);
-    double *cost = NULL, total = 0.0;
+    double *cost = NULL, total = 0.0, sent = 0.0;
+    for (int64_t e = 0; e < in->n_edges; e++) {
+        sent += in->edge_bytes[e];
+    }
+    for (int64_t e = 0; e < in->n_multicasts; e++) {
+        sent += in->multicast_bytes[e];
+    }
+    const double unknown = in->n_objects > 0 ? sent / (double)in->n_objects : 0.0;
     PLB_NEW_EACH(n, cost, self->old, self->old_cost);
     for (int32_t v = 0; v < n; v++) {
         const int32_t i = v < self->n ? plb_problem_object(&self->problem, v) : -1;
@@ -166,19 +245,6 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
 out:
     plb_free(cost);
     return ret;
-}
-
-int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part)
-{
-    const plb_question_t *q = &self->question;
-    int64_t twice = 0, moved = 0;
-    for (int32_t v = 0; v < q->n_vertices; v++) {
-        for (int32_t j = q->start[v]; j < q->start[v + 1]; j++) {
-            twice += part[v] != part[q->to[j]] ? q->edge_weight[j] : 0;
-        }
-        moved += part[v] != q->old[v] ? q->old_cost[v] : 0;
-    }
-    return twice / 2 + moved;
 }
 
 /* Renumber whole nodes with all their parts, if all nodes are alike. */
@@ -302,7 +368,7 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
         out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
     }
     PLB_PASS(plb_start_repaired(in, out, err));
-    PLB_PASS(plb_refine_comm(&self->problem, imbalance, false, NULL, out, err));
+    PLB_PASS(plb_refine_comm(in, imbalance, false, NULL, out, err));
     const uint64_t seed = (uint64_t)self->question.seed;
-    return plb_refine(&self->problem, imbalance, PLB_ALL_STEPS, seed, out, err);
+    return plb_refine(in, imbalance, PLB_ALL_STEPS, seed, out, err);
 }

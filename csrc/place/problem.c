@@ -5,22 +5,6 @@
 
 #include "base/mem.h"
 
-/* Separate the fixed objects.  Before the call, fixed[] is zero; room[] has the memory limits. */
-static void split(plb_problem_t *self)
-{
-    const plb_snapshot_t *in = self->in;
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        if (in->migratable[i]) {
-            self->object[self->n++] = (int32_t)i;
-            continue;
-        }
-        self->fixed[in->rank[i]] += in->load[i];
-        if (self->room != NULL) {
-            self->room[in->rank[i]] -= in->memory[i];
-        }
-    }
-}
-
 int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err)
 {
     for (int32_t r = 0; left != NULL && r < in->n_ranks; r++) {
@@ -32,30 +16,10 @@ int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_er
     return PLB_OK;
 }
 
-int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err)
-{
-    PLB_FAIL_IF(in->n_components != 1, err, PLB_ERR_VALUE,
-                "load has %d components per object: expected 1 for this strategy "
-                "(VectorLB takes several; or give the sum of each object's loads)",
-                in->n_components);
-    return PLB_OK;
-}
-
-int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_t *in,
-                             plb_err_t *err)
-{
-    return in->coords != NULL || in->n_objects == 0
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE,
-                          "coords are missing: %s needs the position of each object",
-                          strategy->name);
-}
-
 int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     *self = (plb_problem_t){.in = in};
-    PLB_PASS(plb_problem_check(in, err));
     PLB_NEW0(self->fixed, in->n_ranks);
     if (in->memory != NULL && in->memory_limit != NULL) {
         PLB_NEW(self->room, in->n_ranks);
@@ -65,7 +29,16 @@ int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *e
         self->n = in->n_objects;
     } else {
         PLB_NEW(self->object, in->n_objects);
-        split(self);
+    }
+    for (int64_t i = 0; in->migratable != NULL && i < in->n_objects; i++) {
+        if (in->migratable[i]) {
+            self->object[self->n++] = (int32_t)i;
+            continue;
+        }
+        self->fixed[in->rank[i]] += in->load[i];
+        if (self->room != NULL) {
+            self->room[in->rank[i]] -= in->memory[i];
+        }
     }
     ret = plb_problem_check_left(in, self->room, err);
 out:
@@ -92,18 +65,6 @@ double plb_average(const plb_snapshot_t *in)
         speed += plb_speed(in, r);
     }
     return work / speed;
-}
-
-bool plb_problem_all_alike(const plb_problem_t *problem)
-{
-    const plb_snapshot_t *in = problem->in;
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        if (plb_speed(in, r) != plb_speed(in, 0) || problem->fixed[r] != problem->fixed[0] ||
-            (in->background != NULL && in->background[r] != in->background[0])) {
-            return false;
-        }
-    }
-    return problem->room == NULL && problem->n == in->n_objects;
 }
 
 int plb_problem_shares(const plb_problem_t *self, double movable, double *share, plb_err_t *err)

@@ -20,22 +20,21 @@ const plb_strategy_t *plb_strategy_find(const char *name)
 
 /* ---- never slower than the present placement ------------------------------------------------ */
 
-enum { ALPHA, BETA, N_COSTS };
 static const double ROUNDING = 1e-12; /* relative error of sums of loads */
 
 /* Return the network of the strategy's parameters alpha and beta; *counts: whether it has them. */
 static plb_network_t network_of(const plb_strategy_t *self, const plb_opts_t *opts, bool *counts)
 {
-    double cost[N_COSTS] = {0.0, 0.0};
+    plb_network_t out = {0.0, 0.0};
     *counts = false;
     for (int i = 0; i < self->n_params; i++) {
-        const char *name = self->params[i].name;
-        if (strcmp(name, "alpha") == 0 || strcmp(name, "beta") == 0) {
-            cost[*name == 'b' ? BETA : ALPHA] = opts->params[i];
+        const bool alpha = strcmp(self->params[i].name, "alpha") == 0;
+        if (alpha || strcmp(self->params[i].name, "beta") == 0) {
+            *(alpha ? &out.alpha : &out.beta) = opts->params[i];
             *counts = true;
         }
     }
-    return (plb_network_t){cost[ALPHA], cost[BETA]};
+    return out;
 }
 
 typedef struct remote {
@@ -106,15 +105,6 @@ out:
     return ret;
 }
 
-/* Do the same for a placement by the sum of several loads, if it takes longer by phases. */
-static int keep_if_phases_are_slower(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
-{
-    plb_metrics_t before, after;
-    PLB_PASS(plb_snapshot_metrics(in, NULL, &before, err));
-    PLB_PASS(plb_snapshot_metrics(in, rank, &after, err));
-    return after.max > before.max * (1.0 + ROUNDING) ? stay(in, rank, err) : PLB_OK;
-}
-
 /* Set limit[n_ranks] to memory limits of the ranks that also keep those of the nodes.  If agents
  * place, these are equal parts, because an agent does not know what other ranks hold.  Otherwise,
  * the ranks of a node that is above its limit in the placement rank[] lose the same fraction of
@@ -145,10 +135,12 @@ out:
 static int run_in_nodes(const plb_strategy_t *self, const plb_snapshot_t *in,
                         const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
+    const size_t size = (size_t)in->n_objects * sizeof *out;
     plb_snapshot_t s = *in;
     int64_t *limit = NULL;
     double full;
     const bool agents = self->agent != NULL;
+    memcpy(out, in->rank, size);
     if (in->node_memory_limit == NULL || in->memory == NULL) {
         return self->run(self, in, opts, out, err);
     }
@@ -159,6 +151,7 @@ static int run_in_nodes(const plb_strategy_t *self, const plb_snapshot_t *in,
         PLB_NEW(limit, in->n_ranks);
         PLB_TRY(divide_limits(in, agents ? in->rank : out, agents, limit, err));
         s.memory_limit = limit;
+        memcpy(out, in->rank, size);
         ret = self->run(self, &s, opts, out, err);
     }
     if (ret == PLB_ERR_INFEASIBLE) {
@@ -171,30 +164,27 @@ out:
     return ret;
 }
 
-int plb_strategy_place_plainly(const plb_strategy_t *self, const plb_snapshot_t *in, int32_t *out,
-                               plb_err_t *err)
-{
-    int ret = PLB_OK;
-    double *params = NULL;
-    PLB_NEW(params, self->n_params);
-    for (int i = 0; i < self->n_params; i++) {
-        params[i] = self->params[i].fallback;
-    }
-    const plb_opts_t opts = {.params = params};
-    ret = plb_strategy_place(self, in, &opts, out, err);
-out:
-    plb_free(params);
-    return ret;
-}
-
 int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     plb_snapshot_t s = *in;
-    double *sum = NULL, full;
+    plb_opts_t plain = {0};
+    double *sum = NULL, *params = NULL, full;
     int ret = PLB_OK;
+    PLB_FAIL_IF(self->user == NULL && self->looks_at & PLB_LOOKS_COORDS && in->coords == NULL &&
+                    in->n_objects > 0,
+                err, PLB_ERR_VALUE, "coords are missing: %s needs the position of each object",
+                self->name);
     if (!self->takes_phases) {
         PLB_PASS(plb_snapshot_sum(&s, &sum, err));
+    }
+    if (opts == NULL) {
+        PLB_NEW(params, self->n_params);
+        for (int i = 0; i < self->n_params; i++) {
+            params[i] = self->params[i].fallback;
+        }
+        plain.params = params;
+        opts = &plain;
     }
     if (self->user == NULL && !self->takes_phases && self != &plb_strategy_none) {
         s.block = NULL;
@@ -202,7 +192,7 @@ int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
     PLB_TRY(run_in_nodes(self, &s, opts, out, err));
     if (s.block != in->block) { /* it has placed without the bytes of the blocks */
         PLB_TRY(plb_snapshot_full(in, out, &full, err));
-        PLB_TRY(full > 1.0 ? plb_strategy_place_plainly(&plb_strategy_ccm, in, out, err) : PLB_OK);
+        PLB_TRY(full > 1.0 ? plb_strategy_place(&plb_strategy_ccm, in, NULL, out, err) : PLB_OK);
     }
     /* a program's own function, those that take several loads, PowerAwareLB, which reads no loads,
      * and agents, whose time of a rank has more parts, decide themselves */
@@ -210,11 +200,16 @@ int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
         self->takes_phases || self->user != NULL || self->agent != NULL || self->for_equal_objects;
     if (!own) {
         s.block = in->block;
-        ret = sum == NULL ? keep_if_slower(self, &s, opts, out, err)
-                          : keep_if_phases_are_slower(in, out, err);
+        PLB_TRY(sum == NULL ? keep_if_slower(self, &s, opts, out, err) : PLB_OK);
+    }
+    if (!own && sum != NULL) { /* a placement by the sum may take longer by phases */
+        plb_metrics_t before, after;
+        PLB_TRY(plb_snapshot_metrics(in, NULL, &before, err));
+        PLB_TRY(plb_snapshot_metrics(in, out, &after, err));
+        ret = after.max > before.max * (1.0 + ROUNDING) ? stay(in, out, err) : PLB_OK;
     }
 out:
-    plb_free(sum);
+    PLB_FREE(sum, params);
     return ret;
 }
 
@@ -224,8 +219,7 @@ out:
 static int none_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                     int32_t *out, plb_err_t *err)
 {
-    (void)self, (void)opts, (void)err;
-    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    (void)self, (void)in, (void)opts, (void)out, (void)err;
     return PLB_OK;
 }
 

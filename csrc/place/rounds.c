@@ -1,9 +1,7 @@
-
 #include <string.h>
 
 #include "base/csr.h"
 #include "base/exact.h"
-#include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/internal.h"
@@ -125,7 +123,7 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, bool
         .edge_peer_rank = self->edge_peer_rank + edge,
         .edge_bytes = self->edge_bytes + edge,
     };
-    if (self->node != NULL) {
+    if (self->ranks.start != NULL) {
         const int64_t *start = &self->ranks.start[self->node[r]];
         out.neighbour = self->ranks.item + start[0];
         out.n_neighbours = (int32_t)(start[1] - start[0]);
@@ -133,32 +131,17 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, bool
     return out;
 }
 
-/* Group the ranks by node, if there are several nodes; number the nodes from 0. */
-static int share_nodes(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
-{
-    plb_keys_t nodes = {0};
-    int ret = PLB_OK;
-    PLB_NEW(self->node, in->n_ranks);
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        PLB_TRY(plb_keys_add(&nodes, in->node[r], &self->node[r], err));
-    }
-    if (nodes.n == 1) {
-        PLB_FREE(self->node);
-        self->node = NULL;
-    } else {
-        ret = plb_groups_init(&self->ranks, self->node, in->n_ranks, (int32_t)nodes.n, err);
-    }
-out:
-    plb_keys_free(&nodes);
-    return ret;
-}
-
 static int shares_init(shares_t *self, const plb_snapshot_t *in, bool lenient, plb_err_t *err)
 {
     PLB_PASS(share_objects(self, in, err));
     PLB_PASS(share_edges(self, in, err));
+    int32_t n_nodes = 0;
     if (in->node != NULL) {
-        PLB_PASS(share_nodes(self, in, err));
+        PLB_PASS_NEW(self->node, in->n_ranks);
+        PLB_PASS(plb_snapshot_nodes(in, self->node, &n_nodes, err));
+    }
+    if (n_nodes > 1) {
+        PLB_PASS(plb_groups_init(&self->ranks, self->node, in->n_ranks, n_nodes, err));
     }
     PLB_PASS_NEW(self->share, in->n_ranks);
     for (int32_t r = 0; r < in->n_ranks; r++) {
@@ -204,19 +187,6 @@ static int driver_init(driver_t *self, const plb_agent_type_t *type, const share
     }
 out:
     return ret;
-}
-
-/* All agents run in the caller's thread: a search has hundreds of rounds, and on a busy machine
- * threads would be waited for in each of them. */
-static int run_round(driver_t *self, plb_err_t *err)
-{
-    for (int32_t r = 0; r < self->p; r++) {
-        const int64_t n_notes = self->start[r + 1] - self->start[r];
-        PLB_PASS(plb_agent_round(self->agent[r], self->inbox + self->start[r], n_notes, &self->all,
-                                 err));
-        PLB_PASS(plb_interrupted(1 << 10));
-    }
-    return PLB_OK;
 }
 
 static void merge_tallies(driver_t *self)
@@ -269,14 +239,7 @@ static int carry(driver_t *self, plb_err_t *err)
         }
         total += agent->n_notes;
     }
-    if (total > self->room) {
-        plb_note_t *bigger = plb_malloc((size_t)(total + total / 4), sizeof *bigger);
-        PLB_FAIL_IF(bigger == NULL, err, PLB_ERR_NOMEM, "out of memory: %lld notes",
-                    (long long)total);
-        plb_free(self->inbox);
-        self->inbox = bigger;
-        self->room = total + total / 4;
-    }
+    PLB_PASS_GROW(self->inbox, self->room, total);
     for (int32_t r = 0; r < self->p; r++) {
         self->start[r + 2] += self->start[r + 1];
     }
@@ -291,10 +254,17 @@ static int carry(driver_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
+/* All agents run in the caller's thread: a search has hundreds of rounds, and on a busy machine
+ * threads would be waited for in each of them. */
 static int run_all(driver_t *self, plb_traffic_t *traffic, plb_err_t *err)
 {
     for (;;) {
-        PLB_PASS(run_round(self, err));
+        for (int32_t r = 0; r < self->p; r++) {
+            const int64_t begin = self->start[r], n_notes = self->start[r + 1] - begin;
+            PLB_PASS(
+                plb_agent_round(self->agent[r], self->inbox + begin, n_notes, &self->all, err));
+            PLB_PASS(plb_interrupted(1 << 10));
+        }
         if (traffic != NULL) {
             count_traffic(self, traffic);
         }
@@ -315,7 +285,8 @@ int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const
     plb_err_t own = {0, ""};
     err = err == NULL ? &own : err;
     int ret = PLB_OK;
-    PLB_TRY(plb_problem_check(in, err));
+    PLB_FAIL_IF(in->n_components != 1, err, PLB_ERR_VALUE,
+                "an object has %d loads: expected 1 for a distributed strategy", in->n_components);
     PLB_TRY(shares_init(&shares, in, opts->lenient, err));
     PLB_TRY(driver_init(&driver, type, &shares, in, opts, err));
     PLB_TRY(run_all(&driver, traffic, err));

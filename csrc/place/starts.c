@@ -55,30 +55,6 @@ static void score_ranks(const plb_state_t *on, const double *object, double *res
     }
 }
 
-/* Return the smallest of x[n]; LANES numbers at a time, so that compilers vectorize it. */
-PLB_MULTIVERSION
-static double smallest(const double *x, int32_t n)
-{
-    enum { LANES = 16 };
-    double least[LANES], out = INFINITY;
-    int32_t i = 0;
-    for (int k = 0; k < LANES; k++) {
-        least[k] = INFINITY;
-    }
-    for (; i + LANES <= n; i += LANES) {
-        for (int k = 0; k < LANES; k++) {
-            least[k] = x[i + k] < least[k] ? x[i + k] : least[k];
-        }
-    }
-    for (int k = 0; k < LANES; k++) {
-        out = fmin(out, least[k]);
-    }
-    for (; i < n; i++) {
-        out = fmin(out, x[i]);
-    }
-    return out;
-}
-
 /* Return the rank for an object; -1: the object fits nowhere. */
 static int32_t best_rank(const plb_state_t *on, int64_t i, double *score)
 {
@@ -93,12 +69,6 @@ static int32_t best_rank(const plb_state_t *on, int64_t i, double *score)
         for (int32_t r = at < 0 || on->near == NULL ? at : on->neighbour[at]; r != at;
              r = on->neighbour[r]) {
             score[r] -= fabs(on->near[k]) * on->per[0];
-        }
-    }
-    const double least = smallest(score, on->p);
-    for (int32_t r = 0; r < on->p; r++) {
-        if (score[r] == least && plb_state_has_room(on, i, r)) {
-            return r;
         }
     }
     for (int32_t r = 0; r < on->p; r++) {
@@ -350,9 +320,8 @@ out:
 
 int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
 {
-    enum { KICKS = 32 };
     const plb_objective_t of = {0};
-    const plb_aim_t aim = {INFINITY, PLB_ALL_STEPS, KICKS, 0};
+    const plb_aim_t aim = {INFINITY, PLB_ALL_STEPS, true, 0};
     plb_state_t on = {0};
     int ret = PLB_OK;
     if (in->memory == NULL || in->memory_limit == NULL) {
@@ -366,7 +335,7 @@ int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
     }
     PLB_TRY(evict(&on, err));
     ret = put_rest(&on, false, err);
-    if (ret == PLB_ERR_INFEASIBLE) {
+    if (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && !on.fits)) {
         plb_start_present(&on);
         ret = on.fits ? PLB_OK : plb_start_packed(&on, err);
         PLB_THEN(plb_improve(&on, &aim, err));

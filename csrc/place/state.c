@@ -3,7 +3,6 @@
 #include <float.h>
 #include <math.h>
 
-#include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 
@@ -87,16 +86,6 @@ int64_t plb_state_bytes(const plb_state_t *self, int64_t i, int32_t r)
 
 /* ---- one object ----------------------------------------------------------------------------- */
 
-/* Return the bonds of object i with the objects on rank r. */
-static double bonds_with(const plb_state_t *self, int32_t i, int32_t r)
-{
-    double sum = 0.0;
-    for (int64_t k = self->start[i]; k < self->start[i + 1]; k++) {
-        sum += self->rank[self->other[k]] == r ? self->bond[k] : 0.0;
-    }
-    return sum;
-}
-
 static inline bool is_near(const plb_state_t *self, int32_t a, int32_t b)
 {
     return a != b && a >= 0 && b >= 0 && self->in->node[a] == self->in->node[b];
@@ -117,7 +106,11 @@ double plb_state_near(const plb_state_t *self, int32_t i, int32_t r, bool own)
  * r, and what they cost less on the other ranks of r's node. */
 static void charge(plb_state_t *self, int32_t i, int32_t r, double sign)
 {
-    self->t[r] += sign * (self->own[i] - bonds_with(self, i, r));
+    double inside = 0.0; /* the bonds with objects on rank r */
+    for (int64_t k = self->start[i]; k < self->start[i + 1]; k++) {
+        inside += self->rank[self->other[k]] == r ? self->bond[k] : 0.0;
+    }
+    self->t[r] += sign * (self->own[i] - inside);
     for (int64_t k = self->near == NULL ? 0 : self->start[i];
          self->near != NULL && k < self->start[i + 1]; k++) {
         const int32_t other = self->rank[self->other[k]];
@@ -138,24 +131,31 @@ static void enter_list(plb_state_t *self, int32_t i)
     *head = i;
 }
 
-void plb_state_put(plb_state_t *self, int32_t i, int32_t r)
+/* Count object i on rank r (sign 1), or no longer (-1). */
+static void count(plb_state_t *self, int32_t i, int32_t r, int sign)
 {
     const int32_t block = plb_state_block(self, i);
     for (int32_t k = 0; k < self->d; k++) {
         const int64_t at = (int64_t)k * self->p + r;
-        self->t[at] += plb_state_load(self, i, k) * self->pace[at];
+        self->t[at] += sign * plb_state_load(self, i, k) * self->pace[at];
     }
     if (self->own != NULL && self->of.messages) {
-        charge(self, i, r, 1.0);
+        charge(self, i, r, sign);
     }
-    const bool first = block >= 0 && enter_block(self, block, r);
-    if (first) {
-        self->t[r] += plb_state_homing(self, block, r);
+    const bool alone =
+        block >= 0 && (sign > 0 ? enter_block(self, block, r) : leave_block(self, block, r));
+    if (alone) {
+        self->t[r] += sign * plb_state_homing(self, block, r);
     }
     if (self->left != NULL) {
-        self->left[r] -= (self->in->memory == NULL ? 0 : self->in->memory[i]) +
-                         (first ? self->in->block_bytes[block] : 0);
+        self->left[r] -= sign * ((self->in->memory == NULL ? 0 : self->in->memory[i]) +
+                                 (alone ? self->in->block_bytes[block] : 0));
     }
+}
+
+void plb_state_put(plb_state_t *self, int32_t i, int32_t r)
+{
+    count(self, i, r, 1);
     self->rank[i] = r;
     if (self->head != NULL && plb_may_migrate(self->in, i)) {
         enter_list(self, i);
@@ -164,23 +164,9 @@ void plb_state_put(plb_state_t *self, int32_t i, int32_t r)
 
 void plb_state_take(plb_state_t *self, int32_t i)
 {
-    const int32_t r = self->rank[i], block = plb_state_block(self, i);
-    for (int32_t k = 0; k < self->d; k++) {
-        const int64_t at = (int64_t)k * self->p + r;
-        self->t[at] -= plb_state_load(self, i, k) * self->pace[at];
-    }
+    const int32_t r = self->rank[i];
     self->rank[i] = -1;
-    if (self->own != NULL && self->of.messages) {
-        charge(self, i, r, -1.0);
-    }
-    const bool last = block >= 0 && leave_block(self, block, r);
-    if (last) {
-        self->t[r] -= plb_state_homing(self, block, r);
-    }
-    if (self->left != NULL) {
-        self->left[r] += (self->in->memory == NULL ? 0 : self->in->memory[i]) +
-                         (last ? self->in->block_bytes[block] : 0);
-    }
+    count(self, i, r, -1);
     if (self->head == NULL) {
         return;
     }
@@ -266,21 +252,15 @@ void plb_state_set(plb_state_t *self, const int32_t *to)
     }
 }
 
-static int new_lists(plb_state_t *self, plb_err_t *err)
-{
-    PLB_PASS_NEW_EACH(self->in->n_objects, self->next, self->prev);
-    PLB_PASS_NEW(self->head, self->p);
-    memset(self->head, 0xff, (size_t)self->p * sizeof *self->head);
-    return PLB_OK;
-}
-
 int plb_state_list(plb_state_t *self, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->in;
     if (self->head != NULL) {
         return PLB_OK;
     }
-    PLB_PASS(new_lists(self, err));
+    PLB_PASS_NEW_EACH(in->n_objects, self->next, self->prev);
+    PLB_PASS_NEW(self->head, self->p);
+    memset(self->head, 0xff, (size_t)self->p * sizeof *self->head);
     for (int32_t i = 0; i < in->n_objects; i++) {
         if (self->rank[i] >= 0 && plb_may_migrate(in, i)) {
             enter_list(self, i);
@@ -416,24 +396,19 @@ static void read_edge(void *arg, int32_t from, int32_t to, double bytes, double 
 static int link_neighbours(plb_state_t *self, bool *several, plb_err_t *err)
 {
     int ret = PLB_OK;
-    plb_keys_t nodes = {0};
-    int32_t *last = NULL, node;
-    PLB_TRY(plb_keys_init(&nodes, self->p, err));
-    PLB_NEW(self->neighbour, self->p);
-    PLB_NEW(last, self->p);
+    int32_t *node = NULL, *last = NULL, n;
+    PLB_NEW_EACH(self->p, self->neighbour, node, last);
+    PLB_TRY(plb_snapshot_nodes(self->in, node, &n, err));
+    memset(last, -1, (size_t)self->p * sizeof *last);
     for (int32_t r = 0; r < self->p; r++) {
-        const int64_t before = nodes.n;
-        PLB_TRY(plb_keys_add(&nodes, self->in->node[r], &node, err));
-        self->neighbour[r] = nodes.n > before ? r : self->neighbour[last[node]];
-        if (nodes.n == before) {
-            self->neighbour[last[node]] = r;
-        }
-        last[node] = r;
+        int32_t *before = &last[node[r]];
+        self->neighbour[r] = *before < 0 ? r : self->neighbour[*before];
+        self->neighbour[*before < 0 ? r : *before] = r;
+        *before = r;
     }
-    *several = nodes.n < self->p;
+    *several = n < self->p;
 out:
-    plb_keys_free(&nodes);
-    plb_free(last);
+    PLB_FREE(node, last);
     return ret;
 }
 
@@ -476,8 +451,7 @@ int plb_state_init(plb_state_t *self, const plb_snapshot_t *in, const plb_object
     }
     set_goals(self);
     PLB_PASS(list_partners(self, err));
-    PLB_PASS(list_blocks(self, err));
-    return plb_state_is_plain(self) ? PLB_OK : new_lists(self, err);
+    return list_blocks(self, err);
 }
 
 void plb_state_free(plb_state_t *self)

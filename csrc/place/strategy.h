@@ -42,10 +42,12 @@ struct plb_strategy {
     unsigned looks_at;
     const plb_param_t *params;
     int n_params;
-    /** Write a rank for each object into out[n_objects].  `in` has been checked.  self->user:
+    /** Write a rank for each object into out[n_objects], which has their present ranks at first.
+     * `in` has been checked, and has `coords` if the strategy looks at them.  self->user:
      * state of a strategy that the program has added, e.g. a Python function; else NULL. */
     int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err);
+    unsigned families; /* of steps that a refinement makes (internal.h) */
     void *user;
     /* agents of a distributed strategy (plb_agent_type_t); NULL: the strategy is central */
     const struct plb_agent_type *agent;
@@ -91,13 +93,9 @@ extern const plb_strategy_t *const plb_strategies[];
  * memory limit or if the strategy takes all objects as equal.  Strategies with parameters alpha
  * and beta count messages in a rank's time; others that read communication may be slower if they
  * send less.  Strategies that do not take phases do not know shared blocks, either: if one exceeds
- * a memory limit with these, CCMLB places. */
+ * a memory limit with these, CCMLB places.  opts NULL: the default parameters and seed 0. */
 int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err);
-
-/** The same with the default parameters and seed 0. */
-int plb_strategy_place_plainly(const plb_strategy_t *self, const plb_snapshot_t *in, int32_t *out,
-                               plb_err_t *err);
 
 /** Return the strategy with that name, e.g. "GreedyLB"; NULL: there is none. */
 const plb_strategy_t *plb_strategy_find(const char *name);
@@ -184,12 +182,7 @@ typedef struct plb_holding {
 typedef struct plb_agent {
     const struct plb_agent_type *type;
     const plb_share_t *share;
-    /* the objects that are on this rank now, as in plb_holding_t */
-    plb_entry_t *entry;
-    int64_t n, room;
-    int64_t n_away;
-    double load;
-    int64_t memory;
+    plb_holding_t now; /* the objects that are on this rank now */
 
     /* The problem, the same on all ranks; valid from the strategy's first round on. */
     double average; /* seconds of an iteration if all ranks ended together */
@@ -249,7 +242,8 @@ static inline double plb_agent_allowed(const plb_agent_t *self, double time)
 /** Return the bytes of memory that are left on this rank; INT64_MAX: there is no limit. */
 static inline int64_t plb_agent_room(const plb_agent_t *self)
 {
-    return self->share->memory_limit < 0 ? INT64_MAX : self->share->memory_limit - self->memory;
+    return self->share->memory_limit < 0 ? INT64_MAX
+                                         : self->share->memory_limit - self->now.memory;
 }
 
 int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
@@ -262,15 +256,8 @@ int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_e
 /** Take the object of a note that has arrived: add it to the entries. */
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
 
-/** Exchange the objects that are on this rank now with those of `other`.  All agents must do this
- * in the same round, when no object is under way. */
-void plb_agent_exchange(plb_agent_t *self, plb_holding_t *other);
-
 /** Set *out to the objects that were on this rank before the LB step.  Free out->entry. */
 int plb_agent_home(const plb_agent_t *self, plb_holding_t *out, plb_err_t *err);
-
-/** Whether this rank exceeds its memory limit, and could give away an object that needs memory. */
-bool plb_agent_crowded(const plb_agent_t *self);
 
 /** Sort the entries, the lightest first; equal loads keep their order, pinned entries come last.
  * *n_movable: number of entries that are not pinned. */
@@ -295,19 +282,6 @@ int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const
 /** The function `run` of every distributed strategy in PLB_STRATEGIES. */
 int plb_strategy_in_rounds(const plb_strategy_t *self, const plb_snapshot_t *in,
                            const plb_opts_t *opts, int32_t *out, plb_err_t *err);
-
-/* ---- neighbours on different ranks ---------------------------------------------------------- */
-
-/* Scatter decomposition (Nicol and Saltz, "An analysis of scatter decomposition", IEEE
- * Transactions on Computers 39, 1990): neighbours go to different ranks, which then stay balanced
- * when heavy regions move, grow or shrink.  Every rank gets one of each p successive objects: the
- * rank with the shortest time so far gets the heaviest (ties: the lowest index or rank). */
-
-/** Whether all objects may migrate, and the snapshot has neither speeds nor memory limits. */
-bool plb_may_scatter(const plb_snapshot_t *in);
-
-/** Write the new rank of each object to rank[n_objects]. */
-int plb_scatter_objects(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
 
 /* ---- proportions ---------------------------------------------------------------------------- */
 

@@ -79,29 +79,20 @@ static void assert_balanced(const fixture_t *f, double most)
 TEST(improving_never_raises_connectivity)
 {
     fixture_t f;
-    plb_hypergraph_t hg;
-    plb_rng_t rng;
-    int64_t limit[K], after;
     fill(&f);
-    plb_rng_init(&rng, 5);
-    assert_int_equal(plb_hypergraph_init(&hg, &f.in, &f.err), PLB_OK);
-    assert_int_equal(plb_partition_limits(&f.in, limit, &f.err), PLB_OK);
-    const plb_limits_t limits = {.n_parts = K, .limit = limit};
     for (int32_t v = 0; v < N; v++) {
         f.part[v] = v % K; /* balanced, but with the worst cut */
     }
     int64_t last = connectivity(&f);
     for (int i = 0; i < 6; i++) {
-        const int ret = i == 0 ? plb_hypergraph_refine(&hg, &limits, &rng, f.part, &after, &f.err)
-                               : plb_hypergraph_cycle(&hg, &limits, &rng, f.part, &after, &f.err);
-        assert_int_equal(ret, PLB_OK);
-        assert_int_equal(after, connectivity(&f));
-        assert_true(after <= last);
+        f.in.seed = i;
+        assert_int_equal(plb_partition_improve(&f.in, i > 0, f.part, &f.err), PLB_OK);
+        const int64_t now = connectivity(&f);
+        assert_true(now <= last);
         assert_balanced(&f, 1.05);
-        last = after;
+        last = now;
     }
     assert_true(last < 160);
-    plb_hypergraph_free(&hg);
 }
 
 TEST(overfull_parts_are_emptied)
@@ -113,39 +104,37 @@ TEST(overfull_parts_are_emptied)
     assert_balanced(&f, 1.05);
 }
 
-/* Duplicate pins count once, nets of one vertex or without weight are removed, equal nets are
- * merged. */
-TEST(contraction_keeps_connectivity)
+/* Duplicate pins count once; nets of one vertex or without weight are removed. */
+TEST(the_connectivity_is_that_of_the_nets)
 {
     fixture_t f;
-    plb_hypergraph_t fine, coarse;
-    int32_t cluster[N], coarse_part[N];
-    int64_t before, after;
+    plb_hypergraph_t hg;
+    int64_t limit[K];
+    plb_quality_t quality;
+    const plb_limits_t limits = {.n_parts = K, .limit = limit};
     fill(&f);
     f.pin[1] = f.pin[0];
     f.net_weight[3] = 0;
-    assert_int_equal(plb_hypergraph_init(&fine, &f.in, &f.err), PLB_OK);
-    assert_int_equal(fine.n_nets, N - 1);
+    assert_int_equal(plb_hypergraph_init(&hg, &f.in, &f.err), PLB_OK);
+    assert_int_equal(hg.n_nets, N - 1);
+    assert_int_equal(plb_partition_limits(&f.in, limit, &f.err), PLB_OK);
     for (int32_t v = 0; v < N; v++) {
-        cluster[v] = v / 3;
-        coarse_part[v / 3] = f.part[v] = v / 3 % K;
+        f.part[v] = v / 3 % K;
     }
-    assert_int_equal(plb_hypergraph_contract(&fine, cluster, N / 3, &coarse, &f.err), PLB_OK);
-    assert_true(coarse.n_nets < fine.n_nets);
-    assert_int_equal(plb_hypergraph_connectivity(&fine, f.part, K, &before, &f.err), PLB_OK);
-    assert_int_equal(plb_hypergraph_connectivity(&coarse, coarse_part, K, &after, &f.err), PLB_OK);
-    assert_int_equal(before, after);
-    plb_hypergraph_free(&fine);
-    plb_hypergraph_free(&coarse);
+    const int64_t before = connectivity(&f);
+    assert_int_equal(plb_hypergraph_refine(&hg, &limits, NULL, f.part, &quality, &f.err), PLB_OK);
+    assert_true(quality.keeps && quality.connectivity == before);
+    plb_hypergraph_free(&hg);
 }
 
 /* The weights of nets, of edges and of old parts are below 2^31 each, but not together. */
-TEST(weights_of_merged_nets_do_not_overflow)
+TEST(sums_of_weights_do_not_overflow)
 {
     const int32_t net_start[] = {0, 2}, pin[] = {0, 1}, net_weight[] = {INT32_MAX};
     const int32_t start[] = {0, 1, 2}, to[] = {1, 0},
                   edge_weight[] = {INT32_MAX / 2, INT32_MAX / 2};
-    const int32_t old[] = {0, 1}, old_cost[] = {INT32_MAX - 1, 1}, cluster[] = {0, 1, 1, 1};
+    const int32_t old[] = {0, 1}, old_cost[] = {INT32_MAX - 1, 1};
+    const int64_t limit[] = {2, 2};
     const plb_question_t in = {.n_vertices = 2,
                                .n_parts = 2,
                                .n_weights = 1,
@@ -159,17 +148,16 @@ TEST(weights_of_merged_nets_do_not_overflow)
                                .old = old,
                                .old_cost = old_cost,
                                .imbalance = 1.03};
-    plb_hypergraph_t fine, coarse;
+    const plb_limits_t limits = {.n_parts = 2, .limit = limit};
+    int32_t part[] = {0, 1, 1, 0}; /* vertices, then those that stand for the old parts */
+    plb_hypergraph_t hg;
+    plb_quality_t quality;
     plb_err_t err;
-    int64_t after;
     assert_int_equal(plb_partition_check(&in, &err), PLB_OK);
-    assert_int_equal(plb_hypergraph_init(&fine, &in, &err), PLB_OK);
-    assert_int_equal(plb_hypergraph_contract(&fine, cluster, 2, &coarse, &err), PLB_OK);
-    assert_int_equal(coarse.n_nets, 1);
-    assert_int_equal(plb_hypergraph_connectivity(&coarse, cluster, 2, &after, &err), PLB_OK);
-    assert_int_equal(after, (int64_t)INT32_MAX + INT32_MAX / 2 + INT32_MAX - 1);
-    plb_hypergraph_free(&fine);
-    plb_hypergraph_free(&coarse);
+    assert_int_equal(plb_hypergraph_init(&hg, &in, &err), PLB_OK);
+    assert_int_equal(plb_hypergraph_refine(&hg, &limits, NULL, part, &quality, &err), PLB_OK);
+    assert_int_equal(quality.connectivity, (int64_t)INT32_MAX + INT32_MAX / 2 + INT32_MAX - 1 + 1);
+    plb_hypergraph_free(&hg);
 }
 
 /* ---- libraries that answer badly

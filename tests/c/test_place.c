@@ -62,6 +62,7 @@ static void fill(fixture_t *f, const plb_strategy_t *strategy, int variant)
 
 static int run(fixture_t *f, const plb_strategy_t *strategy)
 {
+    memcpy(f->out, f->rank, sizeof f->rank);
     return strategy->run(strategy, &f->snapshot, &f->opts, f->out, &f->err);
 }
 

@@ -135,20 +135,6 @@ static void set_targets(const plb_question_t *in, idx_t ncon, real_t *target)
     }
 }
 
-static int failed(int code, plb_err_t *err)
-{
-    switch (code) {
-    case METIS_OK:
-        return PLB_OK;
-    case METIS_ERROR_MEMORY:
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "METIS ran out of memory");
-    case METIS_ERROR_INPUT:
-        return PLB_FAIL(err, PLB_ERR_LIBRARY, "METIS refuses its input");
-    default:
-        return PLB_FAIL(err, PLB_ERR_LIBRARY, "METIS failed (code %d)", code);
-    }
-}
-
 static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -168,7 +154,11 @@ static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
     const int code = ask(&n, &ncon, (idx_t *)in->start, (idx_t *)in->to, (idx_t *)in->weight, NULL,
                          (idx_t *)in->edge_weight, &k, target, NULL, options, &cut, part);
     pthread_mutex_unlock(&lock);
-    ret = failed(code, err);
+    if (code == METIS_ERROR_MEMORY) {
+        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "METIS ran out of memory");
+    } else if (code != METIS_OK) {
+        ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "METIS failed (code %d)", code);
+    }
 out:
     plb_free(target);
     return ret;

@@ -9,4 +9,4 @@
 
 extern const plb_partitioner_t plb_metis;
 extern const plb_partitioner_t plb_scotch;
-const plb_partitioner_t *plb_zoltan(void); /* call it after MPI has been initialised */
+extern const plb_partitioner_t plb_zoltan;

@@ -112,29 +112,24 @@ out:
 
 /* A vertex without an old part gets part 0 at no cost: if it had -1, Scotch 7.0.3 would end with a
  * segmentation fault. */
-static int copy_old(const plb_question_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
-{
-    PLB_PASS_NEW_EACH(in->n_vertices, *old, *cost);
-    for (int32_t v = 0; v < in->n_vertices; v++) {
-        const bool isnew = in->old[v] < 0;
-        (*old)[v] = isnew ? 0 : in->old[v];
-        (*cost)[v] = isnew ? 0 : in->old_cost == NULL ? 1 : in->old_cost[v];
-    }
-    return PLB_OK;
-}
-
 static int remap(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
                  const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
+    int ret = PLB_OK;
     SCOTCH_Num *old = NULL, *cost = NULL;
-    int ret = copy_old(in, &old, &cost, err);
-    if (ret == PLB_OK) {
-        int (*const ask)(SCOTCH_Graph *, const SCOTCH_Arch *, SCOTCH_Num *, double,
-                         const SCOTCH_Num *, SCOTCH_Strat *, SCOTCH_Num *) =
-            in->fixed == NULL ? SCOTCH_graphRemap : SCOTCH_graphRemapFixed;
-        const int code = ask(graph, arch, old, 1.0, cost, strategy, part);
-        ret = code == 0 ? PLB_OK : failed("SCOTCH_graphRemap", err);
+    PLB_NEW_EACH(in->n_vertices, old, cost);
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        const bool isnew = in->old[v] < 0;
+        old[v] = isnew ? 0 : in->old[v];
+        cost[v] = isnew ? 0 : in->old_cost == NULL ? 1 : in->old_cost[v];
     }
+    int (*const ask)(SCOTCH_Graph *, const SCOTCH_Arch *, SCOTCH_Num *, double, const SCOTCH_Num *,
+                     SCOTCH_Strat *, SCOTCH_Num *) =
+        in->fixed == NULL ? SCOTCH_graphRemap : SCOTCH_graphRemapFixed;
+    if (ask(graph, arch, old, 1.0, cost, strategy, part) != 0) {
+        ret = failed("SCOTCH_graphRemap", err);
+    }
+out:
     PLB_FREE(old, cost);
     return ret;
 }

@@ -41,13 +41,10 @@ typedef struct plb_zoltan {
     const char *const *option;
 } plb_zoltan_t;
 
-/** Check that MPI can be used.  PLB_ERR_STATE: it is not initialised, or finalised already. */
-int plb_zoltan_has_mpi(plb_err_t *err);
-
 /** Partition: part[n] is the new part of each object.  If Zoltan fails on one rank, the call
  * fails on all ranks, or, if the others wait inside Zoltan, aborts the job.  *keep: the Zoltan
  * structure with the cuts, to be freed by plb_zoltan_leave; keep may be NULL.  One thread at a
- * time: others wait.  Collective over comm, blocks. */
+ * time: others wait.  Collective over comm, blocks.  PLB_ERR_STATE: MPI cannot be used. */
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, struct Zoltan_Struct **keep,
                    plb_err_t *err);
 

@@ -1,15 +1,15 @@
 /* DiffusionLB: load flows between ranks whose objects communicate, and objects follow the flow.
  *
  * Step 1, links.  Each rank chooses the ranks with which its objects exchange the most bytes; two
- * ranks are linked if each has chosen the other.  In addition, weak links form a de Bruijn graph,
- * which connects all ranks in log2(p) steps.
+ * ranks are linked if each has chosen the other.  Further links form a de Bruijn graph, which
+ * connects all ranks in log2(p) steps.
  *
  * Step 2, flow.  b_i > 0 is the excess of rank i above the threshold, which is `overload` times
  * the average, or a lower bound for any placement if that is higher.  The excess flows to the
  * ranks below the average, which have b_i < 0: each gets the same fraction of the load that it
  * lacks. The smallest flow along the links that achieves this is
  *
- *     flow(i -> j) = weight (x_i - x_j),  where L x = b,
+ *     flow(i -> j) = x_i - x_j,  where L x = b,
  *
  * and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm for dynamic
  * load balancing, Parallel Computing 25, 1999; there all ranks end with the average, and x is
@@ -30,91 +30,6 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "place/internal.h"
-
-/* ---- what an agent knows about objects ------------------------------------------------------ */
-
-/* What an agent knows about objects: their ranks and, for the objects on its own rank, the objects
- * with which they communicate (ties).  Objects are numbered in the order in which they were added.
- */
-typedef struct tie {
-    int32_t peer, next; /* number of the partner; index of the object's next tie, -1: none */
-    double bytes;
-} tie_t;
-
-typedef struct tied {
-    int32_t rank;  /* rank of the object, as far as this agent knows */
-    int32_t first; /* index of the object's first tie; -1: the object has no ties */
-} tied_t;
-
-typedef struct ties {
-    plb_keys_t ids;
-    tied_t *object; /* [ids.n] what is known of each object, by number */
-    int64_t room;
-    tie_t *tie; /* linked lists: each object's ties from `first`, unused entries from `free` */
-    int64_t n_ties, n_used, ties_room; /* entries of tie[]; those of them in use; capacity */
-    int32_t free;
-} ties_t;
-
-static int ties_init(ties_t *self, int64_t n_objects, int64_t n_ties, plb_err_t *err)
-{
-    *self = (ties_t){.free = -1};
-    PLB_PASS(plb_keys_init(&self->ids, n_objects, err));
-    PLB_PASS_GROW(self->object, self->room, n_objects);
-    PLB_PASS_GROW(self->tie, self->ties_room, n_ties);
-    return PLB_OK;
-}
-
-static void ties_free(ties_t *self)
-{
-    plb_keys_free(&self->ids);
-    PLB_FREE(self->object, self->tie);
-    *self = (ties_t){.free = -1};
-}
-
-static int32_t ties_find(const ties_t *self, int64_t id)
-{
-    return plb_keys_find(&self->ids, id);
-}
-
-static int ties_number(ties_t *self, int64_t id, int32_t rank, int32_t *number, plb_err_t *err)
-{
-    const int64_t before = self->ids.n;
-    PLB_PASS_GROW(self->object, self->room, before + 1);
-    PLB_PASS(plb_keys_add(&self->ids, id, number, err));
-    if (self->ids.n > before) {
-        self->object[*number] = (tied_t){rank, -1};
-    }
-    return PLB_OK;
-}
-
-static int ties_add(ties_t *self, int32_t object, int32_t peer, double bytes, plb_err_t *err)
-{
-    int32_t k = self->free;
-    if (k >= 0) {
-        self->free = self->tie[k].next;
-    } else {
-        PLB_PASS_GROW(self->tie, self->ties_room, self->n_ties + 1);
-        k = (int32_t)self->n_ties++;
-    }
-    self->tie[k] = (tie_t){peer, self->object[object].first, bytes};
-    self->object[object].first = k;
-    self->n_used++;
-    return PLB_OK;
-}
-
-static void ties_clear(ties_t *self, int32_t object)
-{
-    int32_t *first = &self->object[object].first;
-    while (*first >= 0) {
-        const int32_t k = *first;
-        *first = self->tie[k].next;
-        self->tie[k].next = self->free;
-        self->free = k;
-        self->n_used--;
-    }
-}
-
-/* ---- agents --------------------------------------------------------------------------------- */
 
 enum { PARAM_NEIGHBOURS = PLB_GOSSIP_N_PARAMS, N_PARAMS };
 
@@ -141,22 +56,10 @@ enum {
     COUNT_SENT = 0,   /* MOVE: number of objects that were sent */
 };
 
-enum {
-    MOST_STEPS = 200, /* largest number of steps of the conjugate gradients */
-    MOST_MOVES = 200, /* largest number of rounds in which objects move */
-    DE_BRUIJN = 6,    /* largest number of neighbours of a rank in the de Bruijn graph */
-};
-
-/* weight of a link of the de Bruijn graph; the weight of other links is 1 */
-static const double WEAK = 0.01;
-/* the solver ends at this residual, as a fraction of the average load */
-static const double CLOSE = 0.002;
-/* load that may be given in addition to the flow, as a fraction of the average */
-static const double MARGIN = 0.002;
+enum { DE_BRUIJN = 6 }; /* largest number of neighbours of a rank in the de Bruijn graph */
 
 typedef struct link {
     int32_t rank;
-    double weight;
     double r, p, x; /* residual, direction and solution of that rank */
     double flow;    /* load that must still go to that rank; negative: come from that rank */
     int32_t number; /* of that rank in this round's outflow_t; 0: no object goes there */
@@ -167,14 +70,25 @@ typedef struct partner {
     double bytes;
 } partner_t;
 
+/* An object of this rank exchanges `bytes` with a partner; both by number. */
+typedef struct tie {
+    int32_t object, peer;
+    double bytes;
+} tie_t;
+
 typedef struct diffusion {
     plb_gossip_t gossip; /* begins with the plb_agent_t */
     int most_links, phase, steps;
     double limit;          /* seconds: the threshold, see step 2 */
     double scale;          /* average load of a rank */
+    double margin;         /* as a fraction of the average: flows below it are not worth objects,
+                              and the solver ends at this residual */
     double r, p, x, gamma; /* of this rank, as in link_t; gamma: the last SUM_SQUARES */
-    ties_t ties;           /* objects that are on this rank at first have the lowest numbers */
-    link_t *link;          /* [n_links] in ascending order of the ranks */
+    plb_keys_t ids;        /* numbers of the objects of which this agent knows */
+    int32_t *where;        /* [ids.n] rank of each of them, as far as this agent knows */
+    tie_t *tie;            /* [n_ties] in both directions for objects of this rank */
+    int64_t where_room, n_ties, ties_room;
+    link_t *link; /* [n_links] in ascending order of the ranks */
     int32_t n_links;
     int64_t under_way; /* bytes of objects that left in the previous round, and can come back */
 } diffusion_t;
@@ -197,12 +111,26 @@ static int greet(diffusion_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-static int tie_with(diffusion_t *self, int32_t object, int64_t peer_id, int32_t where,
-                    double bytes, plb_err_t *err)
+/* Return the number of an object, which is new or on this rank. */
+static int number_of(diffusion_t *self, int64_t id, int32_t rank, int32_t *number, plb_err_t *err)
+{
+    const int64_t before = self->ids.n;
+    PLB_PASS_GROW(self->where, self->where_room, before + 1);
+    PLB_PASS(plb_keys_add(&self->ids, id, number, err));
+    if (self->ids.n > before) {
+        self->where[*number] = rank;
+    }
+    return PLB_OK;
+}
+
+static int add_tie(diffusion_t *self, int32_t object, int64_t peer_id, int32_t where, double bytes,
+                   plb_err_t *err)
 {
     int32_t peer = -1;
-    PLB_PASS(ties_number(&self->ties, peer_id, where, &peer, err));
-    return ties_add(&self->ties, object, peer, bytes, err);
+    PLB_PASS(number_of(self, peer_id, where, &peer, err));
+    PLB_PASS_GROW(self->tie, self->ties_room, self->n_ties + 1);
+    self->tie[self->n_ties++] = (tie_t){object, peer, bytes};
+    return PLB_OK;
 }
 
 /* List the ties of all objects of this rank, in both directions. */
@@ -210,30 +138,31 @@ static int list_ties(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_
 {
     const plb_share_t *share = self->gossip.agent.share;
     int32_t k = -1;
-    PLB_PASS(ties_init(&self->ties, share->n, share->n_edges + n_in, err));
-    for (int64_t i = 0; i < share->n; i++) {
-        PLB_PASS(ties_number(&self->ties, share->id[i], share->rank, &k, err));
+    PLB_PASS(plb_keys_init(&self->ids, share->n, err));
+    for (int64_t i = 0; i < share->n; i++) { /* object i has the number i */
+        PLB_PASS(number_of(self, share->id[i], share->rank, &k, err));
     }
     for (int64_t e = 0; e < share->n_edges; e++) {
         const int32_t from = share->edge_object[e], rank = share->edge_peer_rank[e];
         const int64_t peer = share->edge_peer_id[e];
         const double bytes = share->edge_bytes[e];
-        PLB_PASS(tie_with(self, from, peer, rank, bytes, err));
+        PLB_PASS(add_tie(self, from, peer, rank, bytes, err));
         if (rank == share->rank) {
-            PLB_PASS(
-                tie_with(self, ties_find(&self->ties, peer), share->id[from], rank, bytes, err));
+            const int32_t to = plb_keys_find(&self->ids, peer);
+            PLB_PASS(add_tie(self, to, share->id[from], rank, bytes, err));
         }
     }
     for (int64_t i = 0; i < n_in; i++) {
-        PLB_PASS(tie_with(self, ties_find(&self->ties, in[i].id), in[i].other_id, in[i].peer,
-                          in[i].bytes, err));
+        const int32_t to = plb_keys_find(&self->ids, in[i].id);
+        PLB_PASS(add_tie(self, to, in[i].other_id, in[i].peer, in[i].bytes, err));
     }
     return PLB_OK;
 }
 
+/* Of partners and of links; the rank is their first member. */
 static int by_rank(const void *a, const void *b)
 {
-    const int32_t x = ((const partner_t *)a)->rank, y = ((const partner_t *)b)->rank;
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
     return (x > y) - (x < y);
 }
 
@@ -250,12 +179,11 @@ static int choose(diffusion_t *self, plb_err_t *err)
     int64_t n = 0;
     partner_t *partner = NULL;
     plb_agent_t *agent = &self->gossip.agent;
-    const ties_t *ties = &self->ties;
-    PLB_NEW(partner, ties->n_ties);
-    for (int64_t k = 0; k < ties->n_ties; k++) {
-        const int32_t where = ties->object[ties->tie[k].peer].rank;
+    PLB_NEW(partner, self->n_ties);
+    for (int64_t k = 0; k < self->n_ties; k++) {
+        const int32_t where = self->where[self->tie[k].peer];
         if (where != agent->share->rank) {
-            partner[n++] = (partner_t){where, ties->tie[k].bytes};
+            partner[n++] = (partner_t){where, self->tie[k].bytes};
         }
     }
     qsort(partner, (size_t)n, sizeof *partner, by_rank);
@@ -272,7 +200,7 @@ static int choose(diffusion_t *self, plb_err_t *err)
     qsort(partner, (size_t)n, sizeof *partner, by_rank);
     PLB_NEW(self->link, n + DE_BRUIJN);
     for (int64_t k = 0; k < n; k++) {
-        self->link[self->n_links++] = (link_t){.rank = partner[k].rank, .weight = 1.0};
+        self->link[self->n_links++] = (link_t){.rank = partner[k].rank};
         PLB_TRY(PLB_POST(agent, err, .peer = partner[k].rank, .kind = NOTE_LINK));
     }
 out:
@@ -282,7 +210,7 @@ out:
 
 /* ---- links ---------------------------------------------------------------------------------- */
 
-static void add_weak(diffusion_t *self, int64_t rank)
+static void add_link(diffusion_t *self, int64_t rank)
 {
     if (rank == self->gossip.agent.share->rank) {
         return;
@@ -292,13 +220,7 @@ static void add_weak(diffusion_t *self, int64_t rank)
             return;
         }
     }
-    self->link[self->n_links++] = (link_t){.rank = (int32_t)rank, .weight = WEAK};
-}
-
-static int links_by_rank(const void *a, const void *b)
-{
-    const int32_t x = ((const link_t *)a)->rank, y = ((const link_t *)b)->rank;
-    return (x > y) - (x < y);
+    self->link[self->n_links++] = (link_t){.rank = (int32_t)rank};
 }
 
 /* Keep the links that both sides chose, and add those of the de Bruijn graph: i -> 2 i and
@@ -317,17 +239,17 @@ static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
         }
     }
     self->n_links = both;
-    add_weak(self, 2 * i % p);
-    add_weak(self, (2 * i + 1) % p);
+    add_link(self, 2 * i % p);
+    add_link(self, (2 * i + 1) % p);
     for (int64_t bit = 0; bit < 2; bit++) {
         for (int64_t turn = 0; turn < 2; turn++) {
             const int64_t twice = i - bit + turn * p; /* solve 2 j = i - bit modulo p */
             if (twice >= 0 && twice % 2 == 0 && twice / 2 < p) {
-                add_weak(self, twice / 2);
+                add_link(self, twice / 2);
             }
         }
     }
-    qsort(self->link, (size_t)self->n_links, sizeof *self->link, links_by_rank);
+    qsort(self->link, (size_t)self->n_links, sizeof *self->link, by_rank);
 }
 
 /* ---- flow ----------------------------------------------------------------------------------- */
@@ -336,23 +258,14 @@ static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 static double excess(const diffusion_t *self)
 {
     const plb_agent_t *agent = &self->gossip.agent;
-    return (agent->load - plb_agent_allowed(agent, agent->average)) / self->scale;
+    return (agent->now.load - plb_agent_allowed(agent, agent->average)) / self->scale;
 }
 
 /* Return this rank's load above the threshold, as a multiple of the average load. */
 static double overload(const diffusion_t *self)
 {
     const plb_agent_t *agent = &self->gossip.agent;
-    return (agent->load - plb_agent_allowed(agent, self->limit)) / self->scale;
-}
-
-/* Return b_i of this rank (step 2).  beyond, lacking: SUM_BEYOND, SUM_LACKING. */
-static double to_give(const diffusion_t *self, double beyond, double lacking)
-{
-    if (overload(self) > 0.0) {
-        return overload(self);
-    }
-    return beyond > 0.0 && excess(self) < 0.0 ? excess(self) * (beyond / lacking) : 0.0;
+    return (agent->now.load - plb_agent_allowed(agent, self->limit)) / self->scale;
 }
 
 static int tell_residual(diffusion_t *self, plb_err_t *err)
@@ -379,7 +292,7 @@ static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
         link_t *link = &self->link[k];
         link->r = in[k].residual;
         link->p = link->r + beta * link->p;
-        energy += 0.5 * link->weight * (self->p - link->p) * (self->p - link->p);
+        energy += 0.5 * (self->p - link->p) * (self->p - link->p);
     }
     self->gossip.agent.mine.sum[SUM_ENERGY] = energy;
 }
@@ -390,20 +303,12 @@ static void update(diffusion_t *self, double energy)
     double product = 0.0;
     for (int32_t k = 0; k < self->n_links; k++) {
         link_t *link = &self->link[k];
-        product += link->weight * (self->p - link->p);
+        product += self->p - link->p;
         link->x += alpha * link->p;
     }
     self->x += alpha * self->p;
     self->r -= alpha * product;
     self->steps++;
-}
-
-static void make_flows(diffusion_t *self)
-{
-    for (int32_t k = 0; k < self->n_links; k++) {
-        link_t *link = &self->link[k];
-        link->flow = self->scale * link->weight * (self->x - link->x);
-    }
 }
 
 /* ---- objects -------------------------------------------------------------------------------- */
@@ -415,7 +320,7 @@ static void make_flows(diffusion_t *self)
 typedef struct outflow {
     double limit;
     plb_snapshot_t in;
-    int32_t *number;    /* [n] number in the ties of each object of this rank */
+    int32_t *number;    /* [n] number of each object of this rank */
     int32_t *at;        /* [ids.n] object with this number; -1: it is not on this rank */
     link_t **link;      /* [in.n_ranks] link of each rank from 1 on */
     int32_t *rank, *to; /* [in.n_objects] ranks before and after */
@@ -423,13 +328,6 @@ typedef struct outflow {
     uint8_t *migratable;
     int32_t *src, *dst;
 } outflow_t;
-
-static void outflow_free(outflow_t *self)
-{
-    PLB_FREE(self->number, self->at, self->link, self->rank, self->to, self->load,
-             self->background, self->migratable);
-    PLB_FREE(self->src, self->dst, self->bytes);
-}
 
 /* Return the link to a rank; NULL: there is none. */
 static link_t *find_link(const diffusion_t *self, int32_t rank)
@@ -442,7 +340,7 @@ static link_t *find_link(const diffusion_t *self, int32_t rank)
 /* List the ranks: each link takes `part` of its flow, if that is enough. */
 static int outflow_ranks(outflow_t *self, diffusion_t *from, double part, plb_err_t *err)
 {
-    const double margin = MARGIN * from->scale, load = from->gossip.agent.load;
+    const double margin = from->margin * from->scale, load = from->gossip.agent.now.load;
     double most = 0.0, out = -margin;
     int32_t p = 1;
     PLB_PASS_NEW_EACH((int64_t)from->n_links + 1, self->background, self->link);
@@ -461,42 +359,39 @@ static int outflow_ranks(outflow_t *self, diffusion_t *from, double part, plb_er
     for (int32_t r = 0; r < p; r++) {
         self->background[r] += self->limit;
     }
-    self->in =
-        (plb_snapshot_t){.n_components = 1, .n_ranks = p, .n_objects = from->gossip.agent.n + p};
+    self->in = (plb_snapshot_t){
+        .n_components = 1, .n_ranks = p, .n_objects = from->gossip.agent.now.n + p};
     return PLB_OK;
 }
 
 /* List the objects, and their ties; those inside this rank once, not in both directions. */
 static int outflow_objects(outflow_t *self, const diffusion_t *from, plb_err_t *err)
 {
-    const ties_t *ties = &from->ties;
-    const plb_entry_t *entry = from->gossip.agent.entry;
-    const int32_t n = (int32_t)from->gossip.agent.n, all = (int32_t)self->in.n_objects;
+    const plb_entry_t *entry = from->gossip.agent.now.entry;
+    const int32_t n = (int32_t)from->gossip.agent.now.n, all = (int32_t)self->in.n_objects;
     int64_t *m = &self->in.n_edges;
     PLB_PASS_NEW_EACH(all, self->number, self->rank, self->to, self->load, self->migratable);
-    PLB_PASS_NEW_EACH(ties->n_used, self->src, self->dst, self->bytes);
-    PLB_PASS_NEW(self->at, ties->ids.n);
-    memset(self->at, -1, (size_t)ties->ids.n * sizeof *self->at);
+    PLB_PASS_NEW_EACH(from->n_ties, self->src, self->dst, self->bytes);
+    PLB_PASS_NEW(self->at, from->ids.n);
+    memset(self->at, -1, (size_t)from->ids.n * sizeof *self->at);
     for (int32_t i = 0; i < all; i++) {
         self->rank[i] = i < n ? 0 : i - n;
         self->load[i] = i < n ? entry[i].load : 0.0;
         self->migratable[i] = i < n && !entry[i].pinned;
     }
     for (int32_t i = 0; i < n; i++) {
-        self->number[i] = ties_find(ties, entry[i].id);
+        self->number[i] = plb_keys_find(&from->ids, entry[i].id);
         self->at[self->number[i]] = i;
     }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t k = ties->object[self->number[i]].first; k >= 0; k = ties->tie[k].next) {
-            const int32_t peer = ties->tie[k].peer;
-            const link_t *link = find_link(from, ties->object[peer].rank);
-            const int32_t r = link == NULL ? 0 : link->number;
-            const int32_t j = r > 0 ? n + r : self->at[peer];
-            if (j > i) {
-                self->src[*m] = i;
-                self->dst[*m] = j;
-                self->bytes[(*m)++] = ties->tie[k].bytes;
-            }
+    for (int64_t k = 0; k < from->n_ties; k++) {
+        const tie_t *tie = &from->tie[k];
+        const link_t *link = find_link(from, from->where[tie->peer]);
+        const int32_t i = self->at[tie->object], r = link == NULL ? 0 : link->number;
+        const int32_t j = r > 0 ? n + r : self->at[tie->peer];
+        if (j > i) {
+            self->src[*m] = i;
+            self->dst[*m] = j;
+            self->bytes[(*m)++] = tie->bytes;
         }
     }
     self->in.rank = self->rank;
@@ -509,27 +404,27 @@ static int outflow_objects(outflow_t *self, const diffusion_t *from, plb_err_t *
     return PLB_OK;
 }
 
-/* Send an object with its ties, and tell the ranks of its partners. */
-static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to, plb_err_t *err)
+/* Send the ties of the objects that leave along with them, and tell the ranks of their partners.
+ */
+static int send_ties(diffusion_t *self, const outflow_t *out, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
-    ties_t *ties = &self->ties;
-    const int64_t id = ties->ids.key[object];
-    int32_t told = -1;
-    self->under_way += agent->entry[entry].memory;
-    PLB_PASS(plb_agent_give(agent, entry, to, NOTE_OBJECT, err));
-    for (int32_t k = ties->object[object].first; k >= 0; k = ties->tie[k].next) {
-        const int32_t peer = ties->tie[k].peer, where = ties->object[peer].rank;
-        PLB_PASS(PLB_POST(agent, err, .peer = to, .kind = NOTE_TIE, .id = id,
-                          .other_id = ties->ids.key[peer], .rank = where,
-                          .bytes = ties->tie[k].bytes));
-        if (where != agent->share->rank && where != to && where != told) {
-            PLB_PASS(
-                PLB_POST(agent, err, .peer = where, .kind = NOTE_MOVED, .id = id, .rank = to));
-            told = where;
+    int64_t kept = 0;
+    for (int64_t k = 0; k < self->n_ties; k++) {
+        const tie_t tie = self->tie[k];
+        const int32_t to = self->where[tie.object], peer = self->where[tie.peer];
+        const int64_t id = self->ids.key[tie.object], other = self->ids.key[tie.peer];
+        if (out->to[out->at[tie.object]] == 0) {
+            self->tie[kept++] = tie;
+            continue;
+        }
+        PLB_PASS(PLB_POST(agent, err, .peer = to, .kind = NOTE_TIE, .id = id, .other_id = other,
+                          .rank = peer, .bytes = tie.bytes));
+        if (peer != agent->share->rank && peer != to) {
+            PLB_PASS(PLB_POST(agent, err, .peer = peer, .kind = NOTE_MOVED, .id = id, .rank = to));
         }
     }
-    ties_clear(ties, object);
+    self->n_ties = kept;
     return PLB_OK;
 }
 
@@ -539,7 +434,7 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
 {
     outflow_t out = {0};
     plb_agent_t *agent = &self->gossip.agent;
-    const double budget = (excess(self) + MARGIN) * self->scale;
+    const double budget = (excess(self) + self->margin) * self->scale;
     double sum = 0.0, most = 0.0;
     int ret = PLB_OK;
     for (int32_t k = 0; k < self->n_links; k++) {
@@ -547,73 +442,64 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
         most = fmax(self->link[k].flow, most);
     }
     const double part = sum > 0.0 ? fmin(1.0, budget / sum) : 0.0;
-    if (part * most <= MARGIN * self->scale) {
+    if (part * most <= self->margin * self->scale) {
         return PLB_OK;
     }
     PLB_TRY(outflow_ranks(&out, self, part, err));
     PLB_TRY(outflow_objects(&out, self, err));
     PLB_TRY(plb_shed(&out.in, out.limit, out.to, err));
-    for (int64_t k = 0; k < agent->n; k++) {
+    for (int64_t k = 0; k < agent->now.n; k++) {
         if (out.to[k] > 0) {
-            out.link[out.to[k]]->flow -= agent->entry[k].load;
-            self->ties.object[out.number[k]].rank = out.link[out.to[k]]->rank;
+            out.link[out.to[k]]->flow -= agent->now.entry[k].load;
+            self->where[out.number[k]] = out.link[out.to[k]]->rank;
         }
     }
-    for (int64_t k = agent->n - 1; k >= 0; k--) {
+    for (int64_t k = agent->now.n - 1; k >= 0; k--) {
         /* plb_agent_give moves the last entry, which this loop has already seen, to index k */
         if (out.to[k] > 0) {
-            PLB_TRY(send_off(self, k, out.number[k], out.link[out.to[k]]->rank, err));
+            self->under_way += agent->now.entry[k].memory;
             agent->mine.count[COUNT_SENT]++;
+            PLB_TRY(plb_agent_give(agent, k, out.link[out.to[k]]->rank, NOTE_OBJECT, err));
         }
     }
+    ret = send_ties(self, &out, err);
 out:
-    outflow_free(&out);
+    PLB_FREE(out.number, out.at, out.link, out.rank, out.to, out.load, out.background);
+    PLB_FREE(out.migratable, out.src, out.dst, out.bytes);
     return ret;
 }
 
-/* Take an object.  One that came back ends the flow of its link. */
-static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
-{
-    plb_agent_t *agent = &self->gossip.agent;
-    link_t *link = find_link(self, note->peer);
-    int32_t object = -1;
-    PLB_PASS(ties_number(&self->ties, note->id, agent->share->rank, &object, err));
-    self->ties.object[object].rank = agent->share->rank;
-    link->flow = note->kind == NOTE_OBJECT ? link->flow + note->load : 0.0;
-    return plb_agent_take(agent, note, err);
-}
-
-/* Return the free memory in bytes, minus that of objects that come back now or can come back. */
-static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
-{
-    int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;
-    for (int64_t k = 0; k < n_in; k++) {
-        bytes -= in[k].kind == NOTE_NO_ROOM ? in[k].memory : 0;
-    }
-    self->under_way = 0;
-    return bytes;
-}
-
+/* Take the objects for which there is memory, with their ties; return the others with theirs. */
 static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
-    int64_t refused = -1, room = free_memory(self, in, n_in);
     plb_agent_t *agent = &self->gossip.agent;
+    int64_t room = plb_agent_room(agent) - self->under_way;
+    for (int64_t k = 0; k < n_in; k++) { /* memory for objects that come back is not free */
+        room -= in[k].kind == NOTE_NO_ROOM ? in[k].memory : 0;
+    }
+    self->under_way = 0;
     for (int64_t k = 0; k < n_in; k++) {
         plb_note_t note = in[k];
-        const int32_t object = ties_find(&self->ties, note.id);
+        const int32_t object = plb_keys_find(&self->ids, note.id);
+        const bool here = object >= 0 && self->where[object] == agent->share->rank;
         if (note.kind == NOTE_MOVED) {
-            if (object >= 0 && self->ties.object[object].rank != agent->share->rank) {
-                self->ties.object[object].rank = note.rank;
+            if (object >= 0 && !here) {
+                self->where[object] = note.rank;
             }
-        } else if (note.kind == NOTE_TIE && note.id != refused) {
-            PLB_PASS(tie_with(self, object, note.other_id, note.rank, note.bytes, err));
+        } else if (note.kind == NOTE_TIE && here) {
+            PLB_PASS(add_tie(self, object, note.other_id, note.rank, note.bytes, err));
         } else if (note.kind == NOTE_TIE || (note.kind == NOTE_OBJECT && note.memory > room)) {
-            refused = note.id;
             note.kind = note.kind == NOTE_TIE ? NOTE_TIE : NOTE_NO_ROOM;
             PLB_PASS(plb_agent_post(agent, note, err));
         } else {
+            link_t *link = find_link(self, note.peer);
+            int32_t number = -1;
             room -= note.kind == NOTE_OBJECT ? note.memory : 0;
-            PLB_PASS(receive(self, &note, err));
+            PLB_PASS(number_of(self, note.id, agent->share->rank, &number, err));
+            self->where[number] = agent->share->rank;
+            /* an object that came back ends the flow of its link */
+            link->flow = note.kind == NOTE_OBJECT ? link->flow + note.load : 0.0;
+            PLB_PASS(plb_agent_take(agent, &note, err));
         }
     }
     return PLB_OK;
@@ -621,12 +507,13 @@ static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_er
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-static int begin_moving(diffusion_t *self, plb_err_t *err)
+static void forget_ties(diffusion_t *self)
 {
-    make_flows(self);
-    self->phase = MOVE;
-    self->steps = 0;
-    return give_along_links(self, err);
+    plb_keys_free(&self->ids);
+    PLB_FREE(self->where, self->tie);
+    self->where = NULL;
+    self->tie = NULL;
+    self->n_ties = 0;
 }
 
 static int move_on(diffusion_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
@@ -635,11 +522,11 @@ static int move_on(diffusion_t *self, const plb_note_t *in, int64_t n_in, const 
     const bool over = all->count[COUNT_SENT] == 0;
     PLB_PASS(take_in(self, in, n_in, err));
     if (!over) {
-        return ++self->steps < MOST_MOVES ? give_along_links(self, err) : PLB_OK;
+        return ++self->steps < self->gossip.n_iterations ? give_along_links(self, err) : PLB_OK;
     }
     self->phase = GOSSIP;
-    ties_free(&self->ties);
-    return plb_gossip_round(&self->gossip.agent, NULL, 0, all, settled, err);
+    forget_ties(self);
+    return plb_gossip_agent.round(&self->gossip.agent, NULL, 0, all, settled, err);
 }
 
 static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
@@ -650,9 +537,10 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
     case GREET:
         self->scale = agent->average * agent->mean_speed;
         self->limit = fmax(self->gossip.overload * agent->average, agent->least);
+        self->margin = fmax(self->gossip.overload - 1.0, PLB_WORTH);
         if (agent->before <= self->limit) { /* no rank is above the limit */
             self->phase = GOSSIP;
-            return plb_gossip_round(agent, in, n_in, all, settled, err);
+            return plb_gossip_agent.round(agent, in, n_in, all, settled, err);
         }
         self->phase = CHOOSE;
         return greet(self, err);
@@ -662,14 +550,24 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
         PLB_PASS(list_ties(self, in, n_in, err));
         self->phase = LINK;
         return choose(self, err);
-    case LINK:
+    case LINK: {
         make_links(self, in, n_in);
-        self->r = to_give(self, all->sum[SUM_BEYOND], all->sum[SUM_LACKING]);
+        const double beyond = all->sum[SUM_BEYOND], lacking = all->sum[SUM_LACKING];
+        self->r = overload(self) > 0.0                 ? overload(self)
+                  : beyond > 0.0 && excess(self) < 0.0 ? excess(self) * (beyond / lacking)
+                                                       : 0.0; /* b_i of step 2 */
         self->phase = MULTIPLY;
         return tell_residual(self, err);
+    }
     case MULTIPLY:
-        if (all->max[MAX_RESIDUAL] <= CLOSE || self->steps == MOST_STEPS) {
-            return begin_moving(self, err);
+        if (all->max[MAX_RESIDUAL] <= self->margin || self->steps == self->gossip.n_iterations) {
+            for (int32_t k = 0; k < self->n_links; k++) {
+                link_t *link = &self->link[k];
+                link->flow = self->scale * (self->x - link->x);
+            }
+            self->phase = MOVE;
+            self->steps = 0;
+            return give_along_links(self, err);
         }
         multiply(self, in, all->sum[SUM_SQUARES]);
         self->phase = UPDATE;
@@ -681,7 +579,7 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
     case MOVE:
         return move_on(self, in, n_in, all, settled, err);
     default:
-        return plb_gossip_round(agent, in, n_in, all, settled, err);
+        return plb_gossip_agent.round(agent, in, n_in, all, settled, err);
     }
 }
 
@@ -689,22 +587,25 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
 
 static int start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
 {
-    ((diffusion_t *)agent)->most_links = (int)opts->params[PARAM_NEIGHBOURS];
-    return plb_gossip_start(agent, opts, err);
+    diffusion_t *self = (diffusion_t *)agent;
+    self->most_links = (int)opts->params[PARAM_NEIGHBOURS];
+    PLB_PASS(plb_gossip_agent.start(agent, opts, err));
+    self->gossip.from_home = false; /* its search must not undo what followed the links */
+    return PLB_OK;
 }
 
 static int64_t known(const plb_agent_t *agent)
 {
     const diffusion_t *self = (const diffusion_t *)agent;
-    return plb_gossip_known(agent) + self->n_links + self->ties.ids.n + self->ties.n_used;
+    return plb_gossip_agent.known(agent) + self->n_links + self->ids.n + self->n_ties;
 }
 
 static void stop(plb_agent_t *agent)
 {
     diffusion_t *self = (diffusion_t *)agent;
-    ties_free(&self->ties);
+    forget_ties(self);
     plb_free(self->link);
-    plb_gossip_stop(agent);
+    plb_gossip_agent.stop(agent);
 }
 
 static const plb_param_t params[] = {

@@ -24,52 +24,77 @@
  * The first limit is max(overload x average, lower bound for any placement).  The paper calls the
  * limit target_max_load. */
 #include <math.h>
-#include <string.h>
 
-#include "base/hash.h"
 #include "base/ints.h"
 #include "base/mem.h"
 #include "place/internal.h"
 
+/* Kinds of notes. */
+enum kind {
+    NOTE_ROOM,    /* `rank` can take `load` and `memory` */
+    NOTE_ASK,     /* which ranks do you know that can take load? */
+    NOTE_CEILING, /* you may take objects of mine until your time is `seconds` */
+    NOTE_SLACK,   /* what you return for my object may need up to `memory` bytes more */
+    NOTE_OFFER,   /* an object that I offer you */
+    NOTE_SWAP,    /* an object that I offer you in exchange for a smaller one */
+    NOTE_RETURN,  /* your object, which does not fit here, or an object in exchange for it */
+};
+
+/* Indices into the tally. */
+enum {
+    COUNT_OVERLOADED = 0, /* number of overloaded ranks */
+    COUNT_TAKEN = 1,      /* number of objects that ranks took in the previous iteration */
+    MAX_TIME = 0,         /* seconds of the slowest rank */
+    SUM_AWAY = 0,         /* number of objects that are not on their home rank */
+};
+
+enum {
+    /* A rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST: with
+     * a quarter, 2 to 7 % more migrations. */
+    KNOWN = 8,
+    /* A rank passes on at most this many notes in a round of gossip: with a quarter of them,
+     * HierarchicalLB ends 0.1 % slower. */
+    MOST = 512,
+    /* A limit is given up after this many iterations in a row without progress: with 3,
+     * HierarchicalLB ends 0.9 % slower. */
+    PATIENCE = 6,
+    ASK_ROUNDS = 3, /* number of rounds before the offers if ranks ask: tell, ask, reply */
+};
+
+/* Overloaded ranks ask other ranks for receivers if at most this fraction of all is overloaded: if
+ * they never ask, the search takes three to eight times as long. */
+static const double ASK_BELOW = 0.25;
+
+/* An excess below this fraction of the limit may be due to the rounding of sums. */
+static const double SLACK = 1e-9;
+
+/* An iteration makes no progress if the objects that found a new rank are fewer than the rest to 1
+ * of the overloaded ranks, because a few always find one by chance; or if more than this fraction of
+ * the overloaded ranks still are, while objects are swapped or stay within nodes.  With 1, the
+ * search goes on in vain: 14 % more migrations. */
+static const double IDLE = 0.9;
+
+/* The search ends when the lowest limit that can be reached is known to within this fraction: with
+ * 0.01, the slowest rank takes 0.2 to 0.5 % longer. */
+static const double CLOSE = 0.002;
+
 /* ---- receivers: the ranks that can take load ------------------------------------------------ */
 
-/* The receivers of GossipLB, i.e. the ranks that can take load: how ranks tell each other about
- * receivers, remember receivers, and ask for receivers. */
-
-/* Kinds of notes; a strategy's own kinds begin at PLB_NOTE_NEXT. */
-enum {
-    PLB_NOTE_ROOM, /* `rank` can take `load` and `memory` */
-    PLB_NOTE_ASK,  /* which ranks do you know that can take load? */
-    PLB_NOTE_NEXT,
-};
-
-enum {
-    /* a rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST */
-    KNOWN = 8,
-    MOST = 512, /* a rank passes on at most this many notes in a round of gossip */
-};
-
-/* Return the number of ranks to which this rank may write, including itself. */
-static int32_t n_members(const plb_gossip_t *self)
-{
-    const plb_share_t *share = self->agent.share;
-    return self->within_node && share->n_neighbours > 0 ? share->n_neighbours : share->n_ranks;
-}
-
+/* Return the k-th of the ranks to which this rank may write, including itself. */
 static int32_t member(const plb_gossip_t *self, int32_t k)
 {
-    const plb_share_t *share = self->agent.share;
-    return self->within_node && share->n_neighbours > 0 ? share->neighbour[k] : k;
+    return self->within_node ? self->agent.share->neighbour[k] : k;
 }
 
 /* Write up to n_wanted different random ranks, except this one, to `to`; return how many. */
 static int draw(plb_gossip_t *self, int n_wanted, int32_t *to)
 {
-    const int32_t n = n_members(self);
+    const plb_share_t *share = self->agent.share;
+    const int32_t n = self->within_node ? share->n_neighbours : share->n_ranks;
     int drawn = 0;
     if (n - 1 <= n_wanted) {
         for (int32_t k = 0; k < n; k++) {
-            if (member(self, k) != self->agent.share->rank) {
+            if (member(self, k) != share->rank) {
                 to[drawn++] = member(self, k);
             }
         }
@@ -77,7 +102,7 @@ static int draw(plb_gossip_t *self, int n_wanted, int32_t *to)
     }
     while (drawn < n_wanted) {
         const int32_t r = member(self, (int32_t)plb_rng_below(&self->rng, (uint64_t)n));
-        bool again = r == self->agent.share->rank;
+        bool again = r == share->rank;
         for (int k = 0; k < drawn; k++) {
             again = again || to[k] == r;
         }
@@ -88,31 +113,15 @@ static int draw(plb_gossip_t *self, int n_wanted, int32_t *to)
     return drawn;
 }
 
-/* Whether this rank remembers `rank`.  The list is searched only if the bit of `rank` is set in
- * heard_of, which is rare for new ranks.  Sets this bit. */
-static bool is_known(plb_gossip_t *self, int32_t rank)
-{
-    const uint32_t bit = (uint32_t)plb_mix64((uint64_t)rank) % (64 * PLB_GOSSIP_WORDS);
-    uint64_t *word = &self->heard_of[bit / 64];
-    const uint64_t mask = (uint64_t)1 << bit % 64;
-    const bool maybe = (*word & mask) != 0;
-    *word |= mask;
-    for (int32_t k = 0; maybe && k < self->n_known; k++) {
-        if (self->known[k].rank == rank) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Remember a receiver.  If the list is full, the receiver replaces a random entry, so that all
  * receivers of which this rank has heard are in the list with about the same probability. */
 static void remember(plb_gossip_t *self, const plb_note_t *note)
 {
-    if (note->rank == self->agent.share->rank) {
-        return;
+    bool is_known = note->rank == self->agent.share->rank;
+    for (int32_t k = 0; k < self->n_known && !is_known; k++) {
+        is_known = self->known[k].rank == note->rank;
     }
-    if (is_known(self, note->rank)) {
+    if (is_known) {
         return;
     }
     const plb_receiver_t r = {note->rank, false, note->load, note->memory};
@@ -127,68 +136,30 @@ static void remember(plb_gossip_t *self, const plb_note_t *note)
     }
 }
 
-/* Remember the receivers that the notes in[n_in] are about. */
-static void receivers_hear(plb_gossip_t *self, const plb_note_t *in, int64_t n_in)
-{
-    for (int64_t k = 0; k < n_in; k++) {
-        if (in[k].kind == PLB_NOTE_ROOM) {
-            remember(self, &in[k]);
-        }
-    }
-}
-
-static void receivers_forget(plb_gossip_t *self)
-{
-    self->n_known = 0;
-    self->n_heard = 0;
-    memset(self->heard_of, 0, sizeof self->heard_of);
-}
-
-/* Set n_rounds to `most_rounds`, or less if fewer rounds reach all ranks; allocate `known`. */
-static int receivers_init(plb_gossip_t *self, int most_rounds, plb_err_t *err)
-{
-    double reached = self->fan_out;
-    for (self->n_rounds = 1;
-         self->n_rounds < most_rounds && reached < self->agent.share->n_ranks - 1;
-         self->n_rounds++) {
-        reached *= self->fan_out;
-    }
-    const int32_t most = KNOWN * self->fan_out * self->n_rounds;
-    self->most_known = most < MOST ? most : MOST;
-    PLB_PASS_NEW(self->known, self->most_known);
-    return PLB_OK;
-}
-
-static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err)
-{
-    return PLB_POST(&self->agent, err, .peer = to, .kind = PLB_NOTE_ROOM, .rank = r.rank,
-                    .load = r.room, .memory = r.memory);
-}
-
 /* Return the load that this rank offers to take.  It is 0 if an object of mean memory does not
  * fit, because the rank would have to return the object.  During swaps memory does not count,
  * because each object replaces another one. */
 static double free_load(const plb_gossip_t *self)
 {
     const plb_agent_t *agent = &self->agent;
-    const int64_t usual = agent->n > 0 && !self->swapping ? agent->memory / agent->n : 0;
-    return plb_agent_room(agent) < usual ? 0.0 : self->allowed - agent->load;
+    const int64_t usual =
+        agent->now.n > 0 && !self->swapping ? agent->now.memory / agent->now.n : 0;
+    return plb_agent_room(agent) < usual ? 0.0 : self->allowed - agent->now.load;
 }
 
 /* Tell n ranks about this rank, if it can take load, and about the other ranks that it knows. */
-static int tell_all(plb_gossip_t *self, const int32_t *to, int n, plb_err_t *err)
+static int tell(plb_gossip_t *self, const int32_t *to, int n, plb_err_t *err)
 {
-    const plb_agent_t *agent = &self->agent;
+    plb_agent_t *agent = &self->agent;
     const plb_receiver_t me = {agent->share->rank, false, free_load(self), plb_agent_room(agent)};
-    const int32_t n_told =
-        self->n_known < MOST / self->fan_out ? self->n_known : MOST / self->fan_out;
+    const int32_t most = MOST / self->fan_out,
+                  n_told = self->n_known < most ? self->n_known : most;
     for (int k = 0; k < n; k++) {
-        if (me.room > 0.0) {
-            PLB_PASS(tell(self, to[k], me, err));
-        }
-        for (int32_t j = 0; j < n_told; j++) {
-            if (self->known[j].rank != to[k]) {
-                PLB_PASS(tell(self, to[k], self->known[j], err));
+        for (int32_t j = me.room > 0.0 ? -1 : 0; j < n_told; j++) {
+            const plb_receiver_t *r = j < 0 ? &me : &self->known[j];
+            if (r->rank != to[k]) {
+                PLB_PASS(PLB_POST(agent, err, .peer = to[k], .kind = NOTE_ROOM, .rank = r->rank,
+                                  .load = r->room, .memory = r->memory));
             }
         }
     }
@@ -196,90 +167,40 @@ static int tell_all(plb_gossip_t *self, const int32_t *to, int n, plb_err_t *err
 }
 
 /* Tell random other ranks about the known receivers, and about this rank if it is one. */
-static int receivers_spread(plb_gossip_t *self, plb_err_t *err)
+static int spread(plb_gossip_t *self, plb_err_t *err)
 {
     int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
     if (free_load(self) <= 0.0 && self->n_known == 0) {
         return PLB_OK;
     }
-    return tell_all(self, to, draw(self, self->fan_out, to), err);
+    return tell(self, to, draw(self, self->fan_out, to), err);
 }
 
 /* Ask as many ranks as can fill the list `known`: each can answer with itself and with about
  * fan_out receivers that it has heard of. */
-static int receivers_ask(plb_gossip_t *self, plb_err_t *err)
+static int ask(plb_gossip_t *self, plb_err_t *err)
 {
     int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
     const int wanted = self->most_known / (self->fan_out + 1);
     const int n_wanted = wanted < PLB_GOSSIP_MOST_FAN_OUT ? wanted : PLB_GOSSIP_MOST_FAN_OUT;
     const int n = draw(self, n_wanted, to);
     for (int k = 0; k < n; k++) {
-        PLB_PASS(PLB_POST(&self->agent, err, .peer = to[k], .kind = PLB_NOTE_ASK));
+        PLB_PASS(PLB_POST(&self->agent, err, .peer = to[k], .kind = NOTE_ASK));
     }
     return PLB_OK;
 }
 
-/* Answer the ranks whose notes in[n_in] ask for receivers. */
-static int receivers_reply(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
-{
-    for (int64_t k = 0; k < n_in; k++) {
-        if (in[k].kind == PLB_NOTE_ASK) {
-            PLB_PASS(tell_all(self, &in[k].peer, 1, err));
-        }
-    }
-    return PLB_OK;
-}
-
-/* ---- offers and answers --------------------------------------------------------------------- */
-
-enum {
-    PATIENCE = 6,   /* a limit is given up after this many iterations in a row without progress */
-    ASK_ROUNDS = 3, /* number of rounds before the offers if ranks ask: tell, ask, reply */
-};
-
-/* Overloaded ranks ask other ranks for receivers if at most this fraction of all is overloaded. */
-static const double ASK_BELOW = 0.25;
-
-/* An excess below this fraction of the limit may be due to the rounding of sums. */
-static const double SLACK = 1e-9;
-
-/* While objects are swapped, or stay within nodes, an iteration also makes no progress if more
- * than this fraction of the overloaded ranks are still overloaded. */
-static const double IDLE = 0.9;
-
-/* An iteration makes no progress if the number of objects that found a new rank is at most this
- * fraction of the number of overloaded ranks: among very many ranks, a few objects always find a
- * new rank by chance. */
-static const double FEW = 0.02;
-
-/* The search ends when the lowest limit that can be reached is known to within this fraction. */
-static const double CLOSE = 0.002;
-
-/* If ranks exceed only their memory limits, the limit on their time is raised by this factor. */
-static const double MORE = 1.1;
-
-enum kind {
-    NOTE_CEILING = PLB_NOTE_NEXT, /* you may take objects of mine until your time is `seconds` */
-    NOTE_SLACK,  /* what you return for my object may need up to `memory` bytes more */
-    NOTE_OFFER,  /* an object that I offer you */
-    NOTE_SWAP,   /* an object that I offer you in exchange for a smaller one */
-    NOTE_RETURN, /* your object, which does not fit here, or an object in exchange for it */
-};
-
-/* Indices into the tally. */
-enum {
-    COUNT_OVERLOADED = 0, /* number of overloaded ranks */
-    COUNT_TAKEN = 1,      /* number of objects that ranks took in the previous iteration */
-    MAX_TIME = 0,         /* seconds of the slowest rank */
-    SUM_AWAY = 0,         /* number of objects that are not on their home rank */
-};
-
+/* Whether this rank has too much load; or too little memory, and an object that could leave. */
 static bool overloaded(const plb_gossip_t *self)
 {
-    if (self->agent.crowded && plb_agent_crowded(&self->agent)) {
-        return true;
+    const plb_holding_t *now = &self->agent.now;
+    const bool full = self->agent.crowded && plb_agent_room(&self->agent) < 0;
+    for (int64_t k = 0; full && k < now->n; k++) {
+        if (!now->entry[k].pinned && now->entry[k].memory > 0) {
+            return true;
+        }
     }
-    return self->agent.load > self->allowed + SLACK * self->limit * self->agent.share->speed;
+    return now->load > self->allowed + SLACK * self->limit * self->agent.share->speed;
 }
 
 /* ---- offers --------------------------------------------------------------------------------- */
@@ -319,7 +240,7 @@ static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
 /* Offer entry k to a known rank that can take it; *offered: whether there is one. */
 static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, plb_err_t *err)
 {
-    const plb_entry_t e = self->agent.entry[k];
+    const plb_entry_t e = self->agent.now.entry[k];
     const int32_t j = choose(self, &e);
     *offered = j >= 0;
     if (j < 0) {
@@ -352,7 +273,7 @@ static double raise_ceiling(plb_gossip_t *self, double *excess)
     for (int32_t k = 0; *excess > total && k < self->n_known; k++) {
         self->known[k].room *= *excess / total;
     }
-    return 0.5 * (self->limit + plb_agent_time(&self->agent, self->agent.load));
+    return 0.5 * (self->limit + plb_agent_time(&self->agent, self->agent.now.load));
 }
 
 /* Offer the lightest object that alone removes the excess, if there is one. */
@@ -361,14 +282,15 @@ static int offer_one(plb_gossip_t *self, double *excess, double ceiling, plb_err
     const plb_agent_t *agent = &self->agent;
     int64_t best = -1;
     bool offered = false;
-    for (int64_t k = 0; k < agent->n; k++) {
-        const plb_entry_t *e = &agent->entry[k];
-        if (!e->pinned && e->load >= *excess && (best < 0 || e->load < agent->entry[best].load)) {
+    for (int64_t k = 0; k < agent->now.n; k++) {
+        const plb_entry_t *e = &agent->now.entry[k];
+        if (!e->pinned && e->load >= *excess &&
+            (best < 0 || e->load < agent->now.entry[best].load)) {
             best = k;
         }
     }
     if (best >= 0) {
-        const double load = agent->entry[best].load;
+        const double load = agent->now.entry[best].load;
         PLB_PASS(offer(self, best, ceiling, &offered, err));
         *excess -= offered ? load : 0.0;
     }
@@ -383,7 +305,7 @@ static int offer_load(plb_gossip_t *self, double *excess, double ceiling, plb_er
     PLB_PASS(plb_agent_sort(&self->agent, &n, err));
     PLB_PASS(offer_one(self, excess, ceiling, err));
     for (int64_t k = n - 1; *excess > 0.0 && k >= 0; k--) {
-        const double load = self->agent.entry[k].load;
+        const double load = self->agent.now.entry[k].load;
         if (load > 0.0 && load <= *excess) {
             bool offered;
             PLB_PASS(offer(self, k, ceiling, &offered, err));
@@ -398,12 +320,12 @@ static int offer_load(plb_gossip_t *self, double *excess, double ceiling, plb_er
 static int64_t find_bulky(const plb_agent_t *agent, int64_t need, int64_t under)
 {
     int64_t best = -1;
-    for (int64_t k = 0; k < agent->n; k++) {
-        const plb_entry_t *e = &agent->entry[k];
+    for (int64_t k = 0; k < agent->now.n; k++) {
+        const plb_entry_t *e = &agent->now.entry[k];
         if (e->pinned || e->memory <= 0 || e->memory >= under) {
             continue;
         }
-        const int64_t most = best < 0 ? 0 : agent->entry[best].memory;
+        const int64_t most = best < 0 ? 0 : agent->now.entry[best].memory;
         if (best < 0 || (most < need ? e->memory > most : e->memory >= need && e->memory < most)) {
             best = k;
         }
@@ -423,7 +345,7 @@ static int offer_memory(plb_gossip_t *self, plb_err_t *err)
         if (k < 0) {
             break;
         }
-        const int64_t memory = agent->entry[k].memory;
+        const int64_t memory = agent->now.entry[k].memory;
         PLB_PASS(offer(self, k, self->limit, &offered, err));
         under = offered ? under : memory;
     }
@@ -435,14 +357,14 @@ static int offer_swaps(plb_gossip_t *self, int64_t room, plb_err_t *err)
 {
     plb_agent_t *agent = &self->agent;
     const int32_t most = self->n_known < self->fan_out ? self->n_known : self->fan_out;
-    for (int32_t j = 0; j < most && agent->n > 0; j++) {
+    for (int32_t j = 0; j < most && agent->now.n > 0; j++) {
         const int32_t other =
             j + (int32_t)plb_rng_below(&self->rng, (uint64_t)(self->n_known - j));
         const plb_receiver_t r = self->known[other];
         self->known[other] = self->known[j];
         self->known[j] = r;
-        const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)agent->n);
-        if (!agent->entry[k].pinned && agent->entry[k].load > 0.0) {
+        const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)agent->now.n);
+        if (!agent->now.entry[k].pinned && agent->now.entry[k].load > 0.0) {
             if (room >= most && agent->share->memory_limit >= 0) {
                 PLB_PASS(PLB_POST(agent, err, .peer = r.rank, .kind = NOTE_SLACK,
                                   .memory = room / most));
@@ -463,7 +385,7 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
     /* offered objects can come back, so their memory is not free */
     const int64_t room = plb_agent_room(agent);
     PLB_PASS(offer_memory(self, err));
-    double excess = agent->load - self->allowed;
+    double excess = agent->now.load - self->allowed;
     if (excess <= SLACK * self->limit * agent->share->speed) {
         return PLB_OK;
     }
@@ -478,15 +400,14 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, int64_t slack)
 {
     const plb_agent_t *agent = &self->agent;
-    const double least = agent->load + note->load - self->allowed;
+    const double least = agent->now.load + note->load - self->allowed;
     const double most = note->load - SLACK * self->limit * agent->share->speed;
     int64_t best = -1;
-    for (int64_t k = 0; k < agent->n; k++) {
-        const plb_entry_t *e = &agent->entry[k];
-        if (!e->pinned && e->load >= least && e->load < most &&
-            e->memory - note->memory <= slack &&
+    for (int64_t k = 0; k < agent->now.n; k++) {
+        const plb_entry_t *e = &agent->now.entry[k];
+        if (!e->pinned && e->load >= least && e->load < most && e->memory - note->memory <= slack &&
             note->memory - e->memory <= plb_agent_room(agent) &&
-            (best < 0 || e->load < agent->entry[best].load)) {
+            (best < 0 || e->load < agent->now.entry[best].load)) {
             best = k;
         }
     }
@@ -499,7 +420,8 @@ static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, int64
                       plb_err_t *err)
 {
     plb_agent_t *agent = &self->agent;
-    const bool fits = agent->load + note.load <= allowed && note.memory <= plb_agent_room(agent);
+    const bool fits =
+        agent->now.load + note.load <= allowed && note.memory <= plb_agent_room(agent);
     const int64_t k = !fits && note.kind == NOTE_SWAP ? find_smaller(self, &note, slack) : -1;
     if (k >= 0) {
         PLB_PASS(plb_agent_give(agent, k, note.peer, NOTE_RETURN, err));
@@ -534,16 +456,6 @@ static int answer(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_er
     return PLB_OK;
 }
 
-static int take_back(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
-{
-    for (int64_t k = 0; k < n_in; k++) {
-        if (in[k].kind == NOTE_RETURN) {
-            PLB_PASS(plb_agent_take(&self->agent, &in[k], err));
-        }
-    }
-    return PLB_OK;
-}
-
 /* ---- an iteration --------------------------------------------------------------------------- */
 
 static void set_limit(plb_gossip_t *self, double limit)
@@ -561,7 +473,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     self->failed = reached ? self->failed : self->limit;
     /* seconds that one rank of mean speed would take for all work */
     const double all = self->agent.share->n_ranks * self->agent.average;
-    const double more = MORE * self->failed; /* if `failed` is 0, this does not raise it */
+    const double more = self->failed / IDLE; /* if `failed` is 0, this does not raise it */
     if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all &&
         more > self->failed) {
         set_limit(self, more); /* only memory limits are exceeded: allow more time */
@@ -584,7 +496,7 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
     const int64_t n_overloaded = all->count[COUNT_OVERLOADED];
     const bool few_helped = (double)n_overloaded > IDLE * self->n_overloaded;
     const bool idle =
-        self->iteration > 0 && ((double)all->count[COUNT_TAKEN] <= FEW * (double)n_overloaded ||
+        self->iteration > 0 && ((double)all->count[COUNT_TAKEN] <= (1.0 - IDLE) * (double)n_overloaded ||
                                 ((self->swapping || self->within_node) && few_helped));
     self->n_overloaded = (double)n_overloaded;
     self->stalled = idle ? self->stalled + 1 : 0;
@@ -600,17 +512,13 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
            (self->again || !next_limit(self, n_overloaded == 0, all->max[MAX_TIME]));
 }
 
-static int begin_again(plb_gossip_t *self, const plb_tally_t *all, plb_err_t *err)
+/* Exchange the objects that are on this rank now with `best`: all agents do this in the same
+ * round, when no object is under way. */
+static void exchange_best(plb_gossip_t *self)
 {
-    PLB_PASS(plb_agent_home(&self->agent, &self->best, err));
-    plb_agent_exchange(&self->agent, &self->best);
-    self->again = true;
-    self->n_away = all->sum[SUM_AWAY];
-    self->swapping = false;
-    self->within_node = self->by_node;
-    self->iteration = -1;
-    set_limit(self, (1.0 + CLOSE) * all->max[MAX_TIME]);
-    return PLB_OK;
+    const plb_holding_t now = self->agent.now;
+    self->agent.now = self->best;
+    self->best = now;
 }
 
 /* After the first search: begin a second one if the first limit was not reached (and if objects
@@ -621,10 +529,18 @@ static int conclude(plb_gossip_t *self, const plb_tally_t *all, bool *settled, p
     const bool missed = self->failed > 0.0 && all->sum[SUM_AWAY] > 0.0;
     *settled = self->again || !self->from_home || !missed;
     if (!*settled) {
-        return begin_again(self, all, err);
+        PLB_PASS(plb_agent_home(&self->agent, &self->best, err));
+        exchange_best(self);
+        self->again = true;
+        self->n_away = all->sum[SUM_AWAY];
+        self->swapping = false;
+        self->within_node = self->by_node;
+        self->iteration = -1;
+        set_limit(self, (1.0 + CLOSE) * all->max[MAX_TIME]);
+        return PLB_OK;
     }
     if (self->again && (all->count[COUNT_OVERLOADED] > 0 || all->sum[SUM_AWAY] >= self->n_away)) {
-        plb_agent_exchange(&self->agent, &self->best);
+        exchange_best(self);
     }
     return PLB_OK;
 }
@@ -635,34 +551,45 @@ static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err
     if (self->iteration == 0 && !self->again) {
         set_limit(self, fmax(self->overload * agent->average, agent->least));
     }
-    PLB_PASS(take_back(self, in, n_in, err));
-    receivers_forget(self);
+    for (int64_t k = 0; k < n_in; k++) {
+        if (in[k].kind == NOTE_RETURN) {
+            PLB_PASS(plb_agent_take(agent, &in[k], err));
+        }
+    }
+    self->n_known = 0;
+    self->n_heard = 0;
     agent->mine.count[COUNT_OVERLOADED] = overloaded(self);
     agent->mine.count[COUNT_TAKEN] = self->taken;
-    agent->mine.max[MAX_TIME] = plb_agent_time(agent, agent->load);
-    agent->mine.sum[SUM_AWAY] = (double)agent->n_away;
+    agent->mine.max[MAX_TIME] = plb_agent_time(agent, agent->now.load);
+    agent->mine.sum[SUM_AWAY] = (double)agent->now.n_away;
     self->taken = 0;
-    return receivers_spread(self, err);
+    return spread(self, err);
 }
 
 /* Do one of the rounds before the answers: offers in the last one, gossip or questions before. */
 static int talk(plb_gossip_t *self, int step, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
-    receivers_hear(self, in, n_in);
+    for (int64_t k = 0; k < n_in; k++) {
+        if (in[k].kind == NOTE_ROOM) {
+            remember(self, &in[k]);
+        }
+    }
     if (step == (self->asking ? ASK_ROUNDS : self->n_rounds)) {
         return offer_excess(self, err);
     }
     if (!self->asking) {
-        return receivers_spread(self, err);
+        return spread(self, err);
     }
-    if (step > 1) {
-        return receivers_reply(self, in, n_in, err);
+    for (int64_t k = 0; k < n_in; k++) {
+        if (in[k].kind == NOTE_ASK) {
+            PLB_PASS(tell(self, &in[k].peer, 1, err));
+        }
     }
-    return overloaded(self) ? receivers_ask(self, err) : PLB_OK;
+    return step == 1 && overloaded(self) ? ask(self, err) : PLB_OK;
 }
 
-int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
-                     const plb_tally_t *all, bool *settled, plb_err_t *err)
+static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
+                    bool *settled, plb_err_t *err)
 {
     plb_gossip_t *self = (plb_gossip_t *)agent;
     const int step = self->step++;
@@ -696,39 +623,29 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
 
 /* ---- the agents ----------------------------------------------------------------------------- */
 
-int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
+/* `known` has room for a bounded number of receivers; n_rounds is less than `rounds` if fewer
+ * reach all ranks. */
+static int start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
 {
     plb_gossip_t *self = (plb_gossip_t *)agent;
     const plb_share_t *share = agent->share;
+    const int most_rounds = (int)opts->params[PLB_GOSSIP_ROUNDS];
     self->overload = opts->params[PLB_GOSSIP_OVERLOAD];
     self->fan_out = (int)opts->params[PLB_GOSSIP_FAN_OUT];
     self->n_iterations = (int)opts->params[PLB_GOSSIP_ITERATIONS];
     self->within_node = self->by_node;
+    self->from_home = true;
     plb_rng_init(&self->rng, opts->seed);
     plb_rng_init(&self->rng, plb_rng_next(&self->rng) + (uint64_t)share->rank);
-    return receivers_init(self, (int)opts->params[PLB_GOSSIP_ROUNDS], err);
-}
-
-int64_t plb_gossip_known(const plb_agent_t *agent)
-{
-    const plb_gossip_t *self = (const plb_gossip_t *)agent;
-    return self->n_known + self->best.n;
-}
-
-void plb_gossip_stop(plb_agent_t *agent)
-{
-    plb_gossip_t *self = (plb_gossip_t *)agent;
-    PLB_FREE(self->known, self->best.entry);
-}
-
-/* ---- strategies ----------------------------------------------------------------------------- */
-
-/* GossipLB and HierarchicalLB, with the agents above. */
-
-static int start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
-{
-    ((plb_gossip_t *)agent)->from_home = true;
-    return plb_gossip_start(agent, opts, err);
+    double reached = self->fan_out;
+    for (self->n_rounds = 1; self->n_rounds < most_rounds && reached < share->n_ranks - 1;
+         self->n_rounds++) {
+        reached *= self->fan_out;
+    }
+    const int32_t most = KNOWN * self->fan_out * self->n_rounds;
+    self->most_known = most < MOST ? most : MOST;
+    PLB_PASS_NEW(self->known, self->most_known);
+    return PLB_OK;
 }
 
 static int start_by_node(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
@@ -737,14 +654,24 @@ static int start_by_node(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *
     return start(agent, opts, err);
 }
 
-static const plb_param_t params[] = {PLB_GOSSIP_PARAMS};
+static int64_t known(const plb_agent_t *agent)
+{
+    const plb_gossip_t *self = (const plb_gossip_t *)agent;
+    return self->n_known + self->best.n;
+}
 
-static const plb_agent_type_t flat = {
-    sizeof(plb_gossip_t), start, plb_gossip_round, plb_gossip_known, plb_gossip_stop,
-};
-static const plb_agent_type_t by_node = {
-    sizeof(plb_gossip_t), start_by_node, plb_gossip_round, plb_gossip_known, plb_gossip_stop,
-};
+static void stop(plb_agent_t *agent)
+{
+    plb_gossip_t *self = (plb_gossip_t *)agent;
+    PLB_FREE(self->known, self->best.entry);
+}
+
+const plb_agent_type_t plb_gossip_agent = {sizeof(plb_gossip_t), start, round_of, known, stop};
+
+static const plb_agent_type_t by_node = {sizeof(plb_gossip_t), start_by_node, round_of, known,
+                                         stop};
+
+static const plb_param_t params[] = {PLB_GOSSIP_PARAMS};
 
 const plb_strategy_t plb_strategy_gossip = {
     .name = "GossipLB",
@@ -757,7 +684,7 @@ const plb_strategy_t plb_strategy_gossip = {
     .params = params,
     .n_params = PLB_GOSSIP_N_PARAMS,
     .run = plb_strategy_in_rounds,
-    .agent = &flat,
+    .agent = &plb_gossip_agent,
 };
 
 const plb_strategy_t plb_strategy_hierarchical = {

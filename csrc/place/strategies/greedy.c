@@ -103,14 +103,12 @@ static int by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     double *load = NULL;
-    if (self->object == NULL) {
-        return plb_loads_init(out, self->in->load, self->n, PLB_DESCENDING, err);
-    }
-    PLB_NEW(load, self->n);
-    for (int64_t k = 0; k < self->n; k++) {
+    PLB_NEW(load, self->object == NULL ? 0 : self->n);
+    for (int64_t k = 0; self->object != NULL && k < self->n; k++) {
         load[k] = self->in->load[self->object[k]];
     }
-    ret = plb_loads_init(out, load, self->n, PLB_DESCENDING, err);
+    ret = plb_loads_init(out, self->object == NULL ? self->in->load : load, self->n,
+                         PLB_DESCENDING, err);
 out:
     plb_free(load);
     return ret;
@@ -204,7 +202,7 @@ static int place_in_order(const plb_snapshot_t *in, uint64_t seed, int32_t *rank
     PLB_TRY(plb_state_init(&on, in, &of, rank, err));
     plb_start_present(&on);
     const double before = on.fits ? plb_state_value(&on) : INFINITY;
-    const plb_aim_t aim = {PLB_REFINE_OVERLOAD * on.goal[0], PLB_ALL_STEPS, 0, seed};
+    const plb_aim_t aim = {PLB_REFINE_OVERLOAD * on.goal[0], PLB_ALL_STEPS, false, seed};
     ret = plb_start_fit(&on, 0.0, err);
     if (ret == PLB_ERR_INFEASIBLE) {
         PLB_TRY(plb_start_packed(&on, err));
@@ -230,7 +228,6 @@ static int greedy_run(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         ret = place_in_order(in, opts->seed, out, err);
         goto out;
     }
-    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(by_load(&problem, &loads, err));
     ret = plb_all_equal(in->speed, in->n_ranks) ? place_in_rounds(&problem, &loads, out, err)
                                                 : place_by_speed(&problem, &loads, out, err);

@@ -33,12 +33,6 @@ typedef struct chain {
                           there on fit on this rank and the ranks after it */
 } chain_t;
 
-static void chain_free(chain_t *self)
-{
-    plb_loads_free(&self->order);
-    PLB_FREE(self->sum, self->present, self->least);
-}
-
 static int32_t rank_at(const chain_t *self, int32_t k)
 {
     return self->order.item[k].id;
@@ -64,15 +58,6 @@ static int64_t end_from(const chain_t *self, int64_t begin, int32_t r, double ti
     int64_t end = begin;
     PLB_BISECT(end, self->n, k, !fits(self, begin, k + 1, most))
     return end;
-}
-
-/* Return the smallest `begin` such that the objects begin ... end - 1 fit on rank r. */
-static int64_t begin_to(const chain_t *self, int64_t end, int32_t r, double time)
-{
-    const double most = capacity(self->problem, r, time);
-    int64_t begin = 0;
-    PLB_BISECT(begin, end, k, fits(self, k, end, most))
-    return begin;
 }
 
 static bool feasible(const chain_t *self, double time)
@@ -132,25 +117,15 @@ out:
     return ret;
 }
 
-static int chain_init(chain_t *self, plb_err_t *err)
-{
-    const plb_snapshot_t *in = self->problem->in;
-    PLB_PASS_NEW0(self->sum, self->n + 1);
-    PLB_PASS_NEW0(self->present, in->n_ranks + 1);
-    PLB_PASS_NEW0(self->least, in->n_ranks + 1);
-    for (int64_t k = 0; k < self->n; k++) {
-        self->sum[k + 1] = self->sum[k] + in->load[self->object[k]];
-    }
-    return order_ranks(self, err);
-}
-
 /* Move each cut only as far as necessary for all ranks to end by `time`. */
 static void cut(chain_t *self, double time, int32_t *out)
 {
     const int32_t p = self->problem->in->n_ranks;
     self->least[p] = self->n;
     for (int32_t k = p - 1; k >= 0; k--) {
-        self->least[k] = begin_to(self, self->least[k + 1], rank_at(self, k), time);
+        const double most = capacity(self->problem, rank_at(self, k), time);
+        const int64_t end = self->least[k + 1];
+        PLB_BISECT(self->least[k], end, begin, fits(self, begin, end, most))
     }
     int64_t at = 0;
     for (int32_t k = 0; k < p; k++) {
@@ -173,13 +148,22 @@ static void cut(chain_t *self, double time, int32_t *out)
 static int chain_cut(const plb_problem_t *problem, const int32_t *object, double overload,
                      int32_t *out, plb_err_t *err)
 {
-    chain_t chain = {.problem = problem, .object = object, .n = problem->n};
-    const int ret = chain_init(&chain, err);
-    if (ret == PLB_OK) {
-        const double average = plb_average(problem->in);
-        cut(&chain, fmax(best_time(&chain, average), overload * average), out);
+    const plb_snapshot_t *in = problem->in;
+    const int64_t n = problem->n;
+    const double average = plb_average(in);
+    chain_t chain = {.problem = problem, .object = object, .n = n};
+    int ret = PLB_OK;
+    PLB_NEW0(chain.sum, n + 1);
+    PLB_NEW0(chain.present, in->n_ranks + 1);
+    PLB_NEW0(chain.least, in->n_ranks + 1);
+    for (int64_t k = 0; k < n; k++) {
+        chain.sum[k + 1] = chain.sum[k] + in->load[object[k]];
     }
-    chain_free(&chain);
+    PLB_TRY(order_ranks(&chain, err));
+    cut(&chain, fmax(best_time(&chain, average), overload * average), out);
+out:
+    plb_loads_free(&chain.order);
+    PLB_FREE(chain.sum, chain.present, chain.least);
     return ret;
 }
 
@@ -288,13 +272,12 @@ out:
 static int hsfc_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                     int32_t *out, plb_err_t *err)
 {
+    (void)self;
     plb_problem_t problem = {0};
     int32_t *object = NULL;
     int ret = PLB_OK;
-    PLB_PASS(plb_problem_needs_coords(self, in, err));
     PLB_PASS(plb_problem_init(&problem, in, err));
     PLB_NEW(object, problem.n);
-    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(along_curve(&problem, object, err));
     PLB_TRY(chain_cut(&problem, object, opts->params[0], out, err));
     ret = plb_start_repaired(in, out, err);

@@ -33,11 +33,6 @@ typedef struct quota {
     int64_t *part; /* [p] number of movable objects after the LB step */
 } quota_t;
 
-static void quota_free(quota_t *self)
-{
-    PLB_FREE(self->speed, self->fixed, self->share, self->have, self->part);
-}
-
 /* Count the objects, and compute shares such that all ranks end at the same time. */
 static int quota_init(quota_t *self, const plb_problem_t *problem, plb_err_t *err)
 {
@@ -117,7 +112,6 @@ static int power_run(const plb_strategy_t *self, const plb_snapshot_t *in, const
     quota_t quota = {0};
     (void)self;
     PLB_PASS(plb_problem_init(&problem, in, err));
-    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     int ret = PLB_OK;
     PLB_TRY(quota_init(&quota, &problem, err));
     if (problem.n > 0) {
@@ -126,7 +120,7 @@ static int power_run(const plb_strategy_t *self, const plb_snapshot_t *in, const
         ret = plb_start_repaired(in, out, err);
     }
 out:
-    quota_free(&quota);
+    PLB_FREE(quota.speed, quota.fixed, quota.share, quota.have, quota.part);
     plb_problem_free(&problem);
     return ret;
 }

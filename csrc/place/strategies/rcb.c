@@ -111,21 +111,6 @@ static int bisect(rcb_t *self, int32_t *object, int64_t n, int32_t *rank, int32_
     return bisect(self, object + at, n - at, rank + left, p - left, err);
 }
 
-static void find_centres(rcb_t *self)
-{
-    const plb_problem_t *problem = self->problem;
-    for (int64_t k = 0; k < problem->n; k++) {
-        const int32_t i = plb_problem_object(problem, k), r = problem->in->rank[i];
-        self->count[r]++;
-        for (int d = 0; d < DIMS; d++) {
-            self->centre[DIMS * (int64_t)r + d] += coordinate(self, i, d);
-        }
-    }
-    for (int64_t k = 0; k < DIMS * (int64_t)problem->in->n_ranks; k++) {
-        self->centre[k] /= (double)(self->count[k / DIMS] > 0 ? self->count[k / DIMS] : 1);
-    }
-}
-
 static int divide(const plb_problem_t *problem, int32_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -149,7 +134,16 @@ static int divide(const plb_problem_t *problem, int32_t *out, plb_err_t *err)
     for (int32_t r = 0; r < p; r++) {
         rank[r] = r;
     }
-    find_centres(&rcb);
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t r = problem->in->rank[object[k]];
+        rcb.count[r]++;
+        for (int d = 0; d < DIMS; d++) {
+            rcb.centre[DIMS * (int64_t)r + d] += coordinate(&rcb, object[k], d);
+        }
+    }
+    for (int64_t k = 0; k < DIMS * (int64_t)p; k++) {
+        rcb.centre[k] /= (double)(rcb.count[k / DIMS] > 0 ? rcb.count[k / DIMS] : 1);
+    }
     ret = bisect(&rcb, object, n, rank, p, err);
 out:
     PLB_FREE(object, rank, rcb.centre, rcb.count, rcb.share, rcb.key, rcb.spare);
@@ -160,11 +154,10 @@ static int rcb_run(const plb_strategy_t *self, const plb_snapshot_t *in, const p
                    int32_t *out, plb_err_t *err)
 {
     (void)opts;
+    (void)self;
     plb_problem_t problem = {0};
     int ret = PLB_OK;
-    PLB_PASS(plb_problem_needs_coords(self, in, err));
     PLB_PASS(plb_problem_init(&problem, in, err));
-    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(divide(&problem, out, err));
     ret = plb_start_repaired(in, out, err);
 out:

@@ -93,13 +93,6 @@ static void mover_fill_bonds(mover_t *self, int32_t i)
     }
 }
 
-static void mover_forget_bonds(mover_t *self)
-{
-    for (int32_t k = 0; k < self->n_touched; k++) {
-        self->bond[self->touched[k]] = 0.0;
-    }
-}
-
 /* Return the time that object i adds to rank r. */
 static double mover_time(const mover_t *self, int32_t i, int32_t r)
 {
@@ -162,7 +155,9 @@ static way_t mover_way(mover_t *self, int32_t i)
     }
     /* the donor's time must become shorter, including its messages to the object */
     const double relief = mover_time(self, i, from);
-    mover_forget_bonds(self);
+    for (int32_t k = 0; k < self->n_touched; k++) {
+        self->bond[self->touched[k]] = 0.0;
+    }
     return relief <= 0.0 ? (way_t){-1, -INFINITY} : best;
 }
 
@@ -282,9 +277,34 @@ static int mover_shed(mover_t *self, int32_t donor, plb_err_t *err)
 
 /* ---- all ranks ------------------------------------------------------------------------------ */
 
-static int mover_shed_all(mover_t *self, plb_err_t *err)
+static void mover_free(mover_t *self)
 {
-    while (self->donor.n > 0) {
+    PLB_FREE(self->donor.item, self->receiver.item, self->object.item, self->touched, self->bond);
+    PLB_FREE(self->item, self->spare, self->index, self->value, self->bin);
+    plb_state_free(&self->on);
+}
+
+/* Move objects from ranks above the limit; *sheds: whether there are such ranks, and receivers. */
+static int mover_run(mover_t *self, bool *sheds, plb_err_t *err)
+{
+    const int64_t n = self->on.in->n_objects, p = self->on.p;
+    PLB_PASS(plb_state_list(&self->on, err));
+    PLB_PASS_NEW_EACH(p, self->donor.item, self->receiver.item, self->touched);
+    PLB_PASS_NEW0(self->bond, p);
+    PLB_PASS_NEW_EACH(n, self->item, self->spare, self->index, self->value);
+    PLB_PASS_NEW(self->bin, PLB_SORT_BINS(n));
+    PLB_PASS(plb_interrupted(PLB_INTERRUPT_NOW));
+    for (int32_t r = 0; r < self->on.p; r++) {
+        if (mover_overloaded(self, r)) {
+            self->donor.item[self->donor.n++] = (plb_item_t){-self->on.t[r], r};
+        } else if (mover_gap(self, r) > 0.0) {
+            self->receiver.item[self->receiver.n++] = (plb_item_t){-mover_gap(self, r), r};
+        }
+    }
+    plb_heap_build(&self->donor);
+    plb_heap_build(&self->receiver);
+    *sheds = self->donor.n > 0 && self->receiver.n > 0;
+    while (*sheds && self->donor.n > 0) {
         const double before = self->limit;
         const int32_t donor = plb_heap_pop(&self->donor).id;
         if (mover_overloaded(self, donor)) {
@@ -296,46 +316,6 @@ static int mover_shed_all(mover_t *self, plb_err_t *err)
         PLB_PASS(plb_interrupted(1 << 10));
     }
     return PLB_OK;
-}
-
-static void mover_find_ranks(mover_t *self)
-{
-    for (int32_t r = 0; r < self->on.p; r++) {
-        if (mover_overloaded(self, r)) {
-            self->donor.item[self->donor.n++] = (plb_item_t){-self->on.t[r], r};
-        } else if (mover_gap(self, r) > 0.0) {
-            self->receiver.item[self->receiver.n++] = (plb_item_t){-mover_gap(self, r), r};
-        }
-    }
-    plb_heap_build(&self->donor);
-    plb_heap_build(&self->receiver);
-}
-
-static int mover_init(mover_t *self, plb_err_t *err)
-{
-    const int64_t n = self->on.in->n_objects, p = self->on.p;
-    PLB_PASS(plb_state_list(&self->on, err));
-    PLB_PASS_NEW_EACH(p, self->donor.item, self->receiver.item, self->touched);
-    PLB_PASS_NEW0(self->bond, p);
-    PLB_PASS_NEW_EACH(n, self->item, self->spare, self->index, self->value);
-    PLB_PASS_NEW(self->bin, PLB_SORT_BINS(n));
-    return plb_interrupted(PLB_INTERRUPT_NOW);
-}
-
-static void mover_free(mover_t *self)
-{
-    PLB_FREE(self->donor.item, self->receiver.item, self->object.item, self->touched, self->bond);
-    PLB_FREE(self->item, self->spare, self->index, self->value, self->bin);
-    plb_state_free(&self->on);
-}
-
-/* Move objects from ranks above the limit; *sheds: whether there are such ranks, and receivers. */
-static int mover_run(mover_t *self, bool *sheds, plb_err_t *err)
-{
-    PLB_PASS(mover_init(self, err));
-    mover_find_ranks(self);
-    *sheds = self->donor.n > 0 && self->receiver.n > 0;
-    return *sheds ? mover_shed_all(self, err) : PLB_OK;
 }
 
 int plb_shed(const plb_snapshot_t *in, double limit, int32_t *rank, plb_err_t *err)
@@ -363,7 +343,7 @@ static int mover_go_on(mover_t *self, double limit, plb_err_t *err)
     plb_state_set(on, moved);
     on->goal[0] = fmax(on->goal[0], limit); /* below the limit, less communication is the aim */
     const double before = plb_state_value(on);
-    const plb_aim_t aim = {limit * (1.0 + SLACK), PLB_ALL_STEPS, 0, 0};
+    const plb_aim_t aim = {limit * (1.0 + SLACK), PLB_ALL_STEPS, false, 0};
     PLB_TRY(plb_improve(on, &aim, err));
     if (plb_state_value(on) >= before) {
         memcpy(on->rank, moved, (size_t)on->in->n_objects * sizeof *moved);
@@ -373,25 +353,24 @@ out:
     return ret;
 }
 
-int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
-                    const double *cost, int32_t *rank, plb_err_t *err)
+int plb_refine_comm(const plb_snapshot_t *in, double overload, bool exchanges, const double *cost,
+                    int32_t *rank, plb_err_t *err)
 {
     mover_t self = {0};
     int32_t *from = NULL;
-    const int64_t n = problem->in->n_objects;
+    const int64_t n = in->n_objects;
     const plb_objective_t of = {.alpha = cost == NULL ? 0.0 : cost[0],
                                 .beta = cost == NULL ? 1.0 : cost[1],
                                 .messages = cost != NULL};
     int ret = PLB_OK;
     PLB_NEW(from, n);
     memcpy(from, rank, (size_t)n * sizeof *from);
-    PLB_TRY(plb_state_init(&self.on, problem->in, &of, rank, err));
+    PLB_TRY(plb_state_init(&self.on, in, &of, rank, err));
     plb_state_set(&self.on, from);
     self.limit = overload * plb_state_mean(&self.on);
     if (exchanges) { /* without exchanges, the limit is that of Menon's thesis */
-        bool raised;
         self.limit = fmax(self.limit, self.on.goal[0]);
-        PLB_TRY(plb_bound_raise(problem, &self.limit, &raised, err));
+        PLB_TRY(plb_bound_raise(in, &self.limit, err));
     }
     const double limit = self.limit;
     bool sheds;
@@ -407,34 +386,14 @@ out:
 
 enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };
 
-static int run_either(const plb_snapshot_t *in, const double *cost, const plb_opts_t *opts,
-                      int32_t *out, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    plb_problem_t problem = {0};
-    PLB_TRY(plb_problem_init(&problem, in, err));
-    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
-    PLB_TRY(plb_start_repaired(in, out, err));
-    ret = plb_refine_comm(&problem, opts->params[PARAM_OVERLOAD],
-                          opts->params[PARAM_EXCHANGES] != 0.0, cost, out, err);
-out:
-    plb_problem_free(&problem);
-    return ret;
-}
-
-static int comm_aware_run(const plb_strategy_t *self, const plb_snapshot_t *in,
-                          const plb_opts_t *opts, int32_t *out, plb_err_t *err)
-{
-    (void)self;
-    const double *cost = opts->params + PARAM_ALPHA;
-    return run_either(in, cost[0] + cost[1] > 0.0 ? cost : NULL, opts, out, err);
-}
-
 static int refine_comm_run(const plb_strategy_t *self, const plb_snapshot_t *in,
                            const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return run_either(in, opts->params + PARAM_ALPHA, opts, out, err);
+    const double *cost = opts->params + PARAM_ALPHA;
+    PLB_PASS(plb_start_repaired(in, out, err));
+    return plb_refine_comm(in, opts->params[PARAM_OVERLOAD], opts->params[PARAM_EXCHANGES] != 0.0,
+                           cost[0] + cost[1] > 0.0 ? cost : NULL, out, err);
 }
 
 #define PARAMS(alpha, beta)                                                                         \
@@ -460,7 +419,7 @@ const plb_strategy_t plb_strategy_comm_aware = {
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = aware_params,
     .n_params = 4,
-    .run = comm_aware_run,
+    .run = refine_comm_run,
 };
 
 const plb_strategy_t plb_strategy_refine_comm = {

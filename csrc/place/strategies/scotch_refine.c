@@ -17,7 +17,7 @@
 typedef struct trial {
     int32_t *rank;  /* [n_objects] rank of each object */
     double longest; /* seconds of the most loaded rank */
-    int64_t cost;   /* cost of messages and migrations (plb_parts_cost) */
+    int64_t cost;   /* cost of messages and migrations */
 } trial_t;
 
 /* Set the part of each vertex from rank[], the objects' ranks. */
@@ -36,7 +36,7 @@ static int try_near(const plb_parts_t *parts, double imbalance, int32_t *part, i
     const plb_snapshot_t *in = parts->problem.in;
     memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
     PLB_PASS(plb_start_repaired(in, rank, err));
-    PLB_PASS(plb_refine_comm(&parts->problem, imbalance, true, NULL, rank, err));
+    PLB_PASS(plb_refine_comm(in, imbalance, true, NULL, rank, err));
     parts_of(parts, rank, part);
     PLB_PASS(plb_partition_improve(&parts->question, 1, part, err));
     return plb_parts_place(parts, part, imbalance, rank, err);
@@ -53,22 +53,28 @@ static int try_fresh(const plb_parts_t *parts, double imbalance, int32_t *part, 
     return plb_parts_place(&fresh, part, imbalance, rank, err);
 }
 
+/* Return the cut of the graph plus the cost of migrations, in units of the edge weights. */
+static int64_t cost_of(const plb_parts_t *self, const int32_t *part)
+{
+    const plb_question_t *q = &self->question;
+    int64_t twice = 0, moved = 0;
+    for (int32_t v = 0; v < q->n_vertices; v++) {
+        for (int32_t j = q->start[v]; j < q->start[v + 1]; j++) {
+            twice += part[v] != part[q->to[j]] ? q->edge_weight[j] : 0;
+        }
+        moved += part[v] != q->old[v] ? q->old_cost[v] : 0;
+    }
+    return twice / 2 + moved;
+}
+
 static int measure(const plb_parts_t *parts, trial_t *trial, int32_t *part, plb_err_t *err)
 {
     plb_metrics_t after;
     PLB_PASS(plb_snapshot_metrics(parts->problem.in, trial->rank, &after, err));
     parts_of(parts, trial->rank, part);
     trial->longest = after.max;
-    trial->cost = plb_parts_cost(parts, part);
+    trial->cost = cost_of(parts, part);
     return PLB_OK;
-}
-
-/* Whether a is worse than b: by balance first (differences up to 1 % do not count), then by cost.
- * Times below `limit` seconds count as `limit`. */
-static bool is_worse(const trial_t *a, const trial_t *b, double limit)
-{
-    const double x = fmax(a->longest, limit), y = fmax(b->longest, limit);
-    return x < 0.99 * y ? false : y < 0.99 * x ? true : a->cost > b->cost;
 }
 
 static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
@@ -96,7 +102,11 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     PLB_TRY(try_fresh(&parts, imbalance, part, fresh.rank, err));
     PLB_TRY(measure(&parts, &fresh, part, err));
     PLB_TRY(measure(&parts, &near, part, err));
-    if (is_worse(&near, &fresh, imbalance * average)) {
+    /* the better balance is better (times up to the limit, and differences up to 1 % do not
+     * count), then the lower cost */
+    const double a = fmax(near.longest, imbalance * average);
+    const double b = fmax(fresh.longest, imbalance * average);
+    if (a < 0.99 * b ? false : b < 0.99 * a ? true : near.cost > fresh.cost) {
         memcpy(out, fresh.rank, (size_t)in->n_objects * sizeof *out);
     }
 out:

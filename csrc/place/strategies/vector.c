@@ -1,37 +1,18 @@
 /* VectorLB and CCMLB: objects with several loads each, shared blocks of memory, messages, and
  * blocks that are better at home.
  *
- * The search (plb_improve) starts from a placement by work in which objects stay where they
- * fit.  If an object does not fit into memory there, it starts from the present placement or, if
- * this does not keep the memory limits, from a placement that is made for memory only, if there is
- * one.  If the
- * result is no better than the present placement, which keeps the limits, it starts again from the
- * present one; if that is no better either, no object moves.  With distances, a start from parts
- * follows: it keeps objects that communicate on one node, which steps of single objects hardly
- * find.
- */
+ * The search (plb_improve) starts from a placement by work in which objects stay where they fit.
+ * If an object does not fit into memory there, it starts from the present placement or, if this
+ * does not keep the memory limits, from a placement that is made for memory only, if there is one.
+ * If the result is no better than the present placement, which keeps the limits, it starts again
+ * from the present one; if that is no better either, no object moves.  With distances, a start
+ * from parts follows: it keeps objects that communicate on one node, which steps of single objects
+ * hardly find. */
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "place/internal.h"
-
-/* The search ends if the value exceeds its lower bound by at most this fraction. */
-static const double CLOSE = 0.003;
-
-/* A placement is better than the present one if its value is lower by at least this fraction. */
-static const double WORTH = 0.001;
-
-/* Largest number of random changes. */
-enum { KICKS = 256 };
-
-/* Make the first placement: by work; if it is not within the limits, by memory alone.  If that
- * fails, too, take the present placement, which the search then brings within the limits. */
-static int start(plb_state_t *on, double overload, bool kept, plb_err_t *err)
-{
-    const int ret = plb_start_fit(on, overload, err);
-    return ret == PLB_ERR_INFEASIBLE && !kept ? plb_start_packed(on, err) : ret;
-}
 
 /* Search from the placement of HypergraphLB, and keep the result if it is better than `value`. */
 static int start_from_parts(plb_state_t *on, double value, const plb_aim_t *aim, plb_err_t *err)
@@ -60,7 +41,7 @@ out:
 }
 
 static int vector_run(const plb_snapshot_t *in, const plb_objective_t *of, double overload,
-                      int kicks, uint64_t seed, int32_t *out, plb_err_t *err)
+                      uint64_t seed, int32_t *out, plb_err_t *err)
 {
     plb_state_t on = {0};
     double most, slack;
@@ -71,13 +52,16 @@ static int vector_run(const plb_snapshot_t *in, const plb_objective_t *of, doubl
     }
     plb_start_present(&on);
     kept = on.fits;
-    most = plb_state_value(&on) * (1.0 - fmin(WORTH, overload - 1.0));
-    slack = fmin(CLOSE, overload - 1.0);
-    const plb_aim_t aim = {plb_state_least(&on) * (1.0 + slack), PLB_ALL_STEPS, kicks, seed};
-    ret = start(&on, overload, kept, err);
+    most = plb_state_value(&on) * (1.0 - fmin(PLB_WORTH, overload - 1.0));
+    slack = fmin(PLB_REFINE_OVERLOAD, overload) - 1.0;
+    const plb_aim_t aim = {plb_state_least(&on) * (1.0 + slack), PLB_ALL_STEPS, true, seed};
+    ret = plb_start_fit(&on, overload, err);
+    if (ret == PLB_ERR_INFEASIBLE && !kept) {
+        ret = plb_start_packed(&on, err);
+    }
     PLB_THEN(plb_improve(&on, &aim, err));
     if (ret == PLB_OK && !on.fits) {
-        ret = PLB_ERR_INFEASIBLE; /* `err` has the message of `start` */
+        ret = PLB_ERR_INFEASIBLE; /* `err` has the message of the start */
     }
     if (kept && (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && plb_state_value(&on) >= most))) {
         plb_start_present(&on);
@@ -99,7 +83,7 @@ static int run_vector(const plb_strategy_t *self, const plb_snapshot_t *in, cons
 {
     (void)self;
     const plb_objective_t of = {.kinds = opts->params[1] == 0.0};
-    return vector_run(in, &of, opts->params[0], KICKS, opts->seed, out, err);
+    return vector_run(in, &of, opts->params[0], opts->seed, out, err);
 }
 
 static int run_ccm(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
@@ -109,7 +93,7 @@ static int run_ccm(const plb_strategy_t *self, const plb_snapshot_t *in, const p
     const double *x = opts->params;
     const plb_objective_t of = {
         .alpha = x[0], .beta = x[1], .gamma = x[2], .delta = x[3], .messages = true};
-    return vector_run(in, &of, 1.0, KICKS, opts->seed, out, err);
+    return vector_run(in, &of, 1.0, opts->seed, out, err);
 }
 
 static const plb_param_t vector_params[] = {

@@ -272,6 +272,7 @@ static void place(const plb_strategy_t *strategy, const plb_snapshot_t *in, feed
     MUST(plb_params_check(strategy->params, strategy->n_params, params, &err) == PLB_OK);
     const plb_opts_t opts = {.params = params, .seed = feed_byte(feed)};
     int32_t *rank = plb_malloc((size_t)in->n_objects, sizeof *rank);
+    memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
     plb_mem_fail_at(fail_at);
     const int ret = strategy->run(strategy, in, &opts, rank, &err);
     plb_mem_fail_at(-1);
@@ -301,8 +302,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     anything_init(&any, &feed, 120, 40, 240);
     if (!strategy->takes_phases) { /* as in plb_strategy_place */
         any.snapshot.block = NULL;
+        any.snapshot.n_components = 1;
     }
-    if (plb_snapshot_check(&any.snapshot, &err) == PLB_OK) {
+    const bool blind = strategy->looks_at & PLB_LOOKS_COORDS && any.snapshot.coords == NULL;
+    if (!blind && plb_snapshot_check(&any.snapshot, &err) == PLB_OK) {
         place(strategy, &any.snapshot, &feed, fault < 32 ? fault : -1);
     }
     anything_free(&any);
