@@ -235,7 +235,7 @@ def dgraph_extension(mpi, found):
 def extensions():
     others = "|".join((r"\w+module", *MPI_SHELLS))
     core = [f for f in sources(*ROOMS, "bind") if not re.search(rf"/bind/({others})\.c$", f)]
-    alone = ("reduction_alone", "route", "table")  # need no MPI
+    alone = ("reduction_alone", "route")  # need no MPI
     core += ["csrc/bind/coremodule.c", *(f"csrc/comm/{f}.c" for f in alone)]
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
