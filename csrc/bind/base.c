@@ -40,9 +40,9 @@ PLB_PY_DEF(fn, stop_when, "stop:L",
            "Make this thread's calls of the C core raise KeyboardInterrupt as soon as another\n"
            "thread has put an item into the list `stop`.")
 {
-    PyObject *list;
+    PyObject *list, *dict = PyThreadState_GetDict();
     PLB_PASS(PLB_READ(c, PLB_ONE(&list)));
-    return plb_py_stop_when(list);
+    return dict == NULL ? -1 : PyDict_SetItemString(dict, plb_py_stop_key, list);
 }
 
 PLB_PY_DEF(fn, check_signals, "",

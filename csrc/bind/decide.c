@@ -141,11 +141,15 @@ PLB_PY_DEF(fn, experience, "",
     return plb_py_answer(c, out);
 }
 
+#define X(name, unit, help) PLB_PY_FIELD(plb_verdict_t, name),
+static const plb_py_field_t verdict_fields[] = {PLB_VERDICT(X){0}};
+#undef X
+
 PLB_PY_DEF(trigger, state, "",
            "Return the last verdict and its numbers as a dict; unknown numbers are nan.")
 {
     const plb_verdict_t *v = &self->core.verdict;
-    PyObject *out = plb_py_figures(v);
+    PyObject *out = plb_py_dict(verdict_fields, v);
     if (out != NULL &&
         (plb_py_put(out, "trigger", PyUnicode_FromString(self->core.kind->name)) ||
          plb_py_put(out, "balance", PyBool_FromLong(v->balance)) ||
@@ -609,11 +613,10 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
     static const char *const kinds[] = {"hold", "off", "balance", "speeds"};
     static const plb_py_field_t alternative[] = {
         PLB_PY_FIELD(plb_alternative_t, gain), PLB_PY_FIELD(plb_alternative_t, cost), {0}};
-    static const plb_py_field_t number[] = {{"speed", 'd', 0}};
     PyObject *out = plb_py_dict(receipt_fields, r);
     PyObject *speed = PyTuple_New(r->speed == NULL ? 0 : self->opt.n_ranks);
     for (int32_t i = 0; speed != NULL && r->speed != NULL && i < self->opt.n_ranks; i++) {
-        PyTuple_SET_ITEM(speed, i, plb_py_value(number, &r->speed[i]));
+        PyTuple_SET_ITEM(speed, i, PyFloat_FromDouble(r->speed[i]));
     }
     if (out == NULL) {
         Py_XDECREF(speed);
@@ -622,7 +625,7 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
     if (plb_py_put(out, "speed", speed) || plb_py_put(out, "why", PyUnicode_FromString(r->why)) ||
         plb_py_put(out, "kind", PyUnicode_FromString(kinds[r->kind])) ||
         plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words(r->verdict.reason))) ||
-        plb_py_put(out, "figures", plb_py_figures(&r->verdict)) ||
+        plb_py_put(out, "figures", plb_py_dict(verdict_fields, &r->verdict)) ||
         plb_py_put(out, "alternatives",
                    plb_py_as_tuple(plb_py_rows(alternative, r->alternatives, self->opt.n,
                                                sizeof *r->alternatives)))) {

@@ -3,9 +3,8 @@
 
 #include "bind/views.h"
 
-/** View a pylb.Snapshot or a pylb.Trace, or any object with the same attributes, as a C struct. */
+/** View a pylb.Snapshot, or any object with the same attributes, as a C struct. */
 int plb_py_snapshot(plb_py_call_t *c, PyObject *object, plb_snapshot_t *out);
-int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
 
 /** Get a strategy from the table by name, or make one from a callable f(snapshot), which gets a
  * pylb.Snapshot of copies, and returns a rank for each object.  `object` must exist as long as
