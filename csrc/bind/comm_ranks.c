@@ -127,7 +127,7 @@ static int begin(comm_t *self, plb_py_call_t *c)
     PyObject *sample, *sends, *into = Py_None;
     plb_stats_t mine;
     PLB_PASS(PLB_READ(c, PLB_ONE(&sample), PLB_ONE(&sends), PLB_ONE(&into)));
-    PLB_PASS(plb_py_sample(sample, self->core.rank, &mine));
+    PLB_PASS(plb_py_sample(c, sample, self->core.rank, &mine));
     PLB_PASS(plb_step_check_idle(&self->step, &c->err));
     Py_XSETREF(self->received, PyList_New(0));
     Py_XSETREF(self->into, PyDict_Check(into) ? Py_NewRef(into) : NULL);

@@ -899,7 +899,7 @@ PLB_PY_DEF(steps, begin, "!sample",
            "Contribute this rank's sample (csrc/bind/rooms.h) to the next step.  Never waits.")
 {
     plb_stats_t mine;
-    PLB_PASS(plb_py_sample(c->arg, self->core.net->rank, &mine));
+    PLB_PASS(plb_py_sample(c, c->arg, self->core.net->rank, &mine));
     return plb_steps_begin(&self->core, &mine, &c->err);
 }
 
@@ -907,7 +907,7 @@ PLB_PY_DEF(steps, end, "!sample",
            "Leave: contribute a final sample.  Then take the records under way, by next().")
 {
     plb_stats_t mine;
-    PLB_PASS(plb_py_sample(c->arg, self->core.net->rank, &mine));
+    PLB_PASS(plb_py_sample(c, c->arg, self->core.net->rank, &mine));
     mine.n_ended = 1;
     return plb_steps_begin(&self->core, &mine, &c->err);
 }

@@ -39,32 +39,26 @@ static int set_phases(plb_stats_t *s, const double *x, int64_t n, int64_t d, dou
     return 0;
 }
 
-int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
+int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out)
 {
-    plb_py_call_t c;
     const double *loads, *phases;
     int64_t n = -1, m = -1, d;
     double idle, time, cost, background;
     bool failed;
     plb_stats_init(out);
-    (void)plb_py_begin(&c, NULL, NULL, (plb_py_source_t){0});
-    const int bad =
-        plb_py_items(
-            &c, sample,
-            "kind iteration arguments failed n_objects loads idle messages message_bytes time "
-            "cost n_changed n_rebalanced messages_open background phases:@ n_phases",
-            PLB_TABLE(PLB_ONE(&out->kind), PLB_ONE(&out->iteration), PLB_ONE(&out->arguments),
-                      PLB_ONE(&failed), PLB_ONE(&out->n_objects), PLB_MANY(&loads, &n),
-                      PLB_ONE(&idle), PLB_ONE(&out->messages), PLB_ONE(&out->message_bytes),
-                      PLB_ONE(&time), PLB_ONE(&cost), PLB_ONE(&out->n_changed),
-                      PLB_ONE(&out->n_rebalanced), PLB_ONE(&out->messages_open),
-                      PLB_ONE(&background), PLB_MANY(&phases, &m), PLB_ONE(&d))) != 0 ||
-        set_load(out, loads, n, background) != 0 ||
-        (d > 0 && set_phases(out, phases, m, d, background) != 0);
-    Py_XDECREF(plb_py_end(&c, bad));
-    if (bad) {
-        return -1;
-    }
+    PLB_PASS(plb_py_items(
+        c, sample,
+        "kind iteration arguments failed n_objects loads idle messages message_bytes time cost "
+        "n_changed n_rebalanced messages_open background phases:@ n_phases",
+        PLB_TABLE(PLB_ONE(&out->kind), PLB_ONE(&out->iteration), PLB_ONE(&out->arguments),
+                  PLB_ONE(&failed), PLB_ONE(&out->n_objects), PLB_MANY(&loads, &n), PLB_ONE(&idle),
+                  PLB_ONE(&out->messages), PLB_ONE(&out->message_bytes), PLB_ONE(&time),
+                  PLB_ONE(&cost), PLB_ONE(&out->n_changed), PLB_ONE(&out->n_rebalanced),
+                  PLB_ONE(&out->messages_open), PLB_ONE(&background), PLB_MANY(&phases, &m),
+                  PLB_ONE(&d))));
+    PLB_PASS(set_load(out, loads, n, background));
+    PLB_PASS(d > 0 && set_phases(out, phases, m, d, background) != 0);
+    plb_py_release(&c->held); /* a call may read many samples */
     out->n_ranks = 1;
     out->load_max_rank = rank;
     plb_exact_add(&out->idle_sum, fmax(idle, 0.0));

@@ -77,18 +77,6 @@ static int end_exchange(plb_transport_t *face, plb_exchange_t *exchange, plb_err
     return PLB_OK;
 }
 
-static int share(plb_transport_t *face, const plb_shared_rows_t *rows,
-                 plb_share_figures_t *figures, plb_err_t *err)
-{
-    (void)face;
-    PLB_PASS(rows->failed);
-    const int64_t begin = plb_clock_real_ns(PLB_CLOCK_AUTO);
-    *figures = (plb_share_figures_t){.speed = 1.0};
-    const int ret = rows->n > 0 ? rows->own(rows->arg, 0, NULL, rows->n, err) : PLB_OK;
-    figures->own = 1e-9 * (double)(plb_clock_real_ns(PLB_CLOCK_AUTO) - begin);
-    return ret;
-}
-
 static void free_alone(plb_transport_t *face)
 {
     plb_reduction_alone_free(&((alone_t *)face)->reduction);
@@ -108,7 +96,6 @@ int plb_transport_alone(plb_transport_t **out, plb_err_t *err)
                                    .bcast = bcast,
                                    .begin_exchange = begin_exchange,
                                    .end_exchange = end_exchange,
-                                   .share = share,
                                    .free = free_alone};
     *out = &self->face;
     return PLB_OK;
