@@ -65,14 +65,6 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
     return PLB_OK;
 }
 
-/* X(variable of the environment, option). */
-#define ENVIRONMENT(X)                                                                            \
-    X("PYLB_STRATEGY", "strategy")                                                                \
-    X("PYLB_TRIGGER", "trigger")                                                                  \
-    X("PYLB_MODE", "mode")                                                                        \
-    X("PYLB_RECORD", "record")                                                                    \
-    X("PYLB_CLOCK", "clock")
-
 static int settings_init(plb_settings_t *self, plb_err_t *err)
 {
     *self = (plb_settings_t){
@@ -219,27 +211,26 @@ static int settings_set(plb_settings_t *self, const char *option, const char *va
 
 /* ---- all options together ------------------------------------------------------------------ */
 
-/* Set an option by a variable of the environment, which an error names; *set: it is not empty. */
-static int set_by(plb_settings_t *self, const char *variable, const char *option, bool *set,
-                  plb_err_t *err)
+/* Let a variable of the environment, if it is not empty, set an option; an error names it.  A
+ * strategy or trigger from the environment has its default parameters. */
+static int set_by(plb_settings_t *self, const char *variable, const char *option, plb_err_t *err)
 {
     const char *value = getenv(variable);
-    *set = value != NULL && *value != '\0';
-    if (!*set) {
+    if (value == NULL || *value == '\0') {
         return PLB_OK;
     }
     plb_err_t why = {0};
+    const bool strategy = strcmp(option, "strategy") == 0, trigger = strcmp(option, "trigger") == 0;
     /* if PYLB_TRIGGER is a number, it sets the option `every` */
-    const bool every = strcmp(option, "trigger") == 0 && isdigit((unsigned char)*value);
+    const bool every = trigger && isdigit((unsigned char)*value);
     const int code = settings_set(self, every ? "every" : option, value, &why);
     PLB_FAIL_IF(code != PLB_OK, err, code, "%s: %.480s", variable, why.text);
-    char **params = strcmp(option, "strategy") == 0  ? &self->of_strategy
-                    : strcmp(option, "trigger") == 0 ? &self->of_trigger
-                                                     : NULL;
-    if (params != NULL) {
+    if (strategy || trigger) {
+        char **params = strategy ? &self->of_strategy : &self->of_trigger;
         plb_free(*params);
         *params = NULL;
     }
+    self->strategy_by_environment = self->strategy_by_environment || strategy;
     return PLB_OK;
 }
 
@@ -321,27 +312,21 @@ static int64_t settings_fingerprint(const plb_settings_t *self)
 
 enum { MOST_RECEIPTS = 4096 }; /* a run without a record keeps at most this many */
 
-/* The strategies from which a decider chooses. */
-typedef struct candidates {
-    plb_candidate_strategy_t *list; /* [n] owned */
-    int32_t n;
-    double *params; /* owned: the parameters of all strategies in the list, one after the other */
-} candidates_t;
-
-/* List the strategies from which "auto" chooses.  (Python's "auto" also chooses from distributed
- * strategies, and from those of installed libraries.) */
-static int list_all(candidates_t *self, plb_err_t *err)
+/* List the strategies from which "auto" chooses, *n of them, and their parameters, one after the
+ * other; the caller frees both lists.  (Python's "auto" also chooses from distributed strategies,
+ * and from those of installed libraries.) */
+static int list_all(plb_candidate_strategy_t **list, int32_t *n, double **params, plb_err_t *err)
 {
     int64_t most = 0, n_params = 0;
     for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++, most++) {
         n_params += (*s)->n_params;
     }
-    PLB_PASS_NEW(self->list, most);
-    PLB_PASS_NEW(self->params, n_params);
-    double *at = self->params;
+    PLB_PASS_NEW(*list, most);
+    PLB_PASS_NEW(*params, n_params);
+    double *at = *params;
     for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
         if (plb_registered_is_selectable(*s)) {
-            self->list[self->n++] = (plb_candidate_strategy_t){**s, at};
+            (*list)[(*n)++] = (plb_candidate_strategy_t){**s, at};
             for (int k = 0; k < (*s)->n_params; k++) {
                 *at++ = (*s)->params[k].fallback;
             }
@@ -350,48 +335,38 @@ static int list_all(candidates_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-static int list_one(candidates_t *self, const plb_strategy_t *strategy, const double *params,
-                    plb_err_t *err)
-{
-    self->n = 1;
-    PLB_PASS_NEW(self->list, 1);
-    self->list[0] = (plb_candidate_strategy_t){*strategy, params};
-    return PLB_OK;
-}
-
-/* List the strategies of the settings; without cells, only the program's own redistribution. */
-static int list(candidates_t *self, const plb_settings_t *s, bool with_cells, plb_err_t *err)
-{
-    return !with_cells           ? list_one(self, &plb_own_strategy, NULL, err)
-           : s->strategy != NULL ? list_one(self, s->strategy, s->strategy_params, err)
-                                 : list_all(self, err);
-}
-
 int plb_lib_decider_init(plb_decider_t *self, plb_trigger_t *trigger, const plb_settings_t *s,
                          bool with_cells, int32_t n_ranks, plb_err_t *err)
 {
     int ret = PLB_OK;
-    double ledger[PLB_N_LEDGER], selection[PLB_N_SELECTION];
-    candidates_t among = {0};
-    const bool selects = with_cells && s->strategy == NULL;
+    double ledger[PLB_N_LEDGER], selection[PLB_N_SELECTION], *params = NULL;
+    plb_candidate_strategy_t *among = NULL;
+    int32_t n = 1;
+    const bool selects = with_cells && s->strategy == NULL, learns = settings_learns(s);
     for (int i = 0; i < PLB_N_LEDGER; i++) {
         ledger[i] = plb_ledger_params[i].fallback;
     }
     for (int i = 0; i < PLB_N_SELECTION; i++) {
         selection[i] = selects ? s->strategy_params[i] : plb_selection_params[i].fallback;
     }
-    PLB_TRY(list(&among, s, with_cells, err));
+    if (selects) {
+        n = 0;
+        PLB_TRY(list_all(&among, &n, &params, err));
+    } else { /* without cells, the program's own redistribution */
+        PLB_NEW(among, 1);
+        *among = with_cells ? (plb_candidate_strategy_t){*s->strategy, s->strategy_params}
+                            : (plb_candidate_strategy_t){plb_own_strategy, NULL};
+    }
     const plb_decider_options_t opt = {
         .n_ranks = n_ranks,
-        .candidates = among.list,
-        .n = among.n,
+        .candidates = among,
+        .n = n,
         .selects = selects,
         .selection = selection,
         .ledger = ledger,
         .gives_up = settings_gives_up(s),
-        .learns = with_cells && settings_learns(s),
-        .watches = with_cells &&
-                   (settings_learns(s) && strcmp(s->trigger->name, "auto") == 0 && s->lag == 0),
+        .learns = with_cells && learns,
+        .watches = with_cells && learns && strcmp(s->trigger->name, "auto") == 0 && s->lag == 0,
         .network = s->network,
         .keep = s->record == NULL ? MOST_RECEIPTS : 0,
         .seed = (uint64_t)s->seed,
@@ -400,7 +375,7 @@ int plb_lib_decider_init(plb_decider_t *self, plb_trigger_t *trigger, const plb_
     PLB_TRY(plb_decider_init(self, &opt, trigger, err));
     ret = s->steps < 0 ? PLB_OK : plb_decider_expect(self, s->steps, NAN, NAN, err);
 out:
-    PLB_FREE(among.list, among.params);
+    PLB_FREE(among, params);
     return ret;
 }
 
@@ -451,16 +426,14 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
     if (self->ready) {
         return PLB_OK;
     }
-    /* Let the environment override options.  A strategy or trigger from the environment has its
-     * default parameters.  Call this before the first step. */
-    bool set;
-#define X(variable, option)                                                                       \
-    PLB_PASS(set_by(&self->settings, variable, option, &set, err));                               \
-    if (strcmp(option, "strategy") == 0) {                                                        \
-        self->settings.strategy_by_environment = set;                                             \
+    static const char *const environment[][2] = {{"PYLB_STRATEGY", "strategy"},
+                                                 {"PYLB_TRIGGER", "trigger"},
+                                                 {"PYLB_MODE", "mode"},
+                                                 {"PYLB_RECORD", "record"},
+                                                 {"PYLB_CLOCK", "clock"}};
+    for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
+        PLB_PASS(set_by(&self->settings, environment[i][0], environment[i][1], err));
     }
-    ENVIRONMENT(X)
-#undef X
     /* "auto" is the clock "mpi" where that works.  On one rank it needs no call of MPI. */
     const plb_mpi_clock_t mpi = plb_mpi_clock();
     self->clock = self->settings.clock;

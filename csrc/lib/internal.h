@@ -53,7 +53,7 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses a strategy for each LB step */
     const plb_trigger_kind_t *trigger;
-    /* owned; set by plb_settings_close; of "auto": parameters of the choice (decider.h) */
+    /* owned; set when the first step begins; of "auto": parameters of the choice (decider.h) */
     double *strategy_params, *trigger_params;
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
@@ -225,8 +225,8 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);
 
 /* The decider of an advisor, with its trigger and the strategies from which it chooses. */
 
-/** Make the decider and the trigger of these settings.  Call this after plb_settings_close.  If
- * `with_cells` is false, the only strategy is the program's own redistribution.  *self and
- * *trigger must be zero before the call; the caller frees both, also after an error. */
+/** Make the decider and the trigger of these settings.  If `with_cells` is false, the only strategy
+ * is the program's own redistribution.  *self and *trigger must be zero before the call; the
+ * caller frees both, also after an error. */
 int plb_lib_decider_init(plb_decider_t *self, plb_trigger_t *trigger, const plb_settings_t *s,
                          bool with_cells, int32_t n_ranks, plb_err_t *err);
