@@ -352,7 +352,7 @@ typedef struct mail {
     pile_t coming;  /* letters that have arrived, but are not delivered yet */
     pile_t astray;  /* letters that have arrived, but whose target is on another rank */
     pile_t in;      /* delivered letters: the messages of the previous iteration */
-    int32_t *order; /* [in.n], with start[n + 1]: result of plb_inbox_order (run/run.h) */
+    int32_t *order; /* [in.n], with start[n + 1]: result of inbox_order */
     int64_t *start;
     int64_t n;  /* number of objects that were here at the delivery */
     int64_t at; /* index of the object that was looked up most recently */
@@ -693,6 +693,54 @@ PLB_PY_DEF(
     return PLB_OK;
 }
 
+static bool is_sorted(const int32_t *order, const int64_t *source, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        if (source[order[i]] < source[order[i - 1]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* By source, then in order of arrival. */
+static int by_source(const void *a, const void *b, void *arg)
+{
+    const int64_t *source = arg;
+    const int32_t i = *(const int32_t *)a, k = *(const int32_t *)b;
+    return source[i] != source[k] ? (source[i] < source[k] ? -1 : 1) : i < k ? -1 : i > k;
+}
+
+/* Sort m messages by receiver, source and order of arrival.  to[m]: the receivers, 0 ... n-1; -1:
+ * not here, the message is left out.  Results: order[m] and start[n + 1]; object i reads
+ * order[start[i]] ... order[start[i + 1] - 1]. */
+static void inbox_order(const int32_t *to, const int64_t *source, int64_t m, int64_t n,
+                        int64_t *start, int32_t *order)
+{
+    memset(start, 0, (size_t)(n + 1) * sizeof *start);
+    for (int64_t i = 0; i < m; i++) {
+        start[to[i] + 1] += to[i] >= 0;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        start[k + 1] += start[k];
+    }
+    for (int64_t i = 0; i < m; i++) {
+        if (to[i] >= 0) {
+            order[start[to[i]]++] = (int32_t)i;
+        }
+    }
+    /* the loop has moved each start[i] to the old start[i + 1]: shift back */
+    memmove(start + 1, start, (size_t)n * sizeof *start);
+    start[0] = 0;
+    for (int64_t k = 0; k < n; k++) {
+        int32_t *mine = order + start[k];
+        const int64_t count = start[k + 1] - start[k];
+        if (!is_sorted(mine, source, count)) {
+            qsort_r(mine, (size_t)count, sizeof *mine, by_source, (void *)(uintptr_t)source);
+        }
+    }
+}
+
 /* Sort the delivered messages by the objects that are here; leave out those to other objects. */
 static int sort(mail_t *self, plb_py_call_t *c)
 {
@@ -713,7 +761,7 @@ static int sort(mail_t *self, plb_py_call_t *c)
         to[i] = (int32_t)place_of(self, self->in.letter[i].target);
         source[i] = self->in.letter[i].source;
     }
-    PLB_TRY(plb_inbox_order(to, source, m, n, self->start, self->order, err));
+    inbox_order(to, source, m, n, self->start, self->order);
     self->n = n;
 out:
     PLB_FREE(to, source);
