@@ -175,11 +175,6 @@ class Trigger:
     ) -> None: ...
     def state(self) -> dict[str, Any]: ...
 
-def select(
-    candidates: list[tuple[bool, int]], alpha: float, beta: float, params: ArrayLike,
-    events: list[tuple[Any, ...]], /
-) -> dict[str, Any]: ...
-
 @final
 class Decider:
     def __new__(

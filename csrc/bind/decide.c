@@ -234,69 +234,6 @@ PLB_PY_DEF(fn, triggers, "", "Return (name, help, source, params) of every trigg
     return plb_py_answer(c, out);
 }
 
-/* ---- selection ------------------------------------------------------------------------------ */
-
-/* Record an iteration, a tuple of 6 numbers, or an LB step, a tuple of 3. */
-static int selector_event(plb_selector_t *self, plb_py_call_t *c, PyObject *event)
-{
-    plb_iteration_t it = {0};
-    int32_t candidate;
-    double after, cost;
-    if (PyTuple_Size(event) == 6) {
-        PLB_PASS(plb_py_items(c, event, "max mean total utilization messages bytes",
-                              PLB_TABLE(PLB_ONE(&it.max), PLB_ONE(&it.mean), PLB_ONE(&it.total),
-                                        PLB_ONE(&it.utilization), PLB_ONE(&it.messages),
-                                        PLB_ONE(&it.bytes))));
-        plb_selector_observe(self, &it);
-        return PLB_OK;
-    }
-    PLB_PASS(plb_py_items(c, event, "candidate after cost",
-                          PLB_TABLE(PLB_ONE(&candidate), PLB_ONE(&after), PLB_ONE(&cost))));
-    PLB_PASS(plb_py_refuse(candidate < 0 || candidate >= self->n, PyExc_IndexError,
-                           "candidate is %d", (int)candidate));
-    plb_selector_balanced(self, candidate, after, cost);
-    return PLB_OK;
-}
-
-PLB_PY_DEF(
-    fn, select, "candidates:L alpha beta params events:L",
-    "Return, as a dict, which strategy the selection would use after some events.  candidates:\n"
-    "(refinement, looks_at) of each strategy; params: a value for each parameter of\n"
-    "selection(); events: iterations (max, mean, total, utilization, messages, bytes), and LB\n"
-    "steps (candidate, max/mean after it, cost).")
-{
-    plb_selector_t made;
-    PyObject *list, *events, *out = NULL;
-    plb_network_t network;
-    const double *params;
-    int64_t n_params = PLB_N_SELECTION;
-    int ret = 0;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&list), PLB_ONE(&network.alpha), PLB_ONE(&network.beta),
-                      PLB_MANY(&params, &n_params), PLB_ONE(&events)));
-    const Py_ssize_t n = PyList_GET_SIZE(list);
-    plb_candidate_t *candidates = plb_py_memory(c, n, sizeof *candidates);
-    PLB_PASS(candidates == NULL);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        bool refinement;
-        PLB_PASS(plb_py_items(c, PyList_GET_ITEM(list, i), "refinement looks_at",
-                              PLB_TABLE(PLB_ONE(&refinement), PLB_ONE(&candidates[i].looks_at))));
-        candidates[i].family = refinement ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
-    }
-    PLB_PASS(plb_selector_init(&made, candidates, (int32_t)n, network, params, &c->err));
-    for (Py_ssize_t i = 0; ret == 0 && i < PyList_GET_SIZE(events); i++) {
-        ret = selector_event(&made, c, PyList_GET_ITEM(events, i));
-    }
-    if (ret == 0) {
-        const plb_choice_t *choice = &made.choice;
-        out = Py_BuildValue("{sssssssssssi}", "kind", plb_kind_name(choice->kind), "used",
-                            plb_kind_name(choice->used), "family", plb_family_name(choice->family),
-                            "need", plb_need_words(choice->need), "lead",
-                            plb_lead_words(choice->lead), "candidate", (int)choice->candidate);
-    }
-    plb_selector_free(&made);
-    return ret != 0 ? ret : plb_py_answer(c, out);
-}
-
 PLB_PY_DEF(fn, selection, "",
            "Return (name, default, minimum, maximum, unit, help) of each parameter.")
 {
@@ -977,7 +914,7 @@ PLB_PY_DEF(fn, load_sum, "loads", "Return the sum of loads[n], each 0 ... 1e30 s
 }
 
 static const plb_py_def_t *const methods[] = {&fn_triggers,  &fn_experience, &fn_ledger,
-                                              &fn_selection, &fn_select,     &fn_first_cost,
+                                              &fn_selection, &fn_first_cost,
                                               &fn_sampled,   &fn_load_sum,   NULL};
 
 const plb_py_room_t plb_py_decide = {
