@@ -17,7 +17,6 @@ _Tally: TypeAlias = tuple[float, float, float, float, int, int]
 # base
 version: Final[str]
 compiler: Final[str]
-ERRORS: Final[tuple[str, ...]]
 
 def exact_sum(values: ArrayLike, /) -> float: ...
 def trim() -> None: ...
@@ -345,12 +344,8 @@ class Replay:
     def take(self) -> tuple[_I32 | None, _F64 | None]: ...
 
 # whatif
-OP_FLAGS: Final[dict[str, int]]
-PATH_CHANGES: Final[tuple[int, int, int]]
+ONE_SIDED: Final[tuple[str, ...]]
 
-def op_layout() -> tuple[
-    list[tuple[str, str, int]], tuple[str, ...], tuple[str, ...], tuple[str, ...]
-]: ...
 def path_lengths(
     ops: list[NDArray[Any]], comm_start: ArrayLike, comm_member: ArrayLike,
     queries: list[tuple[int, int, int, int, bool, float, float]],

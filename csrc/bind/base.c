@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "bind/convert.h"
 #include "bind/rooms.h"
 
 #if defined(__clang__)
@@ -236,12 +235,7 @@ static const plb_py_def_t *const methods[] = {
 
 static int constants(PyObject *module)
 {
-#define X(name, code, class, help) class,
-    static const char *const errors[] = {PLB_ERRORS(X)};
-#undef X
-    return plb_py_add_value(module, "ERRORS",
-                            plb_py_names(errors, sizeof errors / sizeof *errors)) ||
-           PyModule_AddStringConstant(module, "version", PLB_VERSION) ||
+    return PyModule_AddStringConstant(module, "version", PLB_VERSION) ||
            PyModule_AddStringConstant(module, "compiler", COMPILER);
 }
 

@@ -96,48 +96,6 @@ PLB_PY_DEF(
     return plb_py_answer(c, plb_py_out(c, to));
 }
 
-PLB_PY_DEF(
-    fn, op_layout, "",
-    "Return (fields, kinds, collectives, one-sided).  fields: (name, NumPy type, offset) of\n"
-    "each field of a recorded operation; the others: names in order of number.")
-{
-#define X(name, help) #name,
-    static const char *const kinds[] = {PLB_OPS(X)};
-#undef X
-#define X(name) #name,
-    static const char *const collectives[] = {PLB_COLLECTIVES(X)};
-#undef X
-#define FIELD(name, type)                                                                         \
-    {                                                                                             \
-#name, type, (int)offsetof(plb_op_t, name)                                                \
-    }
-    static const struct {
-        const char *name, *type;
-        int offset;
-    } fields[] = {FIELD(compute, "i8"), FIELD(begin, "i8"), FIELD(bytes, "i8"),
-                  FIELD(inside, "f4"),  FIELD(peer, "i4"),  FIELD(tag, "i4"),
-                  FIELD(request, "i4"), FIELD(comm, "i4"),  FIELD(kind, "u1"),
-                  FIELD(flags, "u1"),   FIELD(what, "u2")};
-#undef FIELD
-    PyObject *layout = PyList_New(0);
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        plb_py_append(&layout,
-                      Py_BuildValue("ssi", fields[i].name, fields[i].type, fields[i].offset));
-    }
-    return plb_py_answer(c, Py_BuildValue("NNNN", layout, plb_py_names(kinds, PLB_N_OPS),
-                                          plb_py_names(collectives, PLB_N_COLLECTIVES),
-                                          plb_py_names(plb_one_sided_names, PLB_N_ONE_SIDED)));
-}
-
-static int constants(PyObject *module)
-{
-    PyObject *flags = Py_BuildValue("{sisisisisisi}", "SAME_CALL", PLB_OP_SAME_CALL, "ANY_SOURCE",
-                                    PLB_OP_ANY_SOURCE, "ANY_TAG", PLB_OP_ANY_TAG, "SYNCHRONOUS",
-                                    PLB_OP_SYNCHRONOUS, "BUFFERED", PLB_OP_BUFFERED, "CANCELLED",
-                                    PLB_OP_CANCELLED);
-    return plb_py_add_value(module, "OP_FLAGS", flags);
-}
-
 /* ---- the critical path ---------------------------------------------------------------------- */
 
 /* Compute the lengths for each query (change, procedure, from, to, kept, alpha, beta): a row of
@@ -191,13 +149,12 @@ PLB_PY_DEF(fn, path_lengths, "ops:L comm_start:+ comm_member ... queries:L hops:
     return plb_py_answer(c, out);
 }
 
-static const plb_py_def_t *const methods[] = {&fn_simulate, &fn_op_layout, &fn_path_lengths, NULL};
+static const plb_py_def_t *const methods[] = {&fn_simulate, &fn_path_lengths, NULL};
 
-static int more(PyObject *module)
+static int constants(PyObject *module)
 {
-    return constants(module) || plb_py_add_value(module, "PATH_CHANGES",
-                                                 Py_BuildValue("iii", PLB_PATH_NOTHING,
-                                                               PLB_PATH_MOVED, PLB_PATH_ZEROED));
+    return plb_py_add_value(module, "ONE_SIDED",
+                            plb_py_names(plb_one_sided_names, PLB_N_ONE_SIDED));
 }
 
-const plb_py_room_t plb_py_whatif = {methods, {NULL}, more};
+const plb_py_room_t plb_py_whatif = {methods, {NULL}, constants};
