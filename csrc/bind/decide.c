@@ -188,8 +188,6 @@ static PyObject *function_of(const plb_trigger_t *self)
 #define TRIGGER(X)                                                                                \
     X(trigger, name, PyUnicode_FromString(self->core.kind->name),                                 \
       "Name of the trigger in the table.")                                                        \
-    X(trigger, foreign, PyBool_FromLong(self->core.kind->foreign),                                \
-      "Whether the trigger is a user's function, which may give ranks different answers.")        \
     X(trigger, params, params_of(&self->core), "Parameters of the trigger, a dict.")              \
     X(trigger, function, function_of(&self->core), "The callable, or None.")                      \
     X(trigger, told, PyBool_FromLong(!isnan(*self->core.told.mean)),                              \
@@ -832,47 +830,30 @@ static int64_t nanoseconds(double seconds)
     return seconds < 0.0 ? -1 : (int64_t)(1e9 * seconds);
 }
 
-PLB_PY_DEF(steps, begin, "!sample",
-           "Contribute this rank's sample (csrc/bind/rooms.h) to the next step.  Never waits.")
+PLB_PY_DEF(steps, begin, "sample ends=False",
+           "Contribute this rank's sample (csrc/bind/rooms.h) to the next step.  Never waits.\n"
+           "ends: this rank leaves; then take the records under way, by take(due=False).")
 {
+    PyObject *sample;
+    bool ends = false;
     plb_stats_t mine;
-    PLB_PASS(plb_py_sample(c, c->arg, self->core.net->rank, &mine));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&sample), PLB_ONE(&ends)));
+    PLB_PASS(plb_py_sample(c, sample, self->core.net->rank, &mine));
+    mine.n_ended = ends;
     return plb_steps_begin(&self->core, &mine, &c->err);
 }
 
-PLB_PY_DEF(steps, end, "!sample",
-           "Leave: contribute a final sample.  Then take the records under way, by next().")
+PLB_PY_DEF(steps, take, "seconds due=True",
+           "Return the record that is due; due False: the oldest one under way.  Return None if\n"
+           "there is none, or if it did not arrive within `seconds` (negative: no limit).")
 {
-    plb_stats_t mine;
-    PLB_PASS(plb_py_sample(c, c->arg, self->core.net->rank, &mine));
-    mine.n_ended = 1;
-    return plb_steps_begin(&self->core, &mine, &c->err);
-}
-
-typedef int (*take_fn)(plb_steps_t *, int64_t, plb_tick_fn, void *, bool *, plb_err_t *);
-
-static int taken(steps_t *self, plb_py_call_t *c, take_fn take)
-{
-    bool have = false;
+    bool have = false, due = true;
     double seconds;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&seconds)));
-    PLB_PASS(PLB_PY_UNLOCKED(
-        c, take(&self->core, nanoseconds(seconds), plb_py_tick, &c->state, &have, &c->err)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&seconds), PLB_ONE(&due)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, (due ? plb_steps_take : plb_steps_next)(
+                                    &self->core, nanoseconds(seconds), plb_py_tick, &c->state,
+                                    &have, &c->err)));
     return have ? plb_py_answer(c, plb_py_stats(&self->core.all)) : PLB_OK;
-}
-
-PLB_PY_DEF(steps, take, "seconds",
-           "Return the record that is due.  Return None if none is due, or if the record did\n"
-           "not arrive within `seconds` (negative: no limit).")
-{
-    return taken(self, c, plb_steps_take);
-}
-
-PLB_PY_DEF(steps, next, "seconds",
-           "Return the oldest record under way, even if it is not due.  Return None if none is\n"
-           "under way, or if the record did not arrive within `seconds` (negative: no limit).")
-{
-    return taken(self, c, plb_steps_next);
 }
 
 PLB_PY_DEF(steps, leave, "seconds",
@@ -887,8 +868,7 @@ PLB_PY_DEF(steps, leave, "seconds",
     return plb_py_answer(c, PyBool_FromLong(done));
 }
 
-static const plb_py_def_t *const steps_methods[] = {&steps_begin, &steps_end,   &steps_take,
-                                                    &steps_next,  &steps_leave, NULL};
+static const plb_py_def_t *const steps_methods[] = {&steps_begin, &steps_take, &steps_leave, NULL};
 
 #define STEPS(X)                                                                                  \
     X(steps, under_way, PyLong_FromLongLong(plb_steps_under_way(&self->core)),                    \

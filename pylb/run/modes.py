@@ -231,7 +231,7 @@ def same_answer(
     Raises DomainError on all ranks if the answers differ.  If a user's function fails, all ranks
     raise an error (see `Agreement.step`).
     """
-    if not settings.trigger.foreign:
+    if settings.trigger.function is None:
         return ask()
     asked = 0
     with Attempt() as tried:
