@@ -301,7 +301,6 @@ class AtSync:
         answers: tuple[Any, Any, Any, Any, Any], kind: int, first: int, n: int, lag: int,
         balance: bool,
     ) -> AtSync: ...
-    over: Final[bool]
     whole: Final[bool]
     contributed: Final[int]
     def bind(

@@ -626,8 +626,6 @@ PLB_PY_DEF(atsync, why, "",
 }
 
 #define ATSYNC(X)                                                                                 \
-    X(atsync, over, PyBool_FromLong(plb_atsync_over(&self->core)),                                \
-      "Whether nothing is under way: all ranks have ended, or are about to rebalance.")           \
     X(atsync, whole, PyBool_FromLong(self->core.whole),                                           \
       "Whether all ranks ran every iteration whose statistics are known, and the trigger "        \
       "observed each without an error.")                                                          \
