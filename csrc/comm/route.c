@@ -26,7 +26,7 @@ int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_
                    plb_err_t *err)
 {
     int ret = PLB_OK;
-    bool sorted;
+    bool sorted = true;
     int64_t *count = NULL;
     *self = (plb_route_t){0};
     PLB_PASS(check(dest, n, n_ranks, &sorted, err));

@@ -14,7 +14,8 @@ static const plb_candidate_t full[N] = {
     [SCOTCH] = {PLB_COMPREHENSIVE, PLB_LOOKS_COMM},
     [SCOTCH_REFINE] = {PLB_REFINEMENT, PLB_LOOKS_LOAD | PLB_LOOKS_COMM}};
 
-static const plb_iteration_t balanced = {.max = 1.05, .mean = 1.0, .total = 8.0, .utilization = 0.9};
+static const plb_iteration_t balanced = {
+    .max = 1.05, .mean = 1.0, .total = 8.0, .utilization = 0.9};
 
 /* Messages cost 0.9 s of the 8 s of load. */
 static plb_iteration_t made(double max, double utilization, bool talks)
