@@ -103,7 +103,7 @@ $(VENV)/.lint: $(VENV)/.built $(VENV)/.tests
 
 # C files that include neither MPI nor Python nor a library: most of the core.
 PURE := $(shell find csrc/{base,model,measure,place,decide,replay,run,whatif/simulator} -name '*.c') \
-	$(wildcard csrc/partition/*.c csrc/whatif/*.c) csrc/comm/reduction_alone.c csrc/comm/route.c csrc/comm/table.c
+	$(wildcard csrc/partition/*.c csrc/whatif/*.c) csrc/comm/alone.c csrc/comm/route.c
 PURE_FLAGS := -std=c11 -D_GNU_SOURCE -Icsrc
 # Two checks of gcc 12's analyzer are off: they assume that a loop which always runs might not run.
 ANALYZER := -O1 -fanalyzer -Wno-analyzer-null-dereference -Wno-analyzer-use-of-uninitialized-value

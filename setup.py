@@ -104,7 +104,7 @@ def mpi_extension(mpicc, words):
     out = extension(
         "pylb._mpi",
         sources("base", "model", "measure")
-        + [f for f in sources("comm") if "/transport_" not in f]  # these belong to the C library
+        + [f for f in sources("comm") if "/transport_" not in f]  # this belongs to the C library
         + [f"csrc/bind/{f}.c" for f in ("mpimodule", *MPI_SHELLS, *BOTH_SHELLS)],
         compile_args=compile_args,
         link_args=link_args,
@@ -233,8 +233,7 @@ def dgraph_extension(mpi, found):
 def extensions():
     others = "|".join((r"\w+module", *MPI_SHELLS))
     core = [f for f in sources(*ROOMS, "bind") if not re.search(rf"/bind/({others})\.c$", f)]
-    alone = ("reduction_alone", "route", "table")  # need no MPI
-    core += ["csrc/bind/coremodule.c", *(f"csrc/comm/{f}.c" for f in alone)]
+    core += ["csrc/bind/coremodule.c", "csrc/comm/alone.c", "csrc/comm/route.c"]  # need no MPI
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
     made = (mpi_extension, recorder_extension, pmpi_extension)

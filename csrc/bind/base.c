@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "bind/convert.h"
 #include "bind/rooms.h"
 
 #if defined(__clang__)
@@ -40,9 +39,9 @@ PLB_PY_DEF(fn, stop_when, "stop:L",
            "Make this thread's calls of the C core raise KeyboardInterrupt as soon as another\n"
            "thread has put an item into the list `stop`.")
 {
-    PyObject *list;
+    PyObject *list, *dict = PyThreadState_GetDict();
     PLB_PASS(PLB_READ(c, PLB_ONE(&list)));
-    return plb_py_stop_when(list);
+    return dict == NULL ? -1 : PyDict_SetItemString(dict, plb_py_stop_key, list);
 }
 
 PLB_PY_DEF(fn, check_signals, "",
@@ -236,12 +235,7 @@ static const plb_py_def_t *const methods[] = {
 
 static int constants(PyObject *module)
 {
-#define X(name, code, class, help) class,
-    static const char *const errors[] = {PLB_ERRORS(X)};
-#undef X
-    return plb_py_add_value(module, "ERRORS",
-                            plb_py_names(errors, sizeof errors / sizeof *errors)) ||
-           PyModule_AddStringConstant(module, "version", PLB_VERSION) ||
+    return PyModule_AddStringConstant(module, "version", PLB_VERSION) ||
            PyModule_AddStringConstant(module, "compiler", COMPILER);
 }
 

@@ -19,7 +19,7 @@ PLB_PY_DEF(fn, route, "destination n_ranks",
 }
 
 /* The upper bits of an id's hash choose the rank; the lower bits choose its slot in the rank's
- * table (comm/table.c). */
+ * table (below). */
 static void homes(const int64_t *id, int64_t n, int32_t n_ranks, int32_t *rank)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -43,20 +43,109 @@ static const plb_py_def_t *const methods[] = {&fn_route, &fn_home, NULL};
 
 /* ---- numbers of ids ------------------------------------------------------------------------- */
 
+/* A number, 0 or more, for each of some ids, in a hash table that is at most three quarters full.
+ * (Entries lie in the slots, not in arrays by number as in hash.h: a look-up among 2 * 10^6 ids
+ * would take twice as long.) */
 typedef struct table {
-    PLB_PY_HEAD plb_table_t core;
+    PLB_PY_HEAD int64_t *id;  /* [n_slots] */
+    int32_t *value;           /* [n_slots] */
+    int64_t n_slots, n, used; /* n: number of entries; used: with those that were removed */
 } table_t;
+
+enum {
+    LEAST_SLOTS = 8,
+    AHEAD = 16, /* ids: a slot is prefetched so many ids before it is needed */
+    FREE = -1,  /* values of a slot that was never used, and of an id that was removed */
+    REMOVED = -2,
+};
+
+static inline int64_t first_slot(const table_t *self, int64_t id)
+{
+    return plb_slot_first(plb_hash(id), self->n_slots);
+}
+
+/* Return the slot of id[i] of n ids.  If the id never was in the table, return the free slot for
+ * it.  The table has slots. */
+static inline int64_t slot_of(const table_t *self, const int64_t *id, int64_t i, int64_t n)
+{
+    if (i + AHEAD < n) {
+        const int64_t ahead = first_slot(self, id[i + AHEAD]);
+        __builtin_prefetch(&self->id[ahead]);
+        __builtin_prefetch(&self->value[ahead]);
+    }
+    int64_t at = first_slot(self, id[i]);
+    while (self->value[at] != FREE && self->id[at] != id[i]) {
+        at = plb_slot_next(at, self->n_slots);
+    }
+    return at;
+}
+
+/* Make room for more entries; those that were removed are left out. */
+static int reserve(table_t *self, int64_t more, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t n = self->n + more;
+    PLB_FAIL_IF(n > INT32_MAX, err, PLB_ERR_RANGE, "%lld ids on a rank: expected below 2^31",
+                (long long)n);
+    if (4 * (self->used + more) < 3 * self->n_slots) {
+        return PLB_OK;
+    }
+    table_t grown = {.n_slots = LEAST_SLOTS + n + n / 2};
+    PLB_NEW_EACH(grown.n_slots, grown.id, grown.value);
+    memset(grown.value, FREE, (size_t)grown.n_slots * sizeof *grown.value);
+    for (int64_t i = 0; i < self->n_slots; i++) {
+        if (self->value[i] >= 0) {
+            const int64_t to = slot_of(&grown, self->id, i, i);
+            grown.id[to] = self->id[i];
+            grown.value[to] = self->value[i];
+        }
+    }
+    PLB_FREE(self->id, self->value);
+    self->id = grown.id;
+    self->value = grown.value;
+    self->n_slots = grown.n_slots;
+    self->used = self->n;
+    return PLB_OK;
+out:
+    PLB_FREE(grown.id, grown.value);
+    return ret;
+}
 
 static int table_init(table_t *self, plb_py_call_t *c)
 {
-    (void)self;
-    (void)c;
-    return 0;
+    return reserve(self, 0, &c->err);
 }
 
 static void table_fini(table_t *self)
 {
-    plb_table_free(&self->core);
+    PLB_FREE(self->id, self->value);
+}
+
+static int put_each(table_t *self, const int64_t *id, const int32_t *value, int64_t n,
+                    plb_err_t *err)
+{
+    PLB_PASS(reserve(self, n, err));
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = slot_of(self, id, i, n);
+        self->n += self->value[at] < 0;
+        self->used += self->value[at] == FREE;
+        self->id[at] = id[i];
+        self->value[at] = value[i];
+    }
+    return PLB_OK;
+}
+
+/* Look up the numbers of ids (-1: there is none), and remove the ids if `removes` is true. */
+static void find_each(table_t *self, const int64_t *id, int64_t n, bool removes, int32_t *value)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int32_t *const at = &self->value[slot_of(self, id, i, n)];
+        value[i] = *at >= 0 ? *at : -1;
+        if (removes && *at >= 0) {
+            *at = REMOVED;
+            self->n--;
+        }
+    }
 }
 
 PLB_PY_DEF(table, put, "ids numbers", "Set the numbers, 0 or more, of ids, which may be new.")
@@ -70,34 +159,39 @@ PLB_PY_DEF(table, put, "ids numbers", "Set the numbers, 0 or more, of ids, which
         good = good && value[i] >= 0;
     }
     PLB_PASS(plb_py_refuse(!good, PyExc_ValueError, "numbers: expected 0 or more"));
-    return PLB_PY_UNLOCKED(c, plb_table_put(&self->core, id, value, n, &c->err));
+    return PLB_PY_UNLOCKED(c, put_each(self, id, value, n, &c->err));
 }
 
-PLB_PY_DEF(table, find, "ids", "Return the number of each id, int32; -1: it has none.")
+static int found(table_t *self, plb_py_call_t *c, bool removes)
 {
     const int64_t *id;
     int64_t n = -1;
     PLB_PASS(PLB_READ(c, PLB_MANY(&id, &n)));
     int32_t *value = plb_py_new(c, NPY_INT32, n);
-    PLB_PASS(PLB_PY_UNLOCKED(c, (plb_table_find(&self->core, id, n, value), PLB_OK)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, (find_each(self, id, n, removes, value), PLB_OK)));
     return plb_py_answer(c, plb_py_out(c, value));
 }
 
-PLB_PY_DEF(table, remove, "ids", "Remove ids.  Returns how many of them were in the table.")
+PLB_PY_DEF(table, find, "ids", "Return the number of each id, int32; -1: it has none.")
 {
-    const int64_t *id;
-    int64_t n = -1, found;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&id, &n)));
-    PLB_PASS(PLB_PY_UNLOCKED(c, (found = plb_table_remove(&self->core, id, n), PLB_OK)));
-    return plb_py_answer(c, PyLong_FromLongLong(found));
+    return found(self, c, false);
+}
+
+PLB_PY_DEF(table, remove, "ids", "Remove ids.  Returns the numbers that they had, like find().")
+{
+    return found(self, c, true);
 }
 
 PLB_PY_DEF(table, ids, "", "Return all ids, in arbitrary order.")
 {
-    int64_t *ids = plb_py_new(c, NPY_INT64, self->core.n);
-    PLB_PASS(ids == NULL);
-    plb_table_ids(&self->core, ids);
-    return plb_py_answer(c, plb_py_out(c, ids));
+    int64_t *to = plb_py_new(c, NPY_INT64, self->n);
+    PLB_PASS(to == NULL);
+    for (int64_t i = 0, n = 0; i < self->n_slots; i++) {
+        if (self->value[i] >= 0) {
+            to[n++] = self->id[i];
+        }
+    }
+    return plb_py_answer(c, plb_py_out(c, to));
 }
 
 static const plb_py_def_t *const table_methods[] = {&table_put, &table_find, &table_remove,
@@ -105,11 +199,11 @@ static const plb_py_def_t *const table_methods[] = {&table_put, &table_find, &ta
 
 static Py_ssize_t table_length(PyObject *object)
 {
-    return ((table_t *)object)->core.n;
+    return ((table_t *)object)->n;
 }
 
 #define TABLE(X)                                                                                  \
-    X(table, nbytes, PyLong_FromLongLong(plb_table_bytes(&self->core)),                           \
+    X(table, nbytes, PyLong_FromLongLong(self->n_slots * (int64_t)(sizeof *self->id + sizeof *self->value)),     \
       "Bytes of memory that the table uses.")
 PLB_PY_PROPERTIES(table, TABLE)
 

@@ -127,7 +127,7 @@ static int begin(comm_t *self, plb_py_call_t *c)
     PyObject *sample, *sends, *into = Py_None;
     plb_stats_t mine;
     PLB_PASS(PLB_READ(c, PLB_ONE(&sample), PLB_ONE(&sends), PLB_ONE(&into)));
-    PLB_PASS(plb_py_sample(sample, self->core.rank, &mine));
+    PLB_PASS(plb_py_sample(c, sample, self->core.rank, &mine));
     PLB_PASS(plb_step_check_idle(&self->step, &c->err));
     Py_XSETREF(self->received, PyList_New(0));
     Py_XSETREF(self->into, PyDict_Check(into) ? Py_NewRef(into) : NULL);
@@ -615,12 +615,10 @@ static const plb_py_def_t *const lane_methods[] = {&lane_begin, &lane_wait, &lan
 static PyObject *unlike(const plb_transfer_t *core)
 {
     PyObject *out = PyList_New(0);
-    for (int i = 0; out != NULL && i < core->n_receives; i++) {
-        PyObject *rank = core->unlike[i] ? PyLong_FromLong(core->peer[i]) : NULL;
-        if (core->unlike[i] && (rank == NULL || PyList_Append(out, rank) < 0)) {
-            Py_CLEAR(out);
+    for (int i = 0; i < core->n_receives; i++) {
+        if (core->unlike[i]) {
+            plb_py_append(&out, PyLong_FromLong(core->peer[i]));
         }
-        Py_XDECREF(rank);
     }
     return out;
 }
@@ -678,11 +676,6 @@ PLB_PY_TYPE(
     "Comm that is used for exchanges only.",
     {Py_tp_getset, lane_getset}, )
 
-static int constants(PyObject *module)
-{
-    return plb_py_add_value(module, "TAGS", Py_BuildValue("ii", PLB_TAG_ITEMS, PLB_TAG_MOST));
-}
-
 /* ---- work lent within a step ---------------------------------------------------------------- */
 
 typedef struct share {
@@ -698,17 +691,10 @@ typedef struct share {
 /* Further callbacks must not see an exception, so the first one is kept here. */
 static void keep_exception(share_t *self)
 {
-    PyObject *found[3];
-    PyErr_Fetch(&found[0], &found[1], &found[2]);
     if (self->type == NULL) {
-        self->type = found[0];
-        self->value = found[1];
-        self->traceback = found[2];
-    } else {
-        Py_XDECREF(found[0]);
-        Py_XDECREF(found[1]);
-        Py_XDECREF(found[2]);
+        PyErr_Fetch(&self->type, &self->value, &self->traceback);
     }
+    PyErr_Clear();
 }
 
 /* Call a function of the program, and release the GIL. */
@@ -811,7 +797,6 @@ PLB_PY_DEF(
     PLB_PASS(PLB_READ(c, PLB_ONE(&rows.n), PLB_ONE(&rows.row_bytes), PLB_MANY(&rows.cost, &rows.n),
                       PLB_ONE(&rows.chunk), PLB_ONE(&failed), PLB_ONE(&self->own),
                       PLB_ONE(&self->pack), PLB_ONE(&self->guest), PLB_ONE(&self->take)));
-    PLB_PASS(plb_py_refuse(self->core == NULL, PyExc_RuntimeError, "the ranks were freed"));
     rows.failed = failed ? PLB_ERR_VALUE : PLB_OK;
     self->call = c;
     self->row_bytes = rows.row_bytes;
@@ -828,16 +813,13 @@ PLB_PY_DEF(
 PLB_PY_DEF(share, holds, "",
            "Whether this call needs no `call`: each rank just computes its rows.")
 {
-    PLB_PASS(plb_py_refuse(self->core == NULL, PyExc_RuntimeError, "the ranks were freed"));
     return plb_py_answer(c, PyBool_FromLong(plb_share_holds(self->core)));
 }
 
 PLB_PY_DEF(share, leave, "",
            "Say that this rank has failed; the others learn it when they next decide.")
 {
-    if (self->core != NULL) {
-        plb_share_leave(self->core, PLB_ERR_CALLBACK);
-    }
+    plb_share_leave(self->core, PLB_ERR_CALLBACK);
     return PLB_OK;
 }
 
@@ -847,9 +829,7 @@ PLB_PY_DEF(share, look, "ends",
 {
     bool ends;
     PLB_PASS(PLB_READ(c, PLB_ONE(&ends)));
-    if (self->core != NULL) {
-        plb_share_look(self->core, ends);
-    }
+    plb_share_look(self->core, ends);
     return PLB_OK;
 }
 
@@ -858,19 +838,8 @@ PLB_PY_DEF(share, seconds, "",
 {
     int64_t n = 0;
     const double none = 0.0; /* plb_py_copy makes None of NULL */
-    PLB_PASS(plb_py_refuse(self->core == NULL, PyExc_RuntimeError, "the ranks were freed"));
     const double *seconds = plb_share_seconds(self->core, &n);
     return plb_py_answer(c, plb_py_copy(n > 0 ? seconds : &none, n, NPY_DOUBLE));
-}
-
-PLB_PY_DEF(share, free, "", "Free the duplicate communicator.  Collective.")
-{
-    if (self->core != NULL) {
-        plb_share_close(self->core);
-        plb_share_free(self->core);
-        self->core = NULL;
-    }
-    return PLB_OK;
 }
 
 static void say_late(void *arg)
@@ -900,7 +869,7 @@ static void share_fini(share_t *self)
 }
 
 static const plb_py_def_t *const share_methods[] = {
-    &share_call, &share_holds, &share_leave, &share_look, &share_seconds, &share_free, NULL};
+    &share_call, &share_holds, &share_leave, &share_look, &share_seconds, NULL};
 
 PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive beta",
             "Lets the ranks of an mpi4py communicator compute rows for each other.", )
@@ -908,4 +877,4 @@ PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive beta",
 static const plb_py_def_t *const methods[] = {&fn_number_of, &fn_library_version, NULL};
 
 const plb_py_room_t plb_py_comm_ranks = {
-    methods, {&comm_spec, &lane_spec, &share_spec}, constants};
+    methods, {&comm_spec, &lane_spec, &share_spec}, NULL};

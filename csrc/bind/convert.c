@@ -1,7 +1,7 @@
 /* C structs as Python objects, from tables of their fields. */
 #include "bind/convert.h"
 
-PyObject *plb_py_value(const plb_py_field_t *field, const void *from)
+static PyObject *value_of(const plb_py_field_t *field, const void *from)
 {
     const void *at = (const char *)from + field->offset;
     switch (field->kind) {
@@ -37,19 +37,13 @@ static const char *name_of(const plb_py_field_t *field)
     return dot != NULL ? dot + 1 : field->name;
 }
 
-int plb_py_put_fields(PyObject *dict, const plb_py_field_t *fields, const void *from)
-{
-    for (const plb_py_field_t *f = fields; f->name != NULL; f++) {
-        PLB_PASS(plb_py_put(dict, name_of(f), plb_py_value(f, from)));
-    }
-    return 0;
-}
-
 PyObject *plb_py_dict(const plb_py_field_t *fields, const void *from)
 {
     PyObject *out = PyDict_New();
-    if (out != NULL && plb_py_put_fields(out, fields, from) != 0) {
-        Py_CLEAR(out);
+    for (const plb_py_field_t *f = fields; out != NULL && f->name != NULL; f++) {
+        if (plb_py_put(out, name_of(f), value_of(f, from)) != 0) {
+            Py_CLEAR(out);
+        }
     }
     return out;
 }
@@ -73,7 +67,7 @@ PyObject *plb_py_tuple(const plb_py_field_t *fields, const void *from)
 {
     PyObject *out = PyList_New(0);
     for (const plb_py_field_t *f = fields; out != NULL && f->name != NULL; f++) {
-        plb_py_append(&out, plb_py_value(f, from));
+        plb_py_append(&out, value_of(f, from));
     }
     return plb_py_as_tuple(out);
 }
@@ -132,37 +126,10 @@ PyObject *plb_py_params(const plb_param_t *params, int n)
     return plb_py_as_tuple(plb_py_rows(fields, params, n, sizeof *params));
 }
 
-#define X(name, unit, help) PLB_PY_FIELD(plb_metrics_t, name),
-static const plb_py_field_t metrics_fields[] = {PLB_METRICS(X){0}};
-#undef X
-#define X(name, unit, help) PLB_PY_FIELD(plb_verdict_t, name),
-static const plb_py_field_t verdict_fields[] = {PLB_VERDICT(X){0}};
-#undef X
-
 PyObject *plb_py_metrics(const plb_metrics_t *metrics)
 {
-    return plb_py_dict(metrics_fields, metrics);
-}
-
-PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n)
-{
-    PyObject *out = PyDict_New();
-    for (const plb_py_field_t *f = metrics_fields; out != NULL && f->name != NULL; f++) {
-        npy_intp shape = (npy_intp)n;
-        PyObject *array = PyArray_SimpleNew(1, &shape, NPY_FLOAT64);
-        for (int64_t i = 0; array != NULL && i < n; i++) {
-            const char *at = (const char *)&metrics[i] + f->offset;
-            ((double *)PyArray_DATA((PyArrayObject *)array))[i] =
-                *(const double *)(const void *)at;
-        }
-        if (plb_py_put(out, f->name, array) != 0) {
-            Py_CLEAR(out);
-        }
-    }
-    return out;
-}
-
-PyObject *plb_py_figures(const plb_verdict_t *verdict)
-{
-    return plb_py_dict(verdict_fields, verdict);
+#define X(name, unit, help) PLB_PY_FIELD(plb_metrics_t, name),
+    static const plb_py_field_t fields[] = {PLB_METRICS(X){0}};
+#undef X
+    return plb_py_dict(fields, metrics);
 }

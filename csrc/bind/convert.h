@@ -24,11 +24,8 @@ typedef struct plb_py_field {
 #member, PLB_PY_KIND(&((type *)NULL)->member), offsetof(type, member)                     \
     }
 
-PyObject *plb_py_value(const plb_py_field_t *field, const void *from);
 PyObject *plb_py_dict(const plb_py_field_t *fields, const void *from);
 PyObject *plb_py_tuple(const plb_py_field_t *fields, const void *from);
-
-int plb_py_put_fields(PyObject *dict, const plb_py_field_t *fields, const void *from);
 
 /** Put `value` (stolen; NULL: an exception is pending) into a dict under `name`. */
 int plb_py_put(PyObject *dict, const char *name, PyObject *value);
@@ -51,12 +48,7 @@ PyObject *plb_py_names(const char *const *names, size_t n);
 /** Return a new tuple with (name, default, minimum, maximum, unit, help) of each parameter. */
 PyObject *plb_py_params(const plb_param_t *params, int n);
 
-/** Return the metrics by name: of one struct as a new dict, of n structs as a dict of arrays. */
 PyObject *plb_py_metrics(const plb_metrics_t *metrics);
-PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n);
 
 /** Return a learner's speeds, (p,); None: the ranks seem equally fast, or nothing is known yet. */
 PyObject *plb_py_speeds(const plb_learner_t *learner);
-
-/** Return the numbers of a verdict (PLB_VERDICT in decide/trigger.h) by name, as a new dict. */
-PyObject *plb_py_figures(const plb_verdict_t *verdict);

@@ -141,11 +141,15 @@ PLB_PY_DEF(fn, experience, "",
     return plb_py_answer(c, out);
 }
 
+#define X(name, unit, help) PLB_PY_FIELD(plb_verdict_t, name),
+static const plb_py_field_t verdict_fields[] = {PLB_VERDICT(X){0}};
+#undef X
+
 PLB_PY_DEF(trigger, state, "",
            "Return the last verdict and its numbers as a dict; unknown numbers are nan.")
 {
     const plb_verdict_t *v = &self->core.verdict;
-    PyObject *out = plb_py_figures(v);
+    PyObject *out = plb_py_dict(verdict_fields, v);
     if (out != NULL &&
         (plb_py_put(out, "trigger", PyUnicode_FromString(self->core.kind->name)) ||
          plb_py_put(out, "balance", PyBool_FromLong(v->balance)) ||
@@ -184,8 +188,6 @@ static PyObject *function_of(const plb_trigger_t *self)
 #define TRIGGER(X)                                                                                \
     X(trigger, name, PyUnicode_FromString(self->core.kind->name),                                 \
       "Name of the trigger in the table.")                                                        \
-    X(trigger, foreign, PyBool_FromLong(self->core.kind->foreign),                                \
-      "Whether the trigger is a user's function, which may give ranks different answers.")        \
     X(trigger, params, params_of(&self->core), "Parameters of the trigger, a dict.")              \
     X(trigger, function, function_of(&self->core), "The callable, or None.")                      \
     X(trigger, told, PyBool_FromLong(!isnan(*self->core.told.mean)),                              \
@@ -228,69 +230,6 @@ PLB_PY_DEF(fn, triggers, "", "Return (name, help, source, params) of every trigg
                                           plb_py_params((*k)->params, (*k)->n_params)));
     }
     return plb_py_answer(c, out);
-}
-
-/* ---- selection ------------------------------------------------------------------------------ */
-
-/* Record an iteration, a tuple of 6 numbers, or an LB step, a tuple of 3. */
-static int selector_event(plb_selector_t *self, plb_py_call_t *c, PyObject *event)
-{
-    plb_iteration_t it = {0};
-    int32_t candidate;
-    double after, cost;
-    if (PyTuple_Size(event) == 6) {
-        PLB_PASS(plb_py_items(c, event, "max mean total utilization messages bytes",
-                              PLB_TABLE(PLB_ONE(&it.max), PLB_ONE(&it.mean), PLB_ONE(&it.total),
-                                        PLB_ONE(&it.utilization), PLB_ONE(&it.messages),
-                                        PLB_ONE(&it.bytes))));
-        plb_selector_observe(self, &it);
-        return PLB_OK;
-    }
-    PLB_PASS(plb_py_items(c, event, "candidate after cost",
-                          PLB_TABLE(PLB_ONE(&candidate), PLB_ONE(&after), PLB_ONE(&cost))));
-    PLB_PASS(plb_py_refuse(candidate < 0 || candidate >= self->n, PyExc_IndexError,
-                           "candidate is %d", (int)candidate));
-    plb_selector_balanced(self, candidate, after, cost);
-    return PLB_OK;
-}
-
-PLB_PY_DEF(
-    fn, select, "candidates:L alpha beta params events:L",
-    "Return, as a dict, which strategy the selection would use after some events.  candidates:\n"
-    "(refinement, looks_at) of each strategy; params: a value for each parameter of\n"
-    "selection(); events: iterations (max, mean, total, utilization, messages, bytes), and LB\n"
-    "steps (candidate, max/mean after it, cost).")
-{
-    plb_selector_t made;
-    PyObject *list, *events, *out = NULL;
-    plb_network_t network;
-    const double *params;
-    int64_t n_params = PLB_N_SELECTION;
-    int ret = 0;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&list), PLB_ONE(&network.alpha), PLB_ONE(&network.beta),
-                      PLB_MANY(&params, &n_params), PLB_ONE(&events)));
-    const Py_ssize_t n = PyList_GET_SIZE(list);
-    plb_candidate_t *candidates = plb_py_memory(c, n, sizeof *candidates);
-    PLB_PASS(candidates == NULL);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        bool refinement;
-        PLB_PASS(plb_py_items(c, PyList_GET_ITEM(list, i), "refinement looks_at",
-                              PLB_TABLE(PLB_ONE(&refinement), PLB_ONE(&candidates[i].looks_at))));
-        candidates[i].family = refinement ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
-    }
-    PLB_PASS(plb_selector_init(&made, candidates, (int32_t)n, network, params, &c->err));
-    for (Py_ssize_t i = 0; ret == 0 && i < PyList_GET_SIZE(events); i++) {
-        ret = selector_event(&made, c, PyList_GET_ITEM(events, i));
-    }
-    if (ret == 0) {
-        const plb_choice_t *choice = &made.choice;
-        out = Py_BuildValue("{sssssssssssi}", "kind", plb_kind_name(choice->kind), "used",
-                            plb_kind_name(choice->used), "family", plb_family_name(choice->family),
-                            "need", plb_need_words(choice->need), "lead",
-                            plb_lead_words(choice->lead), "candidate", (int)choice->candidate);
-    }
-    plb_selector_free(&made);
-    return ret != 0 ? ret : plb_py_answer(c, out);
 }
 
 PLB_PY_DEF(fn, selection, "",
@@ -609,11 +548,10 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
     static const char *const kinds[] = {"hold", "off", "balance", "speeds"};
     static const plb_py_field_t alternative[] = {
         PLB_PY_FIELD(plb_alternative_t, gain), PLB_PY_FIELD(plb_alternative_t, cost), {0}};
-    static const plb_py_field_t number[] = {{"speed", 'd', 0}};
     PyObject *out = plb_py_dict(receipt_fields, r);
     PyObject *speed = PyTuple_New(r->speed == NULL ? 0 : self->opt.n_ranks);
     for (int32_t i = 0; speed != NULL && r->speed != NULL && i < self->opt.n_ranks; i++) {
-        PyTuple_SET_ITEM(speed, i, plb_py_value(number, &r->speed[i]));
+        PyTuple_SET_ITEM(speed, i, PyFloat_FromDouble(r->speed[i]));
     }
     if (out == NULL) {
         Py_XDECREF(speed);
@@ -622,7 +560,7 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
     if (plb_py_put(out, "speed", speed) || plb_py_put(out, "why", PyUnicode_FromString(r->why)) ||
         plb_py_put(out, "kind", PyUnicode_FromString(kinds[r->kind])) ||
         plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words(r->verdict.reason))) ||
-        plb_py_put(out, "figures", plb_py_figures(&r->verdict)) ||
+        plb_py_put(out, "figures", plb_py_dict(verdict_fields, &r->verdict)) ||
         plb_py_put(out, "alternatives",
                    plb_py_as_tuple(plb_py_rows(alternative, r->alternatives, self->opt.n,
                                                sizeof *r->alternatives)))) {
@@ -892,47 +830,30 @@ static int64_t nanoseconds(double seconds)
     return seconds < 0.0 ? -1 : (int64_t)(1e9 * seconds);
 }
 
-PLB_PY_DEF(steps, begin, "!sample",
-           "Contribute this rank's sample (csrc/bind/rooms.h) to the next step.  Never waits.")
+PLB_PY_DEF(steps, begin, "sample ends=False",
+           "Contribute this rank's sample (csrc/bind/rooms.h) to the next step.  Never waits.\n"
+           "ends: this rank leaves; then take the records under way, by take(due=False).")
 {
+    PyObject *sample;
+    bool ends = false;
     plb_stats_t mine;
-    PLB_PASS(plb_py_sample(c->arg, self->core.net->rank, &mine));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&sample), PLB_ONE(&ends)));
+    PLB_PASS(plb_py_sample(c, sample, self->core.net->rank, &mine));
+    mine.n_ended = ends;
     return plb_steps_begin(&self->core, &mine, &c->err);
 }
 
-PLB_PY_DEF(steps, end, "!sample",
-           "Leave: contribute a final sample.  Then take the records under way, by next().")
+PLB_PY_DEF(steps, take, "seconds due=True",
+           "Return the record that is due; due False: the oldest one under way.  Return None if\n"
+           "there is none, or if it did not arrive within `seconds` (negative: no limit).")
 {
-    plb_stats_t mine;
-    PLB_PASS(plb_py_sample(c->arg, self->core.net->rank, &mine));
-    mine.n_ended = 1;
-    return plb_steps_begin(&self->core, &mine, &c->err);
-}
-
-typedef int (*take_fn)(plb_steps_t *, int64_t, plb_tick_fn, void *, bool *, plb_err_t *);
-
-static int taken(steps_t *self, plb_py_call_t *c, take_fn take)
-{
-    bool have = false;
+    bool have = false, due = true;
     double seconds;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&seconds)));
-    PLB_PASS(PLB_PY_UNLOCKED(
-        c, take(&self->core, nanoseconds(seconds), plb_py_tick, &c->state, &have, &c->err)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&seconds), PLB_ONE(&due)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, (due ? plb_steps_take : plb_steps_next)(
+                                    &self->core, nanoseconds(seconds), plb_py_tick, &c->state,
+                                    &have, &c->err)));
     return have ? plb_py_answer(c, plb_py_stats(&self->core.all)) : PLB_OK;
-}
-
-PLB_PY_DEF(steps, take, "seconds",
-           "Return the record that is due.  Return None if none is due, or if the record did\n"
-           "not arrive within `seconds` (negative: no limit).")
-{
-    return taken(self, c, plb_steps_take);
-}
-
-PLB_PY_DEF(steps, next, "seconds",
-           "Return the oldest record under way, even if it is not due.  Return None if none is\n"
-           "under way, or if the record did not arrive within `seconds` (negative: no limit).")
-{
-    return taken(self, c, plb_steps_next);
 }
 
 PLB_PY_DEF(steps, leave, "seconds",
@@ -947,8 +868,7 @@ PLB_PY_DEF(steps, leave, "seconds",
     return plb_py_answer(c, PyBool_FromLong(done));
 }
 
-static const plb_py_def_t *const steps_methods[] = {&steps_begin, &steps_end,   &steps_take,
-                                                    &steps_next,  &steps_leave, NULL};
+static const plb_py_def_t *const steps_methods[] = {&steps_begin, &steps_take, &steps_leave, NULL};
 
 #define STEPS(X)                                                                                  \
     X(steps, under_way, PyLong_FromLongLong(plb_steps_under_way(&self->core)),                    \
@@ -974,7 +894,7 @@ PLB_PY_DEF(fn, load_sum, "loads", "Return the sum of loads[n], each 0 ... 1e30 s
 }
 
 static const plb_py_def_t *const methods[] = {&fn_triggers,  &fn_experience, &fn_ledger,
-                                              &fn_selection, &fn_select,     &fn_first_cost,
+                                              &fn_selection, &fn_first_cost,
                                               &fn_sampled,   &fn_load_sum,   NULL};
 
 const plb_py_room_t plb_py_decide = {

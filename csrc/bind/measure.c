@@ -15,7 +15,7 @@ PLB_PY_DEF(fn, stats, "samples:L",
     PLB_PASS(plb_py_refuse(PyList_GET_SIZE(samples) == 0, PyExc_ValueError,
                            "samples: expected one or more"));
     for (Py_ssize_t rank = 0; rank < PyList_GET_SIZE(samples); rank++) {
-        PLB_PASS(plb_py_sample(PyList_GET_ITEM(samples, rank), (int)rank, &record));
+        PLB_PASS(plb_py_sample(c, PyList_GET_ITEM(samples, rank), (int)rank, &record));
         if (rank == 0) {
             all = record;
         } else {

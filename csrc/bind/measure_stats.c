@@ -4,18 +4,17 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-/* Set the load of this rank: the seconds of its other work, plus the exact sum of its objects'
- * loads, rounded once.  A replay computes the same number (replay/phase_loads.c). */
-static int set_load(plb_stats_t *s, const double *x, int64_t n, double background)
+/* Add up the loads of objects exactly, and round once.  A replay computes the same number
+ * (replay/phase_loads.c). */
+static int add_up(const char *name, const double *x, int64_t begin, int64_t end, double *out)
 {
     plb_exact_t sum = {{0}};
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = begin; i < end; i++) {
         PLB_PASS(plb_py_refuse(!(x[i] >= 0.0 && x[i] <= 1e30), PyExc_ValueError,
-                               "loads[%lld]: expected 0 ... 1e30 seconds", (long long)i));
+                               "%s[%lld]: expected 0 ... 1e30 seconds", name, (long long)i));
         plb_exact_add(&sum, x[i]);
     }
-    s->load_max = s->load_min = background + plb_exact_value(&sum);
-    plb_exact_add(&s->load_sum, s->load_max);
+    *out = plb_exact_value(&sum);
     return 0;
 }
 
@@ -27,44 +26,35 @@ static int set_phases(plb_stats_t *s, const double *x, int64_t n, int64_t d, dou
                            "%lld loads in %lld phases: expected as many in each of 1 ... %d",
                            (long long)n, (long long)d, PLB_MOST_PHASES));
     for (int64_t k = 0; k < d; k++) {
-        plb_exact_t sum = {{0}};
-        for (int64_t i = k * (n / d); i < (k + 1) * (n / d); i++) {
-            PLB_PASS(plb_py_refuse(!(x[i] >= 0.0 && x[i] <= 1e30), PyExc_ValueError,
-                                   "phases[%lld]: expected 0 ... 1e30 seconds", (long long)i));
-            plb_exact_add(&sum, x[i]);
-        }
-        seconds[k] = (k == 0 ? background : 0.0) + plb_exact_value(&sum);
+        PLB_PASS(add_up("phases", x, k * (n / d), (k + 1) * (n / d), &seconds[k]));
     }
+    seconds[0] += background;
     plb_stats_set_phases(s, seconds, d);
     return 0;
 }
 
-int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
+int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out)
 {
-    plb_py_call_t c;
     const double *loads, *phases;
     int64_t n = -1, m = -1, d;
-    double idle, time, cost, background;
+    double load, idle, time, cost, background;
     bool failed;
     plb_stats_init(out);
-    (void)plb_py_begin(&c, NULL, NULL, (plb_py_source_t){0});
-    const int bad =
-        plb_py_items(
-            &c, sample,
-            "kind iteration arguments failed n_objects loads idle messages message_bytes time "
-            "cost n_changed n_rebalanced messages_open background phases:@ n_phases",
-            PLB_TABLE(PLB_ONE(&out->kind), PLB_ONE(&out->iteration), PLB_ONE(&out->arguments),
-                      PLB_ONE(&failed), PLB_ONE(&out->n_objects), PLB_MANY(&loads, &n),
-                      PLB_ONE(&idle), PLB_ONE(&out->messages), PLB_ONE(&out->message_bytes),
-                      PLB_ONE(&time), PLB_ONE(&cost), PLB_ONE(&out->n_changed),
-                      PLB_ONE(&out->n_rebalanced), PLB_ONE(&out->messages_open),
-                      PLB_ONE(&background), PLB_MANY(&phases, &m), PLB_ONE(&d))) != 0 ||
-        set_load(out, loads, n, background) != 0 ||
-        (d > 0 && set_phases(out, phases, m, d, background) != 0);
-    Py_XDECREF(plb_py_end(&c, bad));
-    if (bad) {
-        return -1;
-    }
+    PLB_PASS(plb_py_items(
+        c, sample,
+        "kind iteration arguments failed n_objects loads idle messages message_bytes time cost "
+        "n_changed n_rebalanced messages_open background phases:@ n_phases",
+        PLB_TABLE(PLB_ONE(&out->kind), PLB_ONE(&out->iteration), PLB_ONE(&out->arguments),
+                  PLB_ONE(&failed), PLB_ONE(&out->n_objects), PLB_MANY(&loads, &n), PLB_ONE(&idle),
+                  PLB_ONE(&out->messages), PLB_ONE(&out->message_bytes), PLB_ONE(&time),
+                  PLB_ONE(&cost), PLB_ONE(&out->n_changed), PLB_ONE(&out->n_rebalanced),
+                  PLB_ONE(&out->messages_open), PLB_ONE(&background), PLB_MANY(&phases, &m),
+                  PLB_ONE(&d))));
+    PLB_PASS(add_up("loads", loads, 0, n, &load));
+    PLB_PASS(d > 0 && set_phases(out, phases, m, d, background) != 0);
+    plb_py_release(&c->held); /* a call may read many samples */
+    out->load_max = out->load_min = background + load;
+    plb_exact_add(&out->load_sum, out->load_max);
     out->n_ranks = 1;
     out->load_max_rank = rank;
     plb_exact_add(&out->idle_sum, fmax(idle, 0.0));

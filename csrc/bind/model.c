@@ -1,4 +1,4 @@
-/* Python binding of csrc/model: snapshots, traces, metrics, states of components. */
+/* Python binding of csrc/model: snapshots, metrics, ranks that share cores. */
 #include "bind/convert.h"
 
 #include "bind/rooms.h"
@@ -16,70 +16,14 @@ int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
     const int64_t n = out->n_objects, d = out->n_components, p = out->n_ranks, m = out->n_edges;
     const int64_t c = out->n_multicasts, pins = out->n_pins, b = out->n_blocks;
     const int64_t v = out->n_speeds;
-#define VIEW(name, type, count)                                                                   \
-    {                                                                                             \
-        PyObject *value = PyObject_GetAttrString(object, #name);                                  \
-        const int failed =                                                                        \
-            value == NULL || plb_py_view(&call->held, value, #name, type, count, &out->name);     \
-        Py_XDECREF(value);                                                                        \
-        if (failed) {                                                                             \
-            return -1;                                                                            \
-        }                                                                                         \
-    }
-    PLB_PY_SNAPSHOT(VIEW)
-#undef VIEW
+#define SPEC(name, type, count) #name ":@? "
+#define TARGET(name, type, count) PLB_MANY(&out->name, &(int64_t){count}),
+    PLB_PASS(plb_py_fields(call, object, PLB_PY_SNAPSHOT(SPEC),
+                           (const plb_py_arg_t[]){PLB_PY_SNAPSHOT(TARGET){0}}));
+#undef SPEC
+#undef TARGET
     /* check again: the caller can have changed its arrays since it made the snapshot */
     return plb_snapshot_check(out, &call->err);
-}
-
-int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
-{
-    *out = (plb_trace_t){0};
-    int64_t n = -1, m, p, figures, two = 2;
-    PLB_PASS(plb_py_fields(c, object, "n_phases n_ranks entity_key:@",
-                           PLB_TABLE(PLB_ONE(&out->n_phases), PLB_ONE(&out->n_ranks),
-                                     PLB_MANY(&out->entity_key, &n))));
-    out->n_entities = n;
-    m = out->n_phases;
-    p = out->n_ranks;
-    figures = m * PLB_N_TRACE_FIGURES;
-    PLB_PASS(plb_py_fields(
-        c, object,
-        "entity_migratable:@? task_ptr:+ edge_ptr:+ speed:@? background:@? "
-        "memory_limit:@? node_memory_limit:@? node:@? near:@? figures:@? measured:@? _repeats:@? "
-        "core_group:@? "
-        "group_cores:@? waits",
-        PLB_TABLE(PLB_MANY(&out->entity_migratable, &n), PLB_MANY(&out->task_ptr, &m),
-                  PLB_MANY(&out->edge_ptr, &m), PLB_MANY(&out->speed, &p),
-                  PLB_MANY(&out->background, &p), PLB_MANY(&out->memory_limit, &p),
-                  PLB_MANY(&out->node_memory_limit, &p), PLB_MANY(&out->node, &p),
-                  PLB_MANY(&out->near, &two), PLB_MANY(&out->figures, &figures),
-                  PLB_MANY(&out->measured, &p), PLB_MANY(&out->repeats, &m),
-                  PLB_MANY(&out->core_group, &p), PLB_MANY(&out->group_cores, &p),
-                  PLB_ONE(&out->waits))));
-    int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks, parts;
-    PLB_PASS(plb_py_fields(c, object, "n_subphases", PLB_TABLE(PLB_ONE(&out->n_subphases))));
-    parts = tasks * out->n_subphases;
-    int64_t blocks = -1;
-    PLB_PASS(plb_py_fields(c, object, "task_block:@? block_bytes:@? block_home:@?",
-                           PLB_TABLE(PLB_MANY(&out->task_block, &tasks),
-                                     PLB_MANY(&out->block_bytes, &blocks),
-                                     PLB_MANY(&out->block_home, &blocks))));
-    out->n_blocks = out->block_bytes == NULL ? 0 : (int32_t)blocks;
-    return plb_py_fields(
-        c, object,
-        "task_subphases:@? task_entity:@? task_rank:@? task_home:@? task_load:@? task_seconds:@? "
-        "task_bytes:@? "
-        "task_memory:@? task_coords:@? task_work:@? task_migratable:@? edge_src:@? edge_dst:@? "
-        "edge_bytes:@? edge_messages:@? edge_multicast:@?",
-        PLB_TABLE(PLB_MANY(&out->task_subphases, &parts), PLB_MANY(&out->task_entity, &tasks),
-                  PLB_MANY(&out->task_rank, &tasks), PLB_MANY(&out->task_home, &tasks),
-                  PLB_MANY(&out->task_load, &tasks), PLB_MANY(&out->task_seconds, &tasks),
-                  PLB_MANY(&out->task_bytes, &tasks), PLB_MANY(&out->task_memory, &tasks),
-                  PLB_MANY(&out->task_coords, &coords), PLB_MANY(&out->task_work, &tasks),
-                  PLB_MANY(&out->task_migratable, &tasks), PLB_MANY(&out->edge_src, &edges),
-                  PLB_MANY(&out->edge_dst, &edges), PLB_MANY(&out->edge_bytes, &edges),
-                  PLB_MANY(&out->edge_messages, &edges), PLB_MANY(&out->edge_multicast, &edges)));
 }
 
 PLB_PY_DEF(fn, metrics, "time", "Return every metric of the ranks' times time[p], as a dict.")

@@ -4,14 +4,6 @@
 
 #include "bind/library.h"
 
-PLB_PY_DEF(fn, install, "!partitioner",
-           "Add a library to the table of partitioners, from the capsule of its module.")
-{
-    const plb_partitioner_t *library = PyCapsule_GetPointer(c->arg, plb_py_partitioner_name);
-    PLB_PASS(library == NULL);
-    return plb_partitioner_install(library, &c->err);
-}
-
 /* Get the part of each vertex from the library (NULL: the parts are in part[] already), improve
  * the parts by V-cycles, unless `cycles` is negative, and repair them. */
 static int answer(const plb_partitioner_t *library, const plb_question_t *q, int32_t cycles,
@@ -181,15 +173,17 @@ static const plb_partitioner_t mtkahypar = {
     .run = run,
 };
 
-static int add_mtkahypar(PyObject *module)
+PLB_PY_DEF(fn, install, "!partitioner",
+           "Add a library to the table of partitioners, from the capsule of its module; None:\n"
+           "Mt-KaHyPar.")
 {
-    PyObject *one = PyCapsule_New((void *)(uintptr_t)&mtkahypar, plb_py_partitioner_name, NULL);
-    const int failed = one == NULL || PyModule_AddObjectRef(module, "MTKAHYPAR", one) != 0;
-    Py_XDECREF(one);
-    return failed ? -1 : 0;
+    const plb_partitioner_t *library =
+        c->arg == Py_None ? &mtkahypar : PyCapsule_GetPointer(c->arg, plb_py_partitioner_name);
+    PLB_PASS(library == NULL);
+    return plb_partitioner_install(library, &c->err);
 }
 
 static const plb_py_def_t *const methods[] = {&fn_install,   &fn_partition, &fn_fill,
                                               &fn_scan_rows, &fn_remap,     NULL};
 
-const plb_py_room_t plb_py_partition = {methods, {NULL}, add_mtkahypar};
+const plb_py_room_t plb_py_partition = {methods, {NULL}, NULL};

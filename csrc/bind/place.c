@@ -334,8 +334,8 @@ PLB_PY_TYPE(agent, "pylb._core.Agent",
 
 PLB_PY_DEF(fn, traffic, "snapshot strategy params seed",
            "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
-           "rounds, and for each rank: messages sent, bytes sent, and the largest number of\n"
-           "entries and notes in its memory at a time (csrc/place/strategy.h).")
+           "rounds, and (3, p) int64: messages sent, bytes sent, and the largest number of\n"
+           "entries and notes in a rank's memory at a time (csrc/place/strategy.h).")
 {
     PyObject *object;
     const char *name;
@@ -349,13 +349,15 @@ PLB_PY_DEF(fn, traffic, "snapshot strategy params seed",
     const plb_strategy_t *strategy = distributed(name, n_params);
     PLB_PASS(strategy == NULL);
     int32_t *rank = plb_py_new(c, NPY_INT32, in.n_objects);
-    t.messages = plb_py_zeros(c, NPY_INT64, in.n_ranks);
-    t.bytes = plb_py_zeros(c, NPY_INT64, in.n_ranks);
-    t.held = plb_py_zeros(c, NPY_INT64, in.n_ranks);
+    int64_t *const counts = plb_py_new2(c, NPY_INT64, 3, in.n_ranks);
+    PLB_PASS(counts == NULL);
+    memset(counts, 0, 3 * (size_t)in.n_ranks * sizeof *counts);
+    t.messages = counts;
+    t.bytes = counts + in.n_ranks;
+    t.held = counts + 2 * (int64_t)in.n_ranks;
     PLB_PASS(PLB_PY_UNLOCKED(c, plb_rounds_run(strategy->agent, &in, &opts, rank, &t, &c->err)));
-    return plb_py_answer(c, Py_BuildValue("NLNNN", plb_py_sealed(c, rank), (long long)t.rounds,
-                                          plb_py_sealed(c, t.messages), plb_py_sealed(c, t.bytes),
-                                          plb_py_sealed(c, t.held)));
+    return plb_py_answer(c, Py_BuildValue("NLN", plb_py_sealed(c, rank), (long long)t.rounds,
+                                          plb_py_sealed(c, counts)));
 }
 
 static const plb_py_def_t *const methods[] = {&fn_strategies, &fn_place,   &fn_copies, &fn_pack,

@@ -4,6 +4,57 @@
 
 #include "bind/rooms.h"
 
+/* View a pylb.Trace, or any object with the same attributes. */
+static int read_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
+{
+    *out = (plb_trace_t){0};
+    int64_t n = -1, m, p, figures, two = 2;
+    PLB_PASS(plb_py_fields(c, object, "n_phases n_ranks entity_key:@",
+                           PLB_TABLE(PLB_ONE(&out->n_phases), PLB_ONE(&out->n_ranks),
+                                     PLB_MANY(&out->entity_key, &n))));
+    out->n_entities = n;
+    m = out->n_phases;
+    p = out->n_ranks;
+    figures = m * PLB_N_TRACE_FIGURES;
+    PLB_PASS(plb_py_fields(
+        c, object,
+        "entity_migratable:@? task_ptr:+ edge_ptr:+ speed:@? background:@? "
+        "memory_limit:@? node_memory_limit:@? node:@? near:@? figures:@? measured:@? _repeats:@? "
+        "core_group:@? "
+        "group_cores:@? waits",
+        PLB_TABLE(PLB_MANY(&out->entity_migratable, &n), PLB_MANY(&out->task_ptr, &m),
+                  PLB_MANY(&out->edge_ptr, &m), PLB_MANY(&out->speed, &p),
+                  PLB_MANY(&out->background, &p), PLB_MANY(&out->memory_limit, &p),
+                  PLB_MANY(&out->node_memory_limit, &p), PLB_MANY(&out->node, &p),
+                  PLB_MANY(&out->near, &two), PLB_MANY(&out->figures, &figures),
+                  PLB_MANY(&out->measured, &p), PLB_MANY(&out->repeats, &m),
+                  PLB_MANY(&out->core_group, &p), PLB_MANY(&out->group_cores, &p),
+                  PLB_ONE(&out->waits))));
+    int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks, parts;
+    PLB_PASS(plb_py_fields(c, object, "n_subphases", PLB_TABLE(PLB_ONE(&out->n_subphases))));
+    parts = tasks * out->n_subphases;
+    int64_t blocks = -1;
+    PLB_PASS(plb_py_fields(c, object, "task_block:@? block_bytes:@? block_home:@?",
+                           PLB_TABLE(PLB_MANY(&out->task_block, &tasks),
+                                     PLB_MANY(&out->block_bytes, &blocks),
+                                     PLB_MANY(&out->block_home, &blocks))));
+    out->n_blocks = out->block_bytes == NULL ? 0 : (int32_t)blocks;
+    return plb_py_fields(
+        c, object,
+        "task_subphases:@? task_entity:@? task_rank:@? task_home:@? task_load:@? task_seconds:@? "
+        "task_bytes:@? "
+        "task_memory:@? task_coords:@? task_work:@? task_migratable:@? edge_src:@? edge_dst:@? "
+        "edge_bytes:@? edge_messages:@? edge_multicast:@?",
+        PLB_TABLE(PLB_MANY(&out->task_subphases, &parts), PLB_MANY(&out->task_entity, &tasks),
+                  PLB_MANY(&out->task_rank, &tasks), PLB_MANY(&out->task_home, &tasks),
+                  PLB_MANY(&out->task_load, &tasks), PLB_MANY(&out->task_seconds, &tasks),
+                  PLB_MANY(&out->task_bytes, &tasks), PLB_MANY(&out->task_memory, &tasks),
+                  PLB_MANY(&out->task_coords, &coords), PLB_MANY(&out->task_work, &tasks),
+                  PLB_MANY(&out->task_migratable, &tasks), PLB_MANY(&out->edge_src, &edges),
+                  PLB_MANY(&out->edge_dst, &edges), PLB_MANY(&out->edge_bytes, &edges),
+                  PLB_MANY(&out->edge_messages, &edges), PLB_MANY(&out->edge_multicast, &edges)));
+}
+
 typedef struct replay {
     PLB_PY_HEAD plb_replay_t core;
     PyObject *decider;          /* owned, or None */
@@ -68,7 +119,7 @@ PLB_PY_DEF(replay, feed, "!trace",
            "Replay the phases of `trace`.  An object (entity) keeps its index in all calls.")
 {
     plb_trace_t phases;
-    PLB_PASS(plb_py_trace(c, c->arg, &phases));
+    PLB_PASS(read_trace(c, c->arg, &phases));
     return PLB_PY_UNLOCKED(c, plb_replay_feed(&self->core, &phases, &c->err));
 }
 
@@ -78,7 +129,7 @@ PLB_PY_DEF(
     "with one phase, the objects that exist now.")
 {
     plb_trace_t trace;
-    PLB_PASS(plb_py_trace(c, c->arg, &trace));
+    PLB_PASS(read_trace(c, c->arg, &trace));
     return PLB_PY_UNLOCKED(c, plb_replay_start(&self->core, &trace, &c->err));
 }
 
@@ -92,13 +143,13 @@ PLB_PY_DEF(
     bool early = false;
     plb_trace_t trace;
     PLB_PASS(PLB_READ(c, PLB_ONE(&left), PLB_ONE(&early)));
-    PLB_PASS(left != Py_None && plb_py_trace(c, left, &trace) != 0);
+    PLB_PASS(left != Py_None && read_trace(c, left, &trace) != 0);
     return PLB_PY_UNLOCKED(
         c, plb_replay_settle(&self->core, left == Py_None ? NULL : &trace, early, &c->err));
 }
 
 PLB_PY_DEF(replay, metrics, "begin",
-           "Return (metrics as a dict of arrays, seconds) of the phases from number `begin` on.\n"
+           "Return (metrics, (n, 9) float64; seconds) of the phases from number `begin` on.\n"
            "The values of earlier phases are forgotten, unless the times of the ranks are kept.")
 {
     plb_replay_t *core = &self->core;
@@ -111,9 +162,11 @@ PLB_PY_DEF(replay, metrics, "begin",
     plb_replay_forget(core, begin);
     const int64_t at = begin - core->first;
     const bool any = begin < n;
+    PyObject *metrics = plb_py_copy2(any ? core->metrics + at : NULL, n - begin,
+                                     sizeof *core->metrics / sizeof(double), NPY_FLOAT64);
     return plb_py_answer(
         c, Py_BuildValue(
-               "NN", plb_py_metrics_arrays(any ? core->metrics + at : NULL, n - begin),
+               "NN", metrics,
                plb_py_copy(any ? core->seconds + at : &core->opt.cost, n - begin, NPY_FLOAT64)));
 }
 
@@ -145,7 +198,7 @@ PLB_PY_DEF(fn, repeats, "!trace",
            "differ; 1: only the edges differ; 3: tasks and edges are the same.")
 {
     plb_trace_t phases;
-    PLB_PASS(plb_py_trace(c, c->arg, &phases));
+    PLB_PASS(read_trace(c, c->arg, &phases));
     uint8_t *out = plb_py_new(c, NPY_UINT8, phases.n_phases);
     PLB_PASS(PLB_PY_UNLOCKED(c, plb_trace_repeats(&phases, out, &c->err)));
     return plb_py_answer(c, plb_py_out(c, out));
@@ -167,7 +220,7 @@ PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
     const Py_ssize_t n = PyTuple_GET_SIZE(rows);
     plb_candidate_strategy_t *strategy = plb_py_candidates(c, rows);
     PLB_PASS(strategy == NULL);
-    PLB_PASS(plb_py_trace(c, object, &trace));
+    PLB_PASS(read_trace(c, object, &trace));
     int ret = PLB_PY_UNLOCKED(
         c, plb_optimum_of_trace(&best, &trace, strategy, (int32_t)n, &opts, &c->err));
     if (ret == PLB_OK) {

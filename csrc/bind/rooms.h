@@ -3,9 +3,8 @@
 
 #include "bind/views.h"
 
-/** View a pylb.Snapshot or a pylb.Trace, or any object with the same attributes, as a C struct. */
+/** View a pylb.Snapshot, or any object with the same attributes, as a C struct. */
 int plb_py_snapshot(plb_py_call_t *c, PyObject *object, plb_snapshot_t *out);
-int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
 
 /** Get a strategy from the table by name, or make one from a callable f(snapshot), which gets a
  * pylb.Snapshot of copies, and returns a rank for each object.  `object` must exist as long as
@@ -19,8 +18,8 @@ plb_candidate_strategy_t *plb_py_candidates(plb_py_call_t *c, PyObject *rows);
 
 /** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments, failed,
  *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
- *  messages_open, background. */
-int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
+ *  messages_open, background.  The call then holds no arrays. */
+int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out);
 
 /** Return a record of statistics as a tuple: the fields of PLB_STATS in order, then whether
  * PLB_STATS_MIXED is set.  plb_py_record: read such a tuple, which has rounded the exact sums. */

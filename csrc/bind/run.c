@@ -125,7 +125,7 @@ static void loop_end(loop_t *self)
 static PyObject *loop_next(PyObject *object)
 {
     loop_t *self = (loop_t *)object;
-    if ((self->values) == NULL) {
+    if (self->values == NULL) {
         return NULL;
     }
     if (self->next >= PyList_GET_SIZE(self->values)) {
@@ -141,30 +141,23 @@ static PyObject *loop_next(PyObject *object)
     if (key == NULL) {
         return NULL;
     }
-    PyObject *value = Py_NewRef(PyList_GET_ITEM(self->values, i));
+    PyObject *value = PyList_GET_ITEM(self->values, i);
     if (self->pair == NULL || Py_REFCNT(self->pair) > 1) {
-        Py_XSETREF(self->pair, PyTuple_New(2));
-        if (self->pair == NULL) {
-            Py_DECREF(key);
-            Py_DECREF(value);
-            return NULL;
-        }
-    } else {
-        PyObject *old[2] = {PyTuple_GET_ITEM(self->pair, 0), PyTuple_GET_ITEM(self->pair, 1)};
-        PyTuple_SET_ITEM(self->pair, 0, key);
-        PyTuple_SET_ITEM(self->pair, 1, value);
-        /* the garbage collector does not track a pair whose items were plain values */
-        if (!PyObject_GC_IsTracked(self->pair)) {
-            PyObject_GC_Track(self->pair);
-        }
-        PyObject *pair = Py_NewRef(self->pair);
-        Py_DECREF(old[0]);
-        Py_DECREF(old[1]); /* may run any Python code */
-        return pair;
+        Py_XSETREF(self->pair, PyTuple_Pack(2, key, value));
+        Py_DECREF(key);
+        return Py_XNewRef(self->pair);
     }
+    PyObject *old[2] = {PyTuple_GET_ITEM(self->pair, 0), PyTuple_GET_ITEM(self->pair, 1)};
     PyTuple_SET_ITEM(self->pair, 0, key);
-    PyTuple_SET_ITEM(self->pair, 1, value);
-    return Py_NewRef(self->pair);
+    PyTuple_SET_ITEM(self->pair, 1, Py_NewRef(value));
+    /* the garbage collector does not track a pair whose items were plain values */
+    if (!PyObject_GC_IsTracked(self->pair)) {
+        PyObject_GC_Track(self->pair);
+    }
+    PyObject *pair = Py_NewRef(self->pair);
+    Py_DECREF(old[0]);
+    Py_DECREF(old[1]); /* may run any Python code */
+    return pair;
 }
 
 /* Ends the measurement if the program has left the loop by break or an exception. */
@@ -633,8 +626,6 @@ PLB_PY_DEF(atsync, why, "",
 }
 
 #define ATSYNC(X)                                                                                 \
-    X(atsync, over, PyBool_FromLong(plb_atsync_over(&self->core)),                                \
-      "Whether nothing is under way: all ranks have ended, or are about to rebalance.")           \
     X(atsync, whole, PyBool_FromLong(self->core.whole),                                           \
       "Whether all ranks ran every iteration whose statistics are known, and the trigger "        \
       "observed each without an error.")                                                          \

@@ -6,6 +6,7 @@
  * each receiver, all with the same data, which are in the wire only once.  A pile is a list of
  * letters. */
 
+#include "bind/convert.h"
 #include "bind/rooms.h"
 
 typedef struct letter {
@@ -81,6 +82,74 @@ static int64_t bytes_of(PyObject *data)
     return failed || bytes < 0 || bytes > most ? 8 : bytes;
 }
 
+/* ---- piles ---------------------------------------------------------------------------------- */
+
+typedef struct pile {
+    letter_t *letter;
+    int64_t n, room;
+} pile_t;
+
+static int grow(pile_t *self, int64_t more)
+{
+    plb_err_t err_ = {0, ""}, *err = &err_;
+    int ret = PLB_OK;
+    PLB_GROW(self->letter, self->room, self->n + more);
+    return 0;
+out:
+    plb_py_raise(ret, err);
+    return -1;
+}
+
+/* Add a letter; the pile gets the reference to its data. */
+static int push(pile_t *self, letter_t letter)
+{
+    if (self->n == self->room && grow(self, 1) != 0) {
+        Py_DECREF(letter.data);
+        return -1;
+    }
+    self->letter[self->n++] = letter;
+    return 0;
+}
+
+/* Move all letters to the end of another pile. */
+static int move_all(pile_t *self, pile_t *to)
+{
+    if (to->n == 0) {
+        const pile_t spare = *to;
+        *to = *self;
+        *self = spare;
+        return 0;
+    }
+    PLB_PASS(grow(to, self->n));
+    if (self->n > 0) {
+        memcpy(to->letter + to->n, self->letter, (size_t)self->n * sizeof *self->letter);
+    }
+    to->n += self->n;
+    self->n = 0;
+    return 0;
+}
+
+/* Drop all letters.  Freeing their data may run Python code, which then finds the pile empty. */
+static void empty(pile_t *self)
+{
+    pile_t old = *self;
+    *self = (pile_t){0};
+    for (int64_t i = 0; i < old.n; i++) {
+        Py_DECREF(old.letter[i].data);
+    }
+    plb_free(old.letter);
+}
+
+static int visit_pile(const pile_t *self, visitproc visit, void *arg)
+{
+    for (int64_t i = 0; i < self->n; i++) {
+        Py_VISIT(self->letter[i].data);
+    }
+    return 0;
+}
+
+/* ---- the wire ------------------------------------------------------------------------------- */
+
 typedef struct head {
     int64_t target, source;
     int16_t kind; /* NumPy type of an array, or one of OTHER ... NOTHING below */
@@ -93,23 +162,24 @@ typedef struct head {
 
 enum { OTHER = -1, FROZEN = -2, INTEGER = -3, REAL = -4, NOTHING = -5 };
 
+enum { OUT_OF_BAND = 2048 }; /* bytes; a larger array is sent from its own memory */
+
 static int64_t padded(int64_t n)
 {
     return (n + 7) & ~(int64_t)7;
 }
 
-/* Whether `data` is a contiguous array of numbers with at most `most` bytes. */
-static bool is_plain(PyObject *data, npy_intp most)
+/* Whether `data` is a small contiguous array of numbers. */
+static bool is_plain(PyObject *data)
 {
     PyArrayObject *a = (PyArrayObject *)data;
-    return PyArray_CheckExact(data) && PyArray_NBYTES(a) <= most &&
+    return PyArray_CheckExact(data) && PyArray_NBYTES(a) <= OUT_OF_BAND &&
            (PyTypeNum_ISNUMBER(PyArray_TYPE(a)) || PyTypeNum_ISBOOL(PyArray_TYPE(a))) &&
            PyArray_ISNOTSWAPPED(a) && (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a));
 }
 
 /* Return the head of a letter; *n_bytes: size of the packed data that follow the head. */
-static head_t head_of(const letter_t *letter, npy_intp most, const PyTypeObject *frozen,
-                      int64_t *n_bytes)
+static head_t head_of(const letter_t *letter, const PyTypeObject *frozen, int64_t *n_bytes)
 {
     PyObject *data = letter->data;
     head_t head = {letter->target, letter->source, OTHER, 0, 0, 0};
@@ -128,7 +198,7 @@ static head_t head_of(const letter_t *letter, npy_intp most, const PyTypeObject 
         head.kind = FROZEN;
         head.extra = PyBytes_GET_SIZE(data);
         *n_bytes = padded(head.extra);
-    } else if (is_plain(data, most)) {
+    } else if (is_plain(data)) {
         PyArrayObject *a = (PyArrayObject *)data;
         head.kind = (int16_t)PyArray_TYPE(a);
         head.ndim = (int16_t)PyArray_NDIM(a);
@@ -171,22 +241,22 @@ static int64_t end_of(const letter_t *letter, const int32_t *index, int64_t i, i
 }
 
 /* Pack the letters letter[index[n]] into bytes.  *messages: their number; a multicast counts as
- * one.  Packed are floats, int64, None, objects of type `frozen` (a subclass of bytes), contiguous
- * arrays of numbers of up to `most` bytes; other data are appended to the list `others`. */
-static PyObject *wire_pack(const letter_t *letter, const int32_t *index, int64_t n, npy_intp most,
+ * one.  Packed are floats, int64, None, objects of type `frozen` (a subclass of bytes), small
+ * contiguous arrays of numbers; other data are appended to the list `others`. */
+static PyObject *wire_pack(const letter_t *letter, const int32_t *index, int64_t n,
                            PyTypeObject *frozen, PyObject *others, int64_t *messages)
 {
     int64_t heads = 0, size = sizeof heads, bytes;
     for (int64_t i = 0, end; i < n; i = end, heads++) {
         end = end_of(letter, index, i, n);
-        head_of(&letter[index[i]], most, frozen, &bytes);
+        head_of(&letter[index[i]], frozen, &bytes);
         size += (int64_t)sizeof(head_t) + 8 * (end - i - 1) + bytes;
     }
     PyObject *wire = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     char *to = wire != NULL ? put(PyBytes_AS_STRING(wire), &heads, sizeof heads) : NULL;
     for (int64_t i = 0, end; i < n && wire != NULL; i = end) {
         PyObject *data = letter[index[i]].data;
-        head_t head = head_of(&letter[index[i]], most, frozen, &bytes);
+        head_t head = head_of(&letter[index[i]], frozen, &bytes);
         end = end_of(letter, index, i, n);
         head.more = (int32_t)(letter[index[i]].cast < 0 ? i + 1 - end : end - i - 1);
         to = put(to, &head, sizeof head);
@@ -248,10 +318,8 @@ static PyObject *get_data(const char **at, const head_t *head, PyObject *others,
     }
 }
 
-/* Call take(arg, letter) for each letter of the wire, in order; `take` gets the reference to the
- * data. */
-static int wire_unpack(const char *wire, PyObject *others, PyTypeObject *frozen,
-                       int (*take)(void *arg, letter_t letter), void *arg)
+/* Add the letters of the wire to a pile. */
+static int wire_unpack(const char *wire, PyObject *others, PyTypeObject *frozen, pile_t *to)
 {
     int64_t n;
     Py_ssize_t taken = 0;
@@ -265,22 +333,15 @@ static int wire_unpack(const char *wire, PyObject *others, PyTypeObject *frozen,
         wire += 8 * more;
         PyObject *data = get_data(&wire, &head, others, &taken, frozen);
         letter_t letter = {head.target, head.source, data, (head.more > 0) - (head.more < 0)};
-        failed = data == NULL || take(arg, letter) != 0;
+        failed = data == NULL || push(to, letter) != 0;
         for (int64_t k = 0; k < more && failed == 0; k++) {
             memcpy(&letter.target, targets + 8 * k, 8);
             letter.data = Py_NewRef(data);
-            failed = take(arg, letter);
+            failed = push(to, letter);
         }
     }
     return failed ? -1 : 0;
 }
-
-enum { OUT_OF_BAND = 2048 }; /* bytes; a larger array is sent from its own memory */
-
-typedef struct pile {
-    letter_t *letter;
-    int64_t n, room;
-} pile_t;
 
 typedef struct mail {
     PLB_PY_HEAD PyObject *keys; /* keys of the objects here (pylb._core.Keys), or NULL */
@@ -291,74 +352,13 @@ typedef struct mail {
     pile_t coming;  /* letters that have arrived, but are not delivered yet */
     pile_t astray;  /* letters that have arrived, but whose target is on another rank */
     pile_t in;      /* delivered letters: the messages of the previous iteration */
-    int32_t *order; /* [in.n], with start[n + 1]: result of plb_inbox_order (run/run.h) */
+    int32_t *order; /* [in.n], with start[n + 1]: result of inbox_order */
     int64_t *start;
     int64_t n;  /* number of objects that were here at the delivery */
     int64_t at; /* index of the object that was looked up most recently */
     plb_talk_t talk;
     int64_t casts; /* number of multicasts so far */
 } mail_t;
-
-/* ---- piles ---------------------------------------------------------------------------------- */
-
-static int grow(pile_t *self, int64_t more)
-{
-    plb_err_t err_ = {0, ""}, *err = &err_;
-    int ret = PLB_OK;
-    PLB_GROW(self->letter, self->room, self->n + more);
-    return 0;
-out:
-    plb_py_raise(ret, err);
-    return -1;
-}
-
-static int push(void *arg, letter_t letter)
-{
-    pile_t *self = arg;
-    if (self->n == self->room && grow(self, 1) != 0) {
-        Py_DECREF(letter.data);
-        return -1;
-    }
-    self->letter[self->n++] = letter;
-    return 0;
-}
-
-/* Move all letters to the end of another pile. */
-static int move_all(pile_t *self, pile_t *to)
-{
-    if (to->n == 0) {
-        const pile_t spare = *to;
-        *to = *self;
-        *self = spare;
-        return 0;
-    }
-    PLB_PASS(grow(to, self->n));
-    if (self->n > 0) {
-        memcpy(to->letter + to->n, self->letter, (size_t)self->n * sizeof *self->letter);
-    }
-    to->n += self->n;
-    self->n = 0;
-    return 0;
-}
-
-/* Drop all letters.  Freeing their data may run Python code, which then finds the pile empty. */
-static void empty(pile_t *self)
-{
-    pile_t old = *self;
-    *self = (pile_t){0};
-    for (int64_t i = 0; i < old.n; i++) {
-        Py_DECREF(old.letter[i].data);
-    }
-    plb_free(old.letter);
-}
-
-static int visit_pile(const pile_t *self, visitproc visit, void *arg)
-{
-    for (int64_t i = 0; i < self->n; i++) {
-        Py_VISIT(self->letter[i].data);
-    }
-    return 0;
-}
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
@@ -505,22 +505,19 @@ static PyObject *ends_of(const pile_t *self, bool sources)
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* Append (rank, number of messages, wire, others), see head_t, for the letters to a rank. */
-static int append_parcel(const mail_t *self, const pile_t *pile, int rank, const int32_t *index,
-                         int64_t n, PyObject *parcels)
+/* Return (rank, number of messages, wire, others), see head_t, of the letters to a rank. */
+static PyObject *parcel_of(const mail_t *self, const pile_t *pile, int rank, const int32_t *index,
+                           int64_t n)
 {
     int64_t messages;
     PyObject *others = PyList_New(0);
     PyObject *wire =
-        others ? wire_pack(pile->letter, index, n, OUT_OF_BAND, self->frozen, others, &messages)
-               : NULL;
-    PyObject *entry = wire ? Py_BuildValue("iLNN", rank, (long long)messages, wire, others) : NULL;
+        others ? wire_pack(pile->letter, index, n, self->frozen, others, &messages) : NULL;
     if (wire == NULL) {
         Py_XDECREF(others);
+        return NULL;
     }
-    const int failed = entry == NULL || PyList_Append(parcels, entry) != 0;
-    Py_XDECREF(entry);
-    return failed ? -1 : 0;
+    return Py_BuildValue("iLNN", rank, (long long)messages, wire, others);
 }
 
 /* Put the letters index[n] of a pile among those that have arrived here. */
@@ -539,33 +536,32 @@ static int keep(mail_t *self, const pile_t *pile, const int32_t *index, int64_t 
 static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to, int me,
                             plb_py_call_t *c)
 {
-    int32_t most = me, n_left = 0;
+    plb_route_t route;
+    int32_t most = me;
     int32_t *destination = plb_py_memory(c, pile->n, sizeof *destination);
-    int32_t *index = destination ? plb_py_memory(c, pile->n, sizeof *index) : NULL;
-    if (index == NULL) {
+    int32_t *order = destination ? plb_py_memory(c, pile->n, sizeof *order) : NULL;
+    if (order == NULL) {
         return NULL;
     }
     for (int64_t i = 0; i < pile->n; i++) {
-        if (to[i] >= 0) {
-            index[n_left] = (int32_t)i;
-            destination[n_left++] = to[i];
-            most = to[i] > most ? to[i] : most;
-        }
+        most = to[i] > most ? to[i] : most;
     }
-    plb_route_t route;
-    if (plb_route_init(&route, destination, n_left, most + 1, &c->err) != PLB_OK) {
+    for (int64_t i = 0; i < pile->n; i++) {
+        destination[i] = to[i] >= 0 ? to[i] : most + 1; /* the last parcel is left out */
+    }
+    if (plb_route_init(&route, destination, pile->n, most + 2, &c->err) != PLB_OK) {
         return NULL;
     }
-    int32_t *sorted = plb_py_memory(c, n_left, sizeof *sorted);
-    PyObject *out = sorted ? PyList_New(0) : NULL;
-    for (int32_t i = 0; sorted != NULL && i < n_left; i++) {
-        sorted[i] = index[route.order ? route.order[i] : i];
+    for (int64_t i = 0; i < pile->n; i++) {
+        order[i] = route.order != NULL ? route.order[i] : (int32_t)i;
     }
-    for (int32_t p = 0; p < route.n_peers && out != NULL; p++) {
-        const int32_t *mine = sorted + route.start[p];
+    PyObject *out = PyList_New(0);
+    for (int32_t p = 0; p < route.n_peers && route.rank[p] <= most && out != NULL; p++) {
+        const int32_t *mine = order + route.start[p];
         const int64_t n = route.start[p + 1] - route.start[p];
-        if (route.rank[p] == me ? keep(self, pile, mine, n)
-                                : append_parcel(self, pile, route.rank[p], mine, n, out)) {
+        if (route.rank[p] != me) {
+            plb_py_append(&out, parcel_of(self, pile, route.rank[p], mine, n));
+        } else if (keep(self, pile, mine, n) != 0) {
             Py_CLEAR(out);
         }
     }
@@ -632,7 +628,7 @@ PLB_PY_DEF(mail, take, "wire others:L",
     Py_buffer view;
     PLB_PASS(PLB_READ(c, PLB_ONE(&wire), PLB_ONE(&others)));
     PLB_PASS(PyObject_GetBuffer(wire, &view, PyBUF_SIMPLE));
-    const int failed = wire_unpack(view.buf, others, self->frozen, push, &self->coming);
+    const int failed = wire_unpack(view.buf, others, self->frozen, &self->coming);
     PyBuffer_Release(&view);
     return plb_py_answer(c, failed ? NULL : Py_NewRef(Py_None));
 }
@@ -697,6 +693,54 @@ PLB_PY_DEF(
     return PLB_OK;
 }
 
+static bool is_sorted(const int32_t *order, const int64_t *source, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        if (source[order[i]] < source[order[i - 1]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* By source, then in order of arrival. */
+static int by_source(const void *a, const void *b, void *arg)
+{
+    const int64_t *source = arg;
+    const int32_t i = *(const int32_t *)a, k = *(const int32_t *)b;
+    return source[i] != source[k] ? (source[i] < source[k] ? -1 : 1) : i < k ? -1 : i > k;
+}
+
+/* Sort m messages by receiver, source and order of arrival.  to[m]: the receivers, 0 ... n-1; -1:
+ * not here, the message is left out.  Results: order[m] and start[n + 1]; object i reads
+ * order[start[i]] ... order[start[i + 1] - 1]. */
+static void inbox_order(const int32_t *to, const int64_t *source, int64_t m, int64_t n,
+                        int64_t *start, int32_t *order)
+{
+    memset(start, 0, (size_t)(n + 1) * sizeof *start);
+    for (int64_t i = 0; i < m; i++) {
+        start[to[i] + 1] += to[i] >= 0;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        start[k + 1] += start[k];
+    }
+    for (int64_t i = 0; i < m; i++) {
+        if (to[i] >= 0) {
+            order[start[to[i]]++] = (int32_t)i;
+        }
+    }
+    /* the loop has moved each start[i] to the old start[i + 1]: shift back */
+    memmove(start + 1, start, (size_t)n * sizeof *start);
+    start[0] = 0;
+    for (int64_t k = 0; k < n; k++) {
+        int32_t *mine = order + start[k];
+        const int64_t count = start[k + 1] - start[k];
+        if (!is_sorted(mine, source, count)) {
+            qsort_r(mine, (size_t)count, sizeof *mine, by_source, (void *)(uintptr_t)source);
+        }
+    }
+}
+
 /* Sort the delivered messages by the objects that are here; leave out those to other objects. */
 static int sort(mail_t *self, plb_py_call_t *c)
 {
@@ -717,7 +761,7 @@ static int sort(mail_t *self, plb_py_call_t *c)
         to[i] = (int32_t)place_of(self, self->in.letter[i].target);
         source[i] = self->in.letter[i].source;
     }
-    PLB_TRY(plb_inbox_order(to, source, m, n, self->start, self->order, err));
+    inbox_order(to, source, m, n, self->start, self->order);
     self->n = n;
 out:
     PLB_FREE(to, source);

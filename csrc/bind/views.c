@@ -137,26 +137,10 @@ static PyArrayObject *keep(plb_py_held_t *held, PyObject *array)
     return (PyArrayObject *)array;
 }
 
-PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim)
-{
-    return keep(held, PyArray_FROMANY(object, type, ndim, ndim, NPY_ARRAY_IN_ARRAY));
-}
-
 static int bad_length(const char *name, PyArrayObject *a, int64_t n)
 {
     return plb_py_fail(PLB_ERR_VALUE, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
                        (long long)n);
-}
-
-int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
-                const void *data)
-{
-    PyArrayObject *a = object != Py_None ? plb_py_hold(held, object, type, 0) : NULL;
-    if (a != NULL && n >= 0 && PyArray_SIZE(a) != n) {
-        return bad_length(name, a, n);
-    }
-    *(const void **)data = a != NULL ? PyArray_DATA(a) : NULL;
-    return a == NULL && PyErr_Occurred() ? -1 : 0;
 }
 
 void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n)
@@ -322,7 +306,9 @@ static int read_array(plb_py_held_t *held, const item_t *item, PyObject *value,
         *data = plb_py_in_place(value, name_of(item), type, *to->n);
         return *data != NULL ? 0 : -1;
     }
-    PyArrayObject *a = plb_py_hold(held, value, type, item->any ? 0 : 1);
+    const int n_dims = item->any ? 0 : 1; /* 0: any */
+    PyArrayObject *a =
+        keep(held, PyArray_FROMANY(value, type, n_dims, n_dims, NPY_ARRAY_IN_ARRAY));
     PLB_PASS(a == NULL);
     *to->n = *to->n < 0 ? PyArray_SIZE(a) - item->more : *to->n;
     if (PyArray_SIZE(a) != *to->n + item->more || *to->n < 0) {
@@ -486,29 +472,12 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
     return PyErr_Occurred() ? -1 : 0;
 }
 
-int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out)
-{
-    PyArrayObject *s = plb_py_hold(held, start, NPY_INT64, 1);
-    PyArrayObject *m = s ? plb_py_hold(held, member, NPY_INT32, 1) : NULL;
-    PLB_PASS(m == NULL);
-    *out = (plb_comms_t){(int32_t)PyArray_SIZE(s) - 1, PyArray_DATA(s), PyArray_DATA(m)};
-    return plb_py_refuse(!plb_py_rises(out->start, out->n, PyArray_SIZE(m)), PyExc_ValueError,
-                         "comm_start: expected to rise from 0 to the number of members");
-}
-
 /* ---- outputs -------------------------------------------------------------------------------- */
 
 void *plb_py_new(plb_py_call_t *c, int type, int64_t n)
 {
     npy_intp shape = (npy_intp)n;
     PyArrayObject *a = keep(&c->held, PyArray_SimpleNew(1, &shape, type));
-    return a != NULL ? PyArray_DATA(a) : NULL;
-}
-
-void *plb_py_zeros(plb_py_call_t *c, int type, int64_t n)
-{
-    npy_intp shape = (npy_intp)n;
-    PyArrayObject *a = keep(&c->held, PyArray_ZEROS(1, &shape, type, 0));
     return a != NULL ? PyArray_DATA(a) : NULL;
 }
 
@@ -609,19 +578,10 @@ void plb_py_lock(plb_py_call_t *c)
     }
 }
 
-/* Key of the list of plb_py_stop_when in a thread's dictionary. */
-static const char stop_key[] = "pylb_stop";
-
-int plb_py_stop_when(PyObject *list)
-{
-    PyObject *dict = PyThreadState_GetDict();
-    return dict == NULL ? -1 : PyDict_SetItemString(dict, stop_key, list);
-}
-
 int plb_py_check_signals(void)
 {
     PyObject *dict = PyThreadState_GetDict();
-    PyObject *list = dict == NULL ? NULL : PyDict_GetItemString(dict, stop_key);
+    PyObject *list = dict == NULL ? NULL : PyDict_GetItemString(dict, plb_py_stop_key);
     PLB_PASS(PyErr_CheckSignals());
     if (list != NULL && PyList_GET_SIZE(list) > 0) {
         PyErr_SetNone(PyExc_KeyboardInterrupt);

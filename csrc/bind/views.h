@@ -167,13 +167,6 @@ int plb_py_read(plb_py_call_t *c, const plb_py_arg_t *args);
 int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, const plb_py_arg_t *args);
 int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, const plb_py_arg_t *args);
 
-/** View `object`, of any shape, with n entries (negative: any number); None gives NULL. */
-int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
-                const void *data);
-
-/** View `object` as a C-contiguous array of NumPy type `type` and `ndim` dimensions (0: any). */
-PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
-
 /** Call the C core without the GIL; the value is its code.  The call is not made if an exception
  * is pending, e.g. because there is no output array. */
 #define PLB_PY_UNLOCKED(c, call)                                                                  \
@@ -192,9 +185,10 @@ void plb_py_lock(plb_py_call_t *c);
 int plb_py_tick(void *arg);
 
 /** Check for signals while this thread has the GIL: raise the exception of the signal's handler
- * (in the main thread), or KeyboardInterrupt if the list of plb_py_stop_when has an item. */
+ * (in the main thread), or KeyboardInterrupt if the list under this key of the thread's dictionary
+ * has an item. */
+static const char plb_py_stop_key[] = "pylb_stop";
 int plb_py_check_signals(void);
-int plb_py_stop_when(PyObject *list);
 
 /** Raise the Python exception of an error code (base/err.h); return NULL.  An exception that is
  * already pending, e.g. of a callback, is kept. */
@@ -212,7 +206,6 @@ PyObject *plb_py_no_memory(void);
 /** Make a new array of n (rows times cols) entries, which the call holds, and return its memory;
  * NULL with an exception: PLB_PY_UNLOCKED then fails. */
 void *plb_py_new(plb_py_call_t *c, int type, int64_t n);
-void *plb_py_zeros(plb_py_call_t *c, int type, int64_t n);
 void *plb_py_new2(plb_py_call_t *c, int type, int64_t rows, int64_t cols);
 
 /** Return a new reference to the array whose memory is `data`, from plb_py_new; NULL gives None.
@@ -268,9 +261,6 @@ bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);
  * entries of this type.  plb_py_records: it must have records of `size` bytes.  Borrowed. */
 void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n);
 PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
-
-/** View communicators: start[i] says where the members of communicator i begin in `member`. */
-int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out);
 
 /** View a list of str (name, value, ...) as an array of texts; *n_options: number of pairs.  The
  * texts belong to the list, the array to the call.  NULL or None: nothing is set. */

@@ -4,10 +4,16 @@
 
 #include "whatif/whatif.h"
 
-/* View the operations of each rank, a list of contiguous arrays of records, which are borrowed. */
-static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *member,
-                plb_streams_t *out)
+/* Read the first arguments, the operations of each rank, a list of contiguous arrays of records,
+ * which are borrowed, and the communicators. */
+static int read_streams(plb_py_call_t *c, plb_streams_t *out)
 {
+    PyObject *ops;
+    int64_t comms = -1, members = -1;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&ops), PLB_MANY(&out->comms.start, &comms),
+                      PLB_MANY(&out->comms.member, &members)));
+    PLB_PASS(plb_py_refuse(!plb_py_rises(out->comms.start, comms, members), PyExc_ValueError,
+                           "comm_start: expected to rise from 0 to the number of members"));
     const Py_ssize_t p = PyList_GET_SIZE(ops);
     const plb_op_t **op = plb_py_memory(c, p, sizeof *op);
     int64_t *n = op ? plb_py_memory(c, p, sizeof *n) : NULL;
@@ -18,8 +24,11 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
         op[r] = PyArray_DATA(a);
         n[r] = PyArray_SIZE(a);
     }
-    *out = (plb_streams_t){.n_ranks = (int32_t)p, .op = op, .n = n};
-    return plb_py_comms(&c->held, start, member, &out->comms);
+    out->n_ranks = (int32_t)p;
+    out->op = op;
+    out->n = n;
+    out->comms.n = (int32_t)comms;
+    return 0;
 }
 
 /* View arrays of results, one for each rank and with a record for each operation. */
@@ -40,7 +49,7 @@ static int view_results(plb_py_call_t *c, const plb_streams_t *run, PyObject *li
 
 PLB_PY_DEF(
     fn, simulate,
-    "ops:L comm_start comm_member place speed node alpha:@ beta:@ share period overhead eager "
+    "ops:L comm_start:+ comm_member ... place speed node alpha:@ beta:@ share period overhead eager "
     "steps:L",
     "Simulate recorded operations on a machine; see csrc/whatif/whatif.h.  steps: arrays of\n"
     "plb_op_time_t for the operations of each rank; empty: none.  Returns (p, 7) float64, for\n"
@@ -48,13 +57,13 @@ PLB_PY_DEF(
     "pauses; number of operations done; how it ended (a plb_end_t); number of messages to it\n"
     "that it has not received.")
 {
-    PyObject *ops, *start, *member, *steps;
+    PyObject *steps;
     plb_streams_t run;
     plb_target_t t = {0};
     int64_t n_ranks = -1, p = -1, nodes = 0, n = -1, alphas = -1, betas = -1, shares = -1;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&ops), PLB_ONE(&start), PLB_ONE(&member),
-                      PLB_MANY(&t.place, &n_ranks), PLB_MANY(&t.speed, &p), PLB_MANY(&t.node, &n),
-                      PLB_MANY(&t.alpha, &alphas), PLB_MANY(&t.beta, &betas),
+    PLB_PASS(read_streams(c, &run));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&t.place, &n_ranks), PLB_MANY(&t.speed, &p),
+                      PLB_MANY(&t.node, &n), PLB_MANY(&t.alpha, &alphas), PLB_MANY(&t.beta, &betas),
                       PLB_MANY(&t.share, &shares), PLB_ONE(&t.period), PLB_ONE(&t.overhead),
                       PLB_ONE(&t.eager), PLB_ONE(&steps)));
     while (nodes * nodes < alphas) {
@@ -64,11 +73,10 @@ PLB_PY_DEF(
         n != p || nodes * nodes != alphas || betas != alphas || shares != p, PyExc_ValueError,
         "speed, node, share: expected one entry for each processor; alpha, beta: "
         "one for each pair of nodes"));
-    PLB_PASS(plb_py_refuse(n_ranks != PyList_GET_SIZE(ops), PyExc_ValueError,
+    PLB_PASS(plb_py_refuse(n_ranks != run.n_ranks, PyExc_ValueError,
                            "place: expected a processor for each rank"));
     t.n_processors = (int32_t)p;
     t.n_nodes = (int32_t)nodes;
-    PLB_PASS(view(c, ops, start, member, &run));
     void **step = NULL;
     if (PyList_GET_SIZE(steps) > 0) {
         PLB_PASS((step = plb_py_memory(c, n_ranks, sizeof *step)) == NULL);
@@ -86,48 +94,6 @@ PLB_PY_DEF(
         memcpy(to + 7 * r, row, sizeof row);
     }
     return plb_py_answer(c, plb_py_out(c, to));
-}
-
-PLB_PY_DEF(
-    fn, op_layout, "",
-    "Return (fields, kinds, collectives, one-sided).  fields: (name, NumPy type, offset) of\n"
-    "each field of a recorded operation; the others: names in order of number.")
-{
-#define X(name, help) #name,
-    static const char *const kinds[] = {PLB_OPS(X)};
-#undef X
-#define X(name) #name,
-    static const char *const collectives[] = {PLB_COLLECTIVES(X)};
-#undef X
-#define FIELD(name, type)                                                                         \
-    {                                                                                             \
-#name, type, (int)offsetof(plb_op_t, name)                                                \
-    }
-    static const struct {
-        const char *name, *type;
-        int offset;
-    } fields[] = {FIELD(compute, "i8"), FIELD(begin, "i8"), FIELD(bytes, "i8"),
-                  FIELD(inside, "f4"),  FIELD(peer, "i4"),  FIELD(tag, "i4"),
-                  FIELD(request, "i4"), FIELD(comm, "i4"),  FIELD(kind, "u1"),
-                  FIELD(flags, "u1"),   FIELD(what, "u2")};
-#undef FIELD
-    PyObject *layout = PyList_New(0);
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        plb_py_append(&layout,
-                      Py_BuildValue("ssi", fields[i].name, fields[i].type, fields[i].offset));
-    }
-    return plb_py_answer(c, Py_BuildValue("NNNN", layout, plb_py_names(kinds, PLB_N_OPS),
-                                          plb_py_names(collectives, PLB_N_COLLECTIVES),
-                                          plb_py_names(plb_one_sided_names, PLB_N_ONE_SIDED)));
-}
-
-static int constants(PyObject *module)
-{
-    PyObject *flags = Py_BuildValue("{sisisisisisi}", "SAME_CALL", PLB_OP_SAME_CALL, "ANY_SOURCE",
-                                    PLB_OP_ANY_SOURCE, "ANY_TAG", PLB_OP_ANY_TAG, "SYNCHRONOUS",
-                                    PLB_OP_SYNCHRONOUS, "BUFFERED", PLB_OP_BUFFERED, "CANCELLED",
-                                    PLB_OP_CANCELLED);
-    return plb_py_add_value(module, "OP_FLAGS", flags);
 }
 
 /* ---- the critical path ---------------------------------------------------------------------- */
@@ -153,22 +119,21 @@ static int all_lengths(plb_py_call_t *c, const plb_streams_t *run, const plb_pai
     return 0;
 }
 
-PLB_PY_DEF(fn, path_lengths, "ops:L comm_start comm_member queries:L hops:L=[]",
+PLB_PY_DEF(fn, path_lengths, "ops:L comm_start:+ comm_member ... queries:L hops:L=[]",
            "Return the lengths of the critical path if the program were changed.  For each\n"
            "query: the nanoseconds of the longest path to each rank's end, (queries, p) int64,\n"
            "and the number of ranks that would wait forever.  queries: a list of (change,\n"
            "procedure, from, to, kept, alpha, beta); csrc/whatif/whatif.h explains them.  hops:\n"
            "arrays of plb_path_hop_t for the operations of each rank, set by the last query.")
 {
-    PyObject *ops, *start, *member, *queries, *hops = NULL, *out = NULL;
+    PyObject *queries, *hops = NULL, *out = NULL;
     plb_streams_t run;
     plb_pairing_t pairing = {0};
     void **hop = NULL;
     int64_t *lengths;
     int32_t *stuck;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&ops), PLB_ONE(&start), PLB_ONE(&member), PLB_ONE(&queries),
-                      PLB_ONE(&hops)));
-    PLB_PASS(view(c, ops, start, member, &run));
+    PLB_PASS(read_streams(c, &run));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&queries), PLB_ONE(&hops)));
     if (hops != NULL && PyList_GET_SIZE(hops) > 0) {
         PLB_PASS((hop = plb_py_memory(c, run.n_ranks, sizeof *hop)) == NULL);
         PLB_PASS(view_results(c, &run, hops, sizeof(plb_path_hop_t), hop));
@@ -184,13 +149,12 @@ PLB_PY_DEF(fn, path_lengths, "ops:L comm_start comm_member queries:L hops:L=[]",
     return plb_py_answer(c, out);
 }
 
-static const plb_py_def_t *const methods[] = {&fn_simulate, &fn_op_layout, &fn_path_lengths, NULL};
+static const plb_py_def_t *const methods[] = {&fn_simulate, &fn_path_lengths, NULL};
 
-static int more(PyObject *module)
+static int constants(PyObject *module)
 {
-    return constants(module) || plb_py_add_value(module, "PATH_CHANGES",
-                                                 Py_BuildValue("iii", PLB_PATH_NOTHING,
-                                                               PLB_PATH_MOVED, PLB_PATH_ZEROED));
+    return plb_py_add_value(module, "ONE_SIDED",
+                            plb_py_names(plb_one_sided_names, PLB_N_ONE_SIDED));
 }
 
-const plb_py_room_t plb_py_whatif = {methods, {NULL}, more};
+const plb_py_room_t plb_py_whatif = {methods, {NULL}, constants};

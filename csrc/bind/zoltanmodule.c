@@ -112,56 +112,40 @@ PLB_PY_DEF(
 
 /* ---- cuts that partition(keep=True) returned ------------------------------------------------ */
 
-/* View an array of n rows of `dims` numbers. */
-static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, int64_t *n)
+PLB_PY_DEF(fn, points, "cuts n_dims points:@",
+           "Return the part in whose region each point lies.  cuts: from partition(keep=True).\n"
+           "points: (n, n_dims), checked.")
 {
-    PyArrayObject *a = plb_py_hold(held, object, NPY_FLOAT64, 2);
-    if (a == NULL) {
-        return NULL;
-    }
-    if (plb_py_refuse(PyArray_DIM(a, 1) != dims, PyExc_ValueError,
-                      "expected an array of shape (n, %d)", (int)dims)) {
-        return NULL;
-    }
-    *n = PyArray_DIM(a, 0);
-    return PyArray_DATA(a);
-}
-
-PLB_PY_DEF(fn, points, "cuts n_dims points",
-           "Return the part in whose region each point lies.  cuts: from partition(keep=True).")
-{
-    PyObject *capsule, *object;
+    PyObject *capsule;
     int32_t dims;
-    int64_t n = 0;
+    int64_t n = -1;
     struct Zoltan_Struct *kept;
     const double *x;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&capsule), PLB_ONE(&dims), PLB_ONE(&object)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&capsule), PLB_ONE(&dims), PLB_MANY(&x, &n)));
     PLB_PASS((kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL);
-    PLB_PASS((x = rows(&c->held, object, dims, &n)) == NULL);
+    n /= dims;
     int32_t *part = plb_py_new(c, NPY_INT32, n);
     PLB_PASS(PLB_PY_UNLOCKED(c, plb_zoltan_points(kept, dims, n, x, part, &c->err)));
     return plb_py_answer(c, plb_py_sealed(c, part));
 }
 
-PLB_PY_DEF(fn, boxes, "cuts n_dims n_parts name:@? lo hi",
+PLB_PY_DEF(fn, boxes, "cuts n_dims n_parts name:@? lo:@ hi:@",
            "Return (start, part): the parts whose regions each box meets; those of box i are\n"
            "part[start[i]] ... part[start[i + 1] - 1].  name: the part of each region; None:\n"
            "region i is part i.")
 {
-    PyObject *capsule, *low, *high;
+    PyObject *capsule;
     int32_t dims, parts, *part = NULL;
     const int32_t *name;
-    int64_t n = 0, m = 0, n_names = -1;
+    int64_t n = -1, n_names = -1;
     struct Zoltan_Struct *kept;
     const double *lo, *hi;
     PLB_PASS(PLB_READ(c, PLB_ONE(&capsule), PLB_ONE(&dims), PLB_ONE(&parts),
-                      PLB_MANY(&name, &n_names), PLB_ONE(&low), PLB_ONE(&high)));
+                      PLB_MANY(&name, &n_names), PLB_MANY(&lo, &n), PLB_MANY(&hi, &n)));
     PLB_PASS((kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL);
-    PLB_PASS((lo = rows(&c->held, low, dims, &n)) == NULL);
-    PLB_PASS((hi = rows(&c->held, high, dims, &m)) == NULL);
-    PLB_PASS(plb_py_refuse(
-        n != m || (name != NULL && n_names != parts), PyExc_ValueError,
-        "lo, hi: expected the same number of rows; name: expected one for each part"));
+    PLB_PASS(plb_py_refuse(name != NULL && n_names != parts, PyExc_ValueError,
+                           "name: expected one for each part"));
+    n /= dims;
     int64_t *start = plb_py_new(c, NPY_INT64, n + 1);
     PLB_PASS(PLB_PY_UNLOCKED(
         c, plb_zoltan_boxes(kept, dims, parts, name, n, lo, hi, start, &part, &c->err)));

@@ -5,8 +5,6 @@
 
 #include "base/mem.h"
 
-enum { FEW = 64 };
-
 /* Check the destinations.  *sorted: whether the items are already in order of rank. */
 static int check(const int32_t *dest, int64_t n, int32_t n_ranks, bool *sorted, plb_err_t *err)
 {
@@ -24,34 +22,14 @@ static int check(const int32_t *dest, int64_t n, int32_t n_ranks, bool *sorted, 
     return PLB_OK;
 }
 
-/* Sort few items by insertion; the time does not depend on the number of ranks. */
-static int sort_few(plb_route_t *self, const int32_t *dest, int64_t n, plb_err_t *err)
-{
-    PLB_PASS_NEW_EACH(n, self->order, self->rank);
-    PLB_PASS_NEW(self->start, n + 1);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t k = i;
-        for (; k > 0 && dest[self->order[k - 1]] > dest[i]; k--) {
-            self->order[k] = self->order[k - 1];
-        }
-        self->order[k] = (int32_t)i;
-    }
-    for (int64_t k = 0; k < n; k++) {
-        const int32_t to = dest[self->order[k]];
-        if (k == 0 || to != self->rank[self->n_peers - 1]) {
-            self->start[self->n_peers] = k;
-            self->rank[self->n_peers++] = to;
-        }
-    }
-    self->start[self->n_peers] = n;
-    return PLB_OK;
-}
-
-static int sort_many(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
-                     bool sorted, plb_err_t *err)
+int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
+                   plb_err_t *err)
 {
     int ret = PLB_OK;
+    bool sorted = true;
     int64_t *count = NULL;
+    *self = (plb_route_t){0};
+    PLB_PASS(check(dest, n, n_ranks, &sorted, err));
     PLB_NEW0(count, n_ranks);
     for (int64_t i = 0; i < n; i++) {
         count[dest[i]]++;
@@ -79,21 +57,6 @@ static int sort_many(plb_route_t *self, const int32_t *dest, int64_t n, int32_t 
     }
 out:
     plb_free(count);
-    return ret;
-}
-
-int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
-                   plb_err_t *err)
-{
-    bool sorted = true;
-    *self = (plb_route_t){0};
-    int ret = check(dest, n, n_ranks, &sorted, err);
-    PLB_THEN(n <= FEW ? sort_few(self, dest, n, err)
-                      : sort_many(self, dest, n, n_ranks, sorted, err));
-    if (ret == PLB_OK && sorted) {
-        PLB_FREE(self->order);
-        self->order = NULL;
-    }
     if (ret != PLB_OK) {
         plb_route_free(self);
     }

@@ -8,9 +8,8 @@
 #include "base/mem.h"
 
 enum {
-    /* A rank that sleeps while a message arrives delays the message.  So a rank first only yields
-     * its core, for PATIENCE ns plus PATIENCE_BYTE ns for each byte of the message. */
-    PATIENCE = 200000,
+    /* ns for each byte of a message, for which a rank only yields its core: a rank that sleeps
+     * while a message arrives delays it */
     PATIENCE_BYTE = 2,
     BLOCK = 1 << 16, /* bytes of the unit of messages of more than INT_MAX bytes */
 };
@@ -154,7 +153,7 @@ static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_
 {
     plb_wait_t wait;
     plb_wait_begin(&wait, tick, arg);
-    const int64_t until = wait.start + PATIENCE + PATIENCE_BYTE * self->bytes[i];
+    const int64_t until = wait.start + PLB_WAIT_YIELD_NS + PATIENCE_BYTE * self->bytes[i];
     for (int ret = 0, done = 0;;) {
         *code = MPI_Test(&self->request[i], &done, status);
         if (done || *code != MPI_SUCCESS) {

@@ -77,7 +77,7 @@ struct plb_transport {
     /** Wait until an exchange is complete on this rank, and free it. */
     int (*end_exchange)(plb_transport_t *self, plb_exchange_t *exchange, plb_err_t *err);
 
-    /** Compute rows, which ranks lend each other (comm/share.h). */
+    /** Compute rows, which ranks lend each other (comm/share.h).  NULL: there is only one rank. */
     int (*share)(plb_transport_t *self, const plb_shared_rows_t *rows,
                  plb_share_figures_t *figures, plb_err_t *err);
 

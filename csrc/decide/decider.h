@@ -437,12 +437,6 @@ typedef enum plb_lead {
 #undef X
 } plb_lead_t;
 
-const char *plb_need_words(plb_need_t need);
-const char *plb_lead_words(plb_lead_t lead);
-
-const char *plb_family_name(plb_family_t family);
-const char *plb_kind_name(plb_kind_t kind);
-
 /* X(name, unit, default, least, most, help and source). */
 #define PLB_SELECTION(X)                                                                          \
     X(imbalance, "", 1.1, 1.0, 1e6, "max/mean beyond which the load is imbalanced (Menon 3.7.1)") \

@@ -10,7 +10,7 @@
 
 const plb_param_t plb_selection_params[] = {PLB_SELECTION(PLB_PARAM_ROW)};
 
-const char *plb_need_words(plb_need_t need)
+static const char *need_words(plb_need_t need)
 {
     static const char *const words[] = {
 #define X(name, text) text,
@@ -20,7 +20,7 @@ const char *plb_need_words(plb_need_t need)
     return words[need];
 }
 
-const char *plb_lead_words(plb_lead_t lead)
+static const char *lead_words(plb_lead_t lead)
 {
     static const char *const words[] = {
 #define X(name, text) text,
@@ -30,12 +30,7 @@ const char *plb_lead_words(plb_lead_t lead)
     return words[lead];
 }
 
-const char *plb_family_name(plb_family_t family)
-{
-    return family == PLB_REFINEMENT ? "refinement" : "comprehensive";
-}
-
-const char *plb_kind_name(plb_kind_t kind)
+static const char *kind_name(plb_kind_t kind)
 {
     return kind == PLB_COMMUNICATION ? "communication" : "computation";
 }
@@ -284,11 +279,11 @@ void plb_decider_select(plb_decider_t *self)
     self->instead = c->family == PLB_COMPREHENSIVE && selector->records[c->candidate].n == 0
                         ? any_of(selector, c->used, PLB_REFINEMENT)
                         : -1;
-    plb_decider_say(self, "%s; ", plb_need_words(c->need));
+    plb_decider_say(self, "%s; ", need_words(c->need));
     if (c->used != c->kind) {
         plb_decider_say(self, "no %s strategy is registered, so a %s one is used; ",
-                        plb_kind_name(c->kind), plb_kind_name(c->used));
+                        kind_name(c->kind), kind_name(c->used));
     }
-    plb_decider_say(self, "%s", plb_lead_words(c->lead));
+    plb_decider_say(self, "%s", lead_words(c->lead));
     pass_over_root(self, c->used);
 }

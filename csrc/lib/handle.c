@@ -67,8 +67,3 @@ void *plb_handle_content(const plb_handle_t *self, plb_handle_kind_t kind, plb_e
     }
     return self->content;
 }
-
-void plb_handle_close(plb_handle_t *self)
-{
-    self->content = NULL;
-}

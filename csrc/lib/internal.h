@@ -28,8 +28,8 @@ PLB_SHARED plb_err_t *plb_lib_error(void);
 
 typedef enum plb_handle_kind { PLB_HANDLE_ADVISOR = 1, PLB_HANDLE_TRIGGER } plb_handle_kind_t;
 
-/* The struct to which a handle points.  It stays in memory when the handle is closed, so that a
- * call with a closed handle gives an error. */
+/* The struct to which a handle points.  It stays in memory when the handle is closed (`content`
+ * NULL), so that a call with a closed handle gives an error. */
 typedef struct plb_handle {
     plb_handle_kind_t kind;
     void *content; /* NULL: closed */
@@ -40,8 +40,6 @@ int plb_handle_open(plb_handle_kind_t kind, void *content, plb_handle_t **out, p
 
 /** Return the content of a handle; NULL and an error if it is NULL, closed or of another kind. */
 void *plb_handle_content(const plb_handle_t *self, plb_handle_kind_t kind, plb_err_t *err);
-
-void plb_handle_close(plb_handle_t *self);
 
 /* Values of options that a program or the environment sets: numbers, flags, parameters. */
 
@@ -55,7 +53,7 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses a strategy for each LB step */
     const plb_trigger_kind_t *trigger;
-    /* owned; set by plb_settings_close; of "auto": parameters of the choice (decider.h) */
+    /* owned; set when the first step begins; of "auto": parameters of the choice (decider.h) */
     double *strategy_params, *trigger_params;
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
@@ -72,15 +70,6 @@ typedef struct plb_settings {
     char *of_trigger;  /* owned: the options trigger.X */
 } plb_settings_t;
 
-int plb_settings_init(plb_settings_t *self, plb_err_t *err);
-void plb_settings_free(plb_settings_t *self);
-
-/** Set an option; errors: see pylb_advisor_set. */
-int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
-
-/** Whether to stop LB steps while they cost more than they save. */
-bool plb_settings_gives_up(const plb_settings_t *self);
-
 /* The strategies and triggers that the C library knows: those of pylb's tables, and those
  * that the program has registered. */
 
@@ -91,9 +80,6 @@ int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb
 
 /** Whether "auto" may choose this strategy, which is one of plb_strategies. */
 bool plb_registered_is_selectable(const plb_strategy_t *strategy);
-
-/** Make the internal view of a public snapshot, and check the snapshot (plb_snapshot_check). */
-int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err);
 
 /** Whether the trigger is a function that the program has registered. */
 bool plb_registered_is_own(const plb_trigger_kind_t *kind);
@@ -239,8 +225,8 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);
 
 /* The decider of an advisor, with its trigger and the strategies from which it chooses. */
 
-/** Make the decider and the trigger of these settings.  Call this after plb_settings_close.  If
- * `with_cells` is false, the only strategy is the program's own redistribution.  *self and
- * *trigger must be zero before the call; the caller frees both, also after an error. */
+/** Make the decider and the trigger of these settings.  If `with_cells` is false, the only strategy
+ * is the program's own redistribution.  *self and *trigger must be zero before the call; the
+ * caller frees both, also after an error. */
 int plb_lib_decider_init(plb_decider_t *self, plb_trigger_t *trigger, const plb_settings_t *s,
                          bool with_cells, int32_t n_ranks, plb_err_t *err);

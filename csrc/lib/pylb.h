@@ -407,8 +407,8 @@ PYLB_API const char *pylb_trigger_help(int i);
 typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, int32_t *rank,
                                 void *user);
 
-/** Register a strategy for this process under a new name in UTF-8, which is copied.  Do not call
- * this while other threads use the library. */
+/** Register a strategy for this process under a new name in UTF-8 without quotes, backslashes or
+ * control characters, which is copied.  Do not call this while other threads use the library. */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
 /* What has happened since the last LB step, for a trigger of your own.  Boulmier 2021 has the

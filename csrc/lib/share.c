@@ -143,7 +143,7 @@ int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const void *in, in
     rows.failed = ready != PLB_OK ? ready : check(&shared, n, err);
     rows.n = rows.failed == PLB_OK ? n : 0;
     const int64_t begin = plb_clock_real_ns(self->clock);
-    if (self->settings.off) {
+    if (self->settings.off || self->ranks->share == NULL) {
         PLB_PASS(rows.failed);
         PLB_PASS(rows.n > 0 ? own(&shared, 0, NULL, n, err) : PLB_OK);
         figures.own = 1e-9 * (double)(plb_clock_real_ns(self->clock) - begin);

@@ -20,21 +20,24 @@ void pylb_cells_init(pylb_cells *cells)
     cells->n_components = 1;
 }
 
-/* X(array, its length): the arrays that a rank sends, in this order, padded to 8 bytes. */
+/* X(array, entries of an item, number of items): the arrays that a rank sends, in this order,
+ * padded to 8 bytes; d: loads of a cell. */
+#define OF_CELLS(X)                                                                               \
+    X(load, d, n)                                                                                 \
+    X(key, 1, n)                                                                                  \
+    X(nbytes, 1, n)                                                                               \
+    X(memory, 1, n)                                                                               \
+    X(coords, 3, n)                                                                               \
+    X(shared, 3, n)                                                                               \
+    X(migratable, 1, n)
 #define ARRAYS(X)                                                                                 \
-    X(load, n_loads)                                                                              \
-    X(key, n)                                                                                     \
-    X(nbytes, n)                                                                                  \
-    X(memory, n)                                                                                  \
-    X(coords, 3 * n)                                                                              \
-    X(shared, 3 * n)                                                                              \
-    X(migratable, n)                                                                              \
-    X(src, n_edges)                                                                               \
-    X(dst, n_edges)                                                                               \
-    X(edge_bytes, n_edges)
+    OF_CELLS(X)                                                                                   \
+    X(src, 1, n_edges)                                                                            \
+    X(dst, 1, n_edges)                                                                            \
+    X(edge_bytes, 1, n_edges)
 
 enum {
-#define X(array, n) HAS_##array,
+#define X(array, width, count) HAS_##array,
     ARRAYS(X)
 #undef X
 };
@@ -48,34 +51,26 @@ static int64_t rounded(int64_t bytes)
     return (bytes + 7) / 8 * 8;
 }
 
-static int64_t wire_bytes(const pylb_cells *c)
-{
-    int64_t size = (int64_t)sizeof(head_t);
-    const int64_t n = c->n, n_edges = c->n_edges, n_loads = n * c->n_components;
-#define X(array, count)                                                                           \
-    size += c->array == NULL ? 0 : rounded((count) * (int64_t)sizeof *c->array);
-    ARRAYS(X)
-#undef X
-    (void)n;
-    (void)n_edges;
-    return size;
-}
-
 static int pack(const pylb_cells *c, char **out, int64_t *size, plb_err_t *err)
 {
-    const int64_t n = c->n, n_edges = c->n_edges, n_loads = n * c->n_components;
-    head_t head = {c->n, c->n_edges, c->n_components, 0};
-#define X(array, n) head.has |= (int64_t)(c->array != NULL) << HAS_##array;
+    const int64_t n = c->n, n_edges = c->n_edges, d = c->n_components;
+    head_t head = {n, n_edges, d, 0};
+    *size = (int64_t)sizeof head;
+#define X(array, width, count)                                                                    \
+    if (c->array != NULL) {                                                                       \
+        head.has |= INT64_C(1) << HAS_##array;                                                    \
+        *size += rounded((width) * (count) * (int64_t)sizeof *c->array);                          \
+    }
     ARRAYS(X)
 #undef X
-    *size = wire_bytes(c);
     PLB_PASS_NEW0(*out, *size);
     memcpy(*out, &head, sizeof head);
     char *at = *out + sizeof head;
-#define X(array, count)                                                                           \
+#define X(array, width, count)                                                                    \
     if (c->array != NULL && (count) > 0) {                                                        \
-        memcpy(at, c->array, (size_t)(count) * sizeof *c->array);                                 \
-        at += rounded((count) * (int64_t)sizeof *c->array);                                       \
+        const int64_t bytes = (width) * (count) * (int64_t)sizeof *c->array;                      \
+        memcpy(at, c->array, (size_t)bytes);                                                      \
+        at += rounded(bytes);                                                                     \
     }
     ARRAYS(X)
 #undef X
@@ -112,21 +107,20 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Set *out to the cells of a rank: pointers into the bytes that the rank has sent. */
-static head_t unpack(const char *wire, pylb_cells *out)
+static void unpack(const char *wire, pylb_cells *out)
 {
     head_t h;
     memcpy(&h, wire, sizeof h);
     *out = (pylb_cells){.n = h.n, .n_edges = h.n_edges, .n_components = h.n_components};
-    const int64_t n = h.n, n_edges = h.n_edges, n_loads = n * h.n_components;
+    const int64_t n = h.n, n_edges = h.n_edges, d = h.n_components;
     const char *at = wire + sizeof h;
-#define X(array, count)                                                                           \
+#define X(array, width, count)                                                                    \
     if (h.has >> HAS_##array & 1 && (count) > 0) {                                                \
         out->array = (const void *)at;                                                            \
-        at += rounded((count) * (int64_t)sizeof *out->array);                                     \
+        at += rounded((width) * (count) * (int64_t)sizeof *out->array);                           \
     }
     ARRAYS(X)
 #undef X
-    return h;
 }
 
 /* Check that all ranks with cells gave the same kinds of arrays (arrays of edges may be missing on
@@ -170,28 +164,16 @@ static int sort_keys(database_t *self, plb_err_t *err)
 /* Copy the cells of rank r.  where[i]: index of the rank's cell i in the cells sorted by key. */
 static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const int32_t *where)
 {
+    const int64_t d = self->n_components;
     for (int64_t i = 0; i < c->n; i++) {
-        const int32_t k = where[i];
-        const int64_t d = self->n_components;
-        for (int64_t x = 0; x < d; x++) {
-            self->load[k * d + x] = c->load[i * d + x];
-        }
-        self->rank[k] = r;
-        if (self->nbytes != NULL) {
-            self->nbytes[k] = c->nbytes[i];
-        }
-        if (self->memory != NULL) {
-            self->memory[k] = c->memory[i];
-        }
-        if (self->migratable != NULL) {
-            self->migratable[k] = c->migratable[i] != 0;
-        }
-        for (int x = 0; self->coords != NULL && x < 3; x++) {
-            self->coords[3 * (int64_t)k + x] = c->coords[3 * i + x];
-        }
-        for (int x = 0; self->shared != NULL && x < 3; x++) {
-            self->shared[3 * (int64_t)k + x] = c->shared[3 * i + x];
-        }
+        self->rank[where[i]] = r;
+#define X(array, width, count)                                                                    \
+    if (self->array != NULL && c->array != NULL) {                                                \
+        memcpy(self->array + where[i] * (int64_t)(width), c->array + i * (width),                 \
+               (size_t)(width) * sizeof *c->array);                                               \
+    }
+        OF_CELLS(X)
+#undef X
     }
 }
 
@@ -252,28 +234,19 @@ static int join(database_t *self, const char *wire, const int64_t *size, int p, 
     const int64_t n = self->n = all.n;
     PLB_NEW(self->count, p);
     const int64_t d = self->n_components = all.n_components;
-    PLB_NEW_EACH(n, self->order, self->key, self->rank, self->placed);
-    PLB_NEW(self->load, n * d);
-    if (all.has >> HAS_nbytes & 1) {
-        PLB_NEW(self->nbytes, n);
+    PLB_NEW_EACH(n, self->order, self->rank, self->placed);
+    all.has |= 1 << HAS_load | 1 << HAS_key;
+#define X(array, width, count)                                                                    \
+    if (all.has >> HAS_##array & 1) {                                                             \
+        PLB_NEW(self->array, (width) * (count));                                                  \
     }
-    if (all.has >> HAS_memory & 1) {
-        PLB_NEW(self->memory, n);
-    }
-    if (all.has >> HAS_migratable & 1) {
-        PLB_NEW(self->migratable, n);
-    }
-    if (all.has >> HAS_coords & 1) {
-        PLB_NEW(self->coords, 3 * n);
-    }
-    if (all.has >> HAS_shared & 1) {
-        PLB_NEW(self->shared, 3 * n);
-    }
+    OF_CELLS(X)
+#undef X
     PLB_NEW_EACH(all.n_edges, self->src, self->dst, self->edge_bytes);
     PLB_NEW(where, all.n);
     const char *from = wire;
     for (int r = 0; r < p; from += size[r++]) {
-        (void)unpack(from, &c);
+        unpack(from, &c);
         self->count[r] = c.n;
         for (int64_t i = 0; i < c.n; i++, at++) {
             const int64_t key = c.key == NULL ? ((int64_t)r << 32) + i : c.key[i];
@@ -288,7 +261,7 @@ static int join(database_t *self, const char *wire, const int64_t *size, int p, 
     from = wire;
     at = 0;
     for (int r = 0; r < p; from += size[r++]) {
-        (void)unpack(from, &c);
+        unpack(from, &c);
         copy_cells(self, &c, r, where + at);
         for (int64_t e = 0; e < c.n_edges; e++) {
             const int64_t k = self->n_edges++;

@@ -74,8 +74,8 @@ class _Entries:
         return rows, ids[new]
 
     def drop(self, ids: I64) -> None:
-        self._spare = np.concatenate([self._spare, np.unique(self.row.find(ids))])
-        self.row.remove(ids)
+        rows = self.row.remove(ids)
+        self._spare = np.concatenate([self._spare, rows[rows >= 0]])
 
     def find(self, ids: I64) -> tuple[NDArray[Any], ...]:
         """Return owner, local id and data of each id; unknown: -1, -1 and zeros."""

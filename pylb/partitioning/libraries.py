@@ -66,7 +66,7 @@ def available(name: str) -> bool:
 def load(name: str) -> None:
     """Make a library of `NAMES` known to the C core; for Zoltan, also initialize MPI."""
     module = require(name)
-    _core.install(_core.MTKAHYPAR if name == "mtkahypar" else module.partitioner)
+    _core.install(None if name == "mtkahypar" else module.partitioner)
     if name == "Zoltan":
         from mpi4py import MPI
 

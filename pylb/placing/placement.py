@@ -209,6 +209,6 @@ def traffic(
     entry = find(strategy)
     if not entry.distributed:
         raise DomainError(f"strategy is {entry.name!r}: expected a distributed one")
-    return Traffic(
-        *_core.traffic(snapshot, entry.name, entry.numbers, checks.whole("seed", seed, 0))
-    )
+    seed = checks.whole("seed", seed, 0)
+    rank, rounds, counts = _core.traffic(snapshot, entry.name, entry.numbers, seed)
+    return Traffic(rank, rounds, *counts)

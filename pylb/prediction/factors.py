@@ -20,7 +20,7 @@ from pylb.prediction.prediction import comm_arrays
 from pylb.prediction.recorder.layout import OpKind
 from pylb.prediction.recorder.recording import Recording
 
-NOTHING, MOVED, ZEROED = _core.PATH_CHANGES
+NOTHING, MOVED, ZEROED = range(3)  # a plb_path_change_t (csrc/whatif/whatif.h)
 STRETCH = np.dtype([("rank", "i8"), ("first", "i8"), ("last", "i8"), ("ns", "i8")])
 # From where the longest path comes to an operation, ``plb_path_hop_t``; rank -1: the same rank.
 HOP = np.dtype([("op", "i8"), ("rank", "i4"), ("pad", "i4")])

@@ -28,6 +28,7 @@ from pylb.io.phases import Phases, check_trace
 from pylb.io.run_record import OF_RANKS, Loop, Stretch
 from pylb.model import checks
 from pylb.model.machine import BEFORE, Links, NetworkLike, as_before, fractions, spans
+from pylb.model.metrics import Metrics
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
 from pylb.placing.registry import find, with_network
@@ -576,7 +577,8 @@ def replay(
         # With a lag or foresight, no LB step follows the last phase, even if a loop is left early.
         early = end < first + n and (end < trace.n_phases or not (lag or foresight))
         settle(core, trace, end, early)
-    metrics, seconds = core.metrics(0)
+    values, seconds = core.metrics(0)
+    metrics = dict(zip(Metrics._fields, values.T.copy(), strict=True))
     rank, times = core.take()
     if strategy == "unbalanced" and not _is_keyed(trace):
         metrics, seconds, times = _as_before(trace, seconds, times)

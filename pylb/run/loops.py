@@ -587,12 +587,12 @@ class LaggedSteps(OpenLoop):
 
     def give_up(self, failed: bool) -> None:
         if not self.left and not self._core.broken:
-            self._core.end(Contribution(Step.ADVISED, self._next, 0, failed))
+            self._core.begin(Contribution(Step.ADVISED, self._next, 0, failed), True)
         self.left = True
 
     def serve(self, seconds: float) -> bool:
         while self._core.under_way and not self._core.broken:
-            record = self._core.next(seconds)
+            record = self._core.take(seconds, False)
             if record is None:
                 return False
             stats = Stats._make(record)

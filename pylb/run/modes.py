@@ -36,6 +36,7 @@ from pylb.io import h5
 from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.measure.load_model import LoadModel
 from pylb.model.machine import Links
+from pylb.model.metrics import Metrics
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, Snapshot
 from pylb.placing.registry import Strategy, find, with_network
@@ -230,7 +231,7 @@ def same_answer(
     Raises DomainError on all ranks if the answers differ.  If a user's function fails, all ranks
     raise an error (see `Agreement.step`).
     """
-    if not settings.trigger.foreign:
+    if settings.trigger.function is None:
         return ask()
     asked = 0
     with Attempt() as tried:
@@ -975,16 +976,10 @@ class ShadowMode(MeasuringMode):
             self._replay.feed(trace)
             self._followed = until  # only now: an interrupt may end `feed`
             self._replayed += float(np.maximum(figures[:, 0], figures[:, 1]).sum())
-            metrics, seconds = self._replay.metrics(len(self._log))
-            columns = (metrics[name].tolist() for name in ("max", "mean", "idle_mean", "min"))
-            self._log.extend(
-                [
-                    Row(time, most, mean, idle, least / most if most > 0 else 1.0, least)
-                    for time, most, mean, idle, least in zip(
-                        seconds.tolist(), *columns, strict=True
-                    )
-                ]
-            )
+            values, seconds = self._replay.metrics(len(self._log))
+            for time, m in zip(seconds.tolist(), map(Metrics._make, values.tolist()), strict=True):
+                utilization = m.min / m.max if m.max > 0 else 1.0
+                self._log.append(Row(time, m.max, m.mean, m.idle_mean, utilization, m.min))
         self._remaining = None
         if left is not None:
             facts = facts_of_run.ranks_at(2 * left.first) | links

@@ -23,7 +23,6 @@ def test_each_code_has_its_class():
     codes = table()
     assert sorted(codes, reverse=True) == list(range(-1, -1 - len(codes), -1))
     assert len({name for name, _ in codes.values()}) == len(codes) > 10
-    assert [kind for _, kind in codes.values()] == list(_core.ERRORS)
     for _, kind in codes.values():
         own = getattr(errors, kind, None)
         assert issubclass(

@@ -152,13 +152,6 @@ TEST(test_no_memory)
     }
     assert_int_equal(talk.n, 100);
     plb_talk_free(&talk);
-    const int32_t to[] = {0};
-    const int64_t source[] = {0};
-    int64_t start[2];
-    int32_t order[1];
-    plb_mem_fail_at(0);
-    assert_int_equal(plb_inbox_order(to, source, 1, 1, start, order, &err), PLB_ERR_NOMEM);
-    plb_mem_fail_at(-1);
     int64_t key[] = {4, -4, INT64_MAX, INT64_MIN, 0};
     plb_keys_t keys;
     plb_mem_fail_at(0);

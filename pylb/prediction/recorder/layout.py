@@ -8,15 +8,17 @@ import numpy as np
 
 from pylb import _core
 
-_fields, _, _, ONE_SIDED_CALLS = _core.op_layout()
+ONE_SIDED_CALLS = _core.ONE_SIDED
 
 OP = np.dtype(
-    {
-        "names": [name for name, _, _ in _fields],
-        "formats": [kind for _, kind, _ in _fields],
-        "offsets": [offset for _, _, offset in _fields],
-        "itemsize": 48,
-    }
+    [
+        *((name, "i8") for name in ("compute", "begin", "bytes")),
+        ("inside", "f4"),
+        *((name, "i4") for name in ("peer", "tag", "request", "comm")),
+        ("kind", "u1"),
+        ("flags", "u1"),
+        ("what", "u2"),
+    ]
 )
 """One operation of a rank; the fields are those of ``plb_op_t``."""
 

@@ -1,7 +1,82 @@
+/* Communication of a single rank: nothing travels. */
+#include "comm/transport.h"
+
 #include <string.h>
 
 #include "base/mem.h"
-#include "comm/transport.h"
+
+/* ---- reductions ----------------------------------------------------------------------------- */
+
+typedef struct ring {
+    int depth;
+    int64_t begun, taken; /* numbers of reductions of statistics: begun; completed */
+    bool has_maximum;
+    int64_t maximum[PLB_MAXIMA];
+    plb_stats_t ring[];
+} ring_t;
+
+static int begin_stats(void *self, const plb_stats_t *mine, plb_err_t *err)
+{
+    ring_t *s = self;
+    PLB_FAIL_IF(s->begun - s->taken == s->depth, err, PLB_ERR_STATE,
+                "%d reductions are under way: expected fewer before another one begins", s->depth);
+    s->ring[s->begun++ % s->depth] = *mine;
+    return PLB_OK;
+}
+
+static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *err)
+{
+    ring_t *s = self;
+    (void)err;
+    *done = s->taken < s->begun;
+    if (*done) {
+        *all = s->ring[s->taken++ % s->depth];
+    }
+    return PLB_OK;
+}
+
+static int begin_maximum(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *err)
+{
+    ring_t *s = self;
+    (void)err;
+    memcpy(s->maximum, mine, sizeof s->maximum);
+    s->has_maximum = true;
+    return PLB_OK;
+}
+
+static int test_maximum(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *err)
+{
+    ring_t *s = self;
+    (void)err;
+    *done = s->has_maximum;
+    memcpy(all, s->maximum, sizeof s->maximum);
+    s->has_maximum = false;
+    return PLB_OK;
+}
+
+int plb_reduction_alone(plb_reduction_t *out, int depth, plb_err_t *err)
+{
+    ring_t *s = plb_malloc(1, sizeof *s + (size_t)depth * sizeof *s->ring);
+    PLB_FAIL_IF(s == NULL, err, PLB_ERR_NOMEM, "out of memory: %d records", depth);
+    *s = (ring_t){.depth = depth};
+    *out = (plb_reduction_t){.self = s,
+                             .rank = 0,
+                             .size = 1,
+                             .depth = depth,
+                             .begin_stats = begin_stats,
+                             .test_stats = test_stats,
+                             .begin_maximum = begin_maximum,
+                             .test_maximum = test_maximum};
+    return PLB_OK;
+}
+
+void plb_reduction_alone_free(plb_reduction_t *self)
+{
+    plb_free(self->self);
+    self->self = NULL;
+}
+
+/* ---- the transport of the C library --------------------------------------------------------- */
 
 typedef struct alone {
     plb_transport_t face;
@@ -77,18 +152,6 @@ static int end_exchange(plb_transport_t *face, plb_exchange_t *exchange, plb_err
     return PLB_OK;
 }
 
-static int share(plb_transport_t *face, const plb_shared_rows_t *rows,
-                 plb_share_figures_t *figures, plb_err_t *err)
-{
-    (void)face;
-    PLB_PASS(rows->failed);
-    const int64_t begin = plb_clock_real_ns(PLB_CLOCK_AUTO);
-    *figures = (plb_share_figures_t){.speed = 1.0};
-    const int ret = rows->n > 0 ? rows->own(rows->arg, 0, NULL, rows->n, err) : PLB_OK;
-    figures->own = 1e-9 * (double)(plb_clock_real_ns(PLB_CLOCK_AUTO) - begin);
-    return ret;
-}
-
 static void free_alone(plb_transport_t *face)
 {
     plb_reduction_alone_free(&((alone_t *)face)->reduction);
@@ -108,7 +171,6 @@ int plb_transport_alone(plb_transport_t **out, plb_err_t *err)
                                    .bcast = bcast,
                                    .begin_exchange = begin_exchange,
                                    .end_exchange = end_exchange,
-                                   .share = share,
                                    .free = free_alone};
     *out = &self->face;
     return PLB_OK;
