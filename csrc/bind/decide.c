@@ -2,6 +2,7 @@
  */
 #include "bind/convert.h"
 
+#include "base/mem.h"
 #include "bind/rooms.h"
 #include "decide/advisor.h"
 
@@ -149,7 +150,7 @@ PLB_PY_DEF(trigger, state, "",
     if (out != NULL &&
         (plb_py_put(out, "trigger", PyUnicode_FromString(self->core.kind->name)) ||
          plb_py_put(out, "balance", PyBool_FromLong(v->balance)) ||
-         plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words(v->reason))) ||
+         plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words[v->reason])) ||
          plb_py_put(out, "iteration", PyLong_FromLongLong(self->core.seen)) ||
          plb_py_put(out, "last", PyLong_FromLongLong(self->core.last)))) {
         Py_CLEAR(out);
@@ -190,7 +191,7 @@ static PyObject *function_of(const plb_trigger_t *self)
     X(trigger, function, function_of(&self->core), "The callable, or None.")                      \
     X(trigger, told, PyBool_FromLong(!isnan(*self->core.told.mean)),                              \
       "Whether what earlier runs have learned counts: it was given, and fits this run.")          \
-    X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
+    X(trigger, reason, PyUnicode_FromString(plb_reason_words[self->core.verdict.reason]),         \
       "Reason of the most recent verdict, in words.")
 PLB_PY_PROPERTIES(trigger, TRIGGER)
 
@@ -270,26 +271,29 @@ PLB_PY_DEF(
     PLB_PASS(PLB_READ(c, PLB_ONE(&list), PLB_ONE(&network.alpha), PLB_ONE(&network.beta),
                       PLB_MANY(&params, &n_params), PLB_ONE(&events)));
     const Py_ssize_t n = PyList_GET_SIZE(list);
-    plb_candidate_t *candidates = plb_py_memory(c, n, sizeof *candidates);
+    plb_candidate_strategy_t *candidates = plb_py_memory(c, n, sizeof *candidates);
     PLB_PASS(candidates == NULL);
     for (Py_ssize_t i = 0; i < n; i++) {
+        plb_strategy_t *s = &candidates[i].strategy;
         bool refinement;
+        *s = (plb_strategy_t){0};
         PLB_PASS(plb_py_items(c, PyList_GET_ITEM(list, i), "refinement looks_at",
-                              PLB_TABLE(PLB_ONE(&refinement), PLB_ONE(&candidates[i].looks_at))));
-        candidates[i].family = refinement ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
+                              PLB_TABLE(PLB_ONE(&refinement), PLB_ONE(&s->looks_at))));
+        s->family = refinement ? PLB_REFINEMENT : PLB_COMPREHENSIVE;
     }
-    PLB_PASS(plb_selector_init(&made, candidates, (int32_t)n, network, params, &c->err));
+    ret = plb_selector_init(&made, candidates, (int32_t)n, network, params, &c->err);
     for (Py_ssize_t i = 0; ret == 0 && i < PyList_GET_SIZE(events); i++) {
         ret = selector_event(&made, c, PyList_GET_ITEM(events, i));
     }
     if (ret == 0) {
         const plb_choice_t *choice = &made.choice;
-        out = Py_BuildValue("{sssssssssssi}", "kind", plb_kind_name(choice->kind), "used",
-                            plb_kind_name(choice->used), "family", plb_family_name(choice->family),
-                            "need", plb_need_words(choice->need), "lead",
-                            plb_lead_words(choice->lead), "candidate", (int)choice->candidate);
+        out =
+            Py_BuildValue("{sssssssssssi}", "kind", plb_kind_names[choice->kind], "used",
+                          plb_kind_names[choice->used], "family", plb_family_names[choice->family],
+                          "need", plb_need_words[choice->need], "lead",
+                          plb_lead_words[choice->lead], "candidate", (int)choice->candidate);
     }
-    plb_selector_free(&made);
+    plb_free(made.records);
     return ret != 0 ? ret : plb_py_answer(c, out);
 }
 
@@ -404,7 +408,7 @@ PLB_PY_DEF(decider, limit, "bytes", "Set the memory limit of rank 0 in bytes; ne
 {
     int64_t bytes;
     PLB_PASS(PLB_READ(c, PLB_ONE(&bytes)));
-    plb_decider_limit(&self->core, bytes);
+    self->core.limit = bytes;
     return PLB_OK;
 }
 
@@ -621,7 +625,7 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
     }
     if (plb_py_put(out, "speed", speed) || plb_py_put(out, "why", PyUnicode_FromString(r->why)) ||
         plb_py_put(out, "kind", PyUnicode_FromString(kinds[r->kind])) ||
-        plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words(r->verdict.reason))) ||
+        plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words[r->verdict.reason])) ||
         plb_py_put(out, "figures", plb_py_figures(&r->verdict)) ||
         plb_py_put(out, "alternatives",
                    plb_py_as_tuple(plb_py_rows(alternative, r->alternatives, self->opt.n,
@@ -735,7 +739,7 @@ PLB_PY_DEF(fn, sampled, "keys n_objects n_ranks",
     PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n), PLB_ONE(&n_objects), PLB_ONE(&n_ranks)));
     int64_t *out = plb_py_memory(c, n, sizeof *out);
     PLB_PASS(out == NULL);
-    const int64_t m = plb_decider_sampled(key, n, plb_decider_sample(n_objects, n_ranks), out);
+    const int64_t m = plb_decider_sampled(key, n, n_objects, n_ranks, out);
     return plb_py_answer(c, plb_py_copy(out, m, NPY_INT64));
 }
 

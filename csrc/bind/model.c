@@ -46,17 +46,15 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
     PLB_PASS(plb_py_fields(
         c, object,
         "entity_migratable:@? task_ptr:+ edge_ptr:+ speed:@? background:@? "
-        "memory_limit:@? node_memory_limit:@? node:@? near:@? figures:@? measured:@? _repeats:@? "
-        "core_group:@? "
-        "group_cores:@? waits",
+        "memory_limit:@? node_memory_limit:@? node:@? near:@? figures:@? measured:@? "
+        "core_group:@? group_cores:@? waits",
         PLB_TABLE(PLB_MANY(&out->entity_migratable, &n), PLB_MANY(&out->task_ptr, &m),
                   PLB_MANY(&out->edge_ptr, &m), PLB_MANY(&out->speed, &p),
                   PLB_MANY(&out->background, &p), PLB_MANY(&out->memory_limit, &p),
                   PLB_MANY(&out->node_memory_limit, &p), PLB_MANY(&out->node, &p),
                   PLB_MANY(&out->near, &two), PLB_MANY(&out->figures, &figures),
-                  PLB_MANY(&out->measured, &p), PLB_MANY(&out->repeats, &m),
-                  PLB_MANY(&out->core_group, &p), PLB_MANY(&out->group_cores, &p),
-                  PLB_ONE(&out->waits))));
+                  PLB_MANY(&out->measured, &p), PLB_MANY(&out->core_group, &p),
+                  PLB_MANY(&out->group_cores, &p), PLB_ONE(&out->waits))));
     int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks, parts;
     PLB_PASS(plb_py_fields(c, object, "n_subphases", PLB_TABLE(PLB_ONE(&out->n_subphases))));
     parts = tasks * out->n_subphases;

@@ -140,17 +140,6 @@ PLB_PY_TYPE(
     "model: a plb_lb_cost_t (csrc/model/cost.h).  steps: the measured LB steps, each as\n"
     "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole).", )
 
-PLB_PY_DEF(fn, repeats, "!trace",
-           "Compare each phase with the previous one.  Returns a uint8 for each: 0: the tasks\n"
-           "differ; 1: only the edges differ; 3: tasks and edges are the same.")
-{
-    plb_trace_t phases;
-    PLB_PASS(plb_py_trace(c, c->arg, &phases));
-    uint8_t *out = plb_py_new(c, NPY_UINT8, phases.n_phases);
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_trace_repeats(&phases, out, &c->err)));
-    return plb_py_answer(c, plb_py_out(c, out));
-}
-
 /* ---- the best schedule ---------------------------------------------------------------------- */
 
 PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
@@ -181,6 +170,6 @@ PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
     return ret;
 }
 
-static const plb_py_def_t *const methods[] = {&fn_repeats, &fn_trace_optimum, NULL};
+static const plb_py_def_t *const methods[] = {&fn_trace_optimum, NULL};
 
 const plb_py_room_t plb_py_replay = {methods, {&replay_spec}, NULL};

@@ -133,7 +133,7 @@ static void put_receipt(FILE *f, const plb_settings_t *s, const plb_decider_t *d
     const bool by_environment = s->strategy_by_environment && r->strategy >= 0 && *r->why == '\0';
     put_text(f, by_environment ? "the environment says so (PYLB_STRATEGY)" : r->why);
     fputs(", \"reason\": ", f);
-    put_text(f, plb_reason_words(r->verdict.reason));
+    put_text(f, plb_reason_words[r->verdict.reason]);
     fputs(", \"figures\": {", f);
     const char *comma = "";
 #define X(name, unit, help)                                                                       \
@@ -324,7 +324,7 @@ static const char *reason_of(const plb_receipt_t *r)
            : r->kind == PLB_DECISION_SPEEDS
                ? "the trigger asked for no LB step, but better estimates of the ranks' speeds "
                  "show that an LB step saves time"
-               : plb_reason_words(r->verdict.reason);
+               : plb_reason_words[r->verdict.reason];
 }
 
 int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt)
