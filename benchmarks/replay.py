@@ -113,7 +113,6 @@ CHOICES = (
 
 def explored(trace, repeats):
     """Measure how long a user of the explorer waits for a replay (trigger auto, modelled costs)."""
-    trace = trace.compared()
     calls = {name: lambda name=name: trace.replay(name) for name in CHOICES}
     best, results = least(repeats, **calls)
     return [

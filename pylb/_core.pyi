@@ -317,7 +317,6 @@ class AtSync:
     def why(self) -> tuple[int, str, float, int]: ...
 
 # replay
-def repeats(trace: Any, /) -> NDArray[np.uint8]: ...
 def trace_optimum(
     trace: Any, strategies: tuple[tuple[Any, ...], ...], cost: float, seed: int, width: int,
     upper: float, /

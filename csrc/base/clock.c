@@ -97,11 +97,6 @@ plb_moment_t plb_moment_now(int64_t wall, bool reads)
     return (plb_moment_t){wall, self->last};
 }
 
-int64_t plb_undelayed_ns(void)
-{
-    return plb_moment_now(plb_monotonic_ns(), false).undelayed;
-}
-
 plb_mpi_clock_t plb_mpi_clock(void)
 {
     bool sees = false;
@@ -116,7 +111,7 @@ plb_mpi_clock_t plb_mpi_clock(void)
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)
 {
     const int64_t now = plb_clock_ns(PLB_CLOCK_WALL);
-    *self = (plb_wait_t){now, now, PLB_WAIT_SLEEP_NS, tick, arg};
+    *self = (plb_wait_t){now, now, tick, arg};
 }
 
 int plb_wait_pause(plb_wait_t *self)
@@ -129,11 +124,10 @@ int plb_wait_pause(plb_wait_t *self)
         sched_yield();
         return 0;
     }
-    const struct timespec t = {0, (long)self->sleep};
+    /* a quarter of what was waited so far */
+    const struct timespec t = {0, waited / 4 < PLB_WAIT_MOST_NS ? waited / 4 : PLB_WAIT_MOST_NS};
     nanosleep(&t, NULL);
-    self->sleep += self->sleep / 4;
-    self->sleep = self->sleep < PLB_WAIT_MOST_NS ? self->sleep : PLB_WAIT_MOST_NS;
-    if (self->tick != NULL && now - self->ticked > PLB_WAIT_TICK_NS) {
+    if (self->tick != NULL && now - self->ticked > PLB_TICK_NS) {
         self->ticked = now;
         return self->tick(self->arg);
     }
@@ -196,19 +190,4 @@ int64_t plb_clock_leave(void)
     const int64_t own = plb_clock_own_ns(PLB_CLOCK_WALL);
     plb_clock_frame.on = false;
     return own;
-}
-
-void plb_clock_declare(int64_t ns)
-{
-    plb_clock_frame.own += ns;
-    plb_clock_frame.declared += ns;
-}
-
-plb_words_t plb_in_words(double seconds)
-{
-    plb_words_t out;
-    const bool is_long = seconds >= 1.0;
-    snprintf(out.text, sizeof out.text, "%.3g %s", is_long ? seconds : 1e3 * seconds,
-             is_long ? "s" : "ms");
-    return out;
 }

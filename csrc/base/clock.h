@@ -25,9 +25,6 @@ enum { PLB_RUN_DELAY_GRAIN_NS = 300000 };
 /** The run delay of this thread so far, in nanoseconds; 0 if the kernel does not count it. */
 int64_t plb_run_delay_ns(void);
 
-/** The monotonic clock without the run delay of this thread; never decreases. */
-int64_t plb_undelayed_ns(void);
-
 /* Both clocks at one time, in nanoseconds. */
 typedef struct plb_moment {
     int64_t wall, undelayed;
@@ -37,12 +34,24 @@ typedef struct plb_moment {
  * reading is less than PLB_RUN_DELAY_GRAIN_NS old. */
 plb_moment_t plb_moment_now(int64_t wall, bool reads);
 
+/** The time of a POSIX clock, in nanoseconds. */
+static inline int64_t plb_posix_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 /** Elapsed time since any fixed time, in nanoseconds; never decreases. */
 static inline int64_t plb_monotonic_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return plb_posix_ns(CLOCK_MONOTONIC);
+}
+
+/** The monotonic clock without the run delay of this thread; never decreases. */
+static inline int64_t plb_undelayed_ns(void)
+{
+    return plb_moment_now(plb_monotonic_ns(), false).undelayed;
 }
 
 /** The time for which this thread has worked: without its calls of MPI, and without waiting for a
@@ -82,7 +91,6 @@ extern _Thread_local plb_clock_frame_t plb_clock_frame;
 
 static inline int64_t plb_clock_real_ns(plb_clock_t clock)
 {
-    struct timespec t;
     if (clock == PLB_CLOCK_AUTO) {
         return plb_undelayed_ns();
     }
@@ -91,11 +99,7 @@ static inline int64_t plb_clock_real_ns(plb_clock_t clock)
         return pylb_pmpi_work_ns == NULL ? plb_monotonic_ns()
                                          : pylb_pmpi_work_ns(clock == PLB_CLOCK_MPI_WALL, &sees);
     }
-    if (clock == PLB_CLOCK_NONE) {
-        return 0;
-    }
-    clock_gettime((clockid_t)clock, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return clock == PLB_CLOCK_NONE ? 0 : plb_posix_ns((clockid_t)clock);
 }
 
 /** In a frame: return this thread's own time in nanoseconds.  If `clock` is PLB_CLOCK_CPU and the
@@ -114,14 +118,11 @@ void plb_clock_enter(plb_clock_t source, int64_t own, double pace);
 int64_t plb_clock_leave(void);
 
 /** In a frame: add `ns` nanoseconds to the thread's own time. */
-void plb_clock_declare(int64_t ns);
-
-typedef struct plb_words {
-    char text[24];
-} plb_words_t;
-
-/** Return seconds with their unit, e.g. "1.2 s" or "345 ms". */
-plb_words_t plb_in_words(double seconds);
+static inline void plb_clock_declare(int64_t ns)
+{
+    plb_clock_frame.own += ns;
+    plb_clock_frame.declared += ns;
+}
 
 /* Waiting that leaves the core to other ranks.  If ranks share a core or a quota, a rank that
  * spins takes time from the rank that it waits for. */
@@ -129,16 +130,15 @@ plb_words_t plb_in_words(double seconds);
 enum {
     /* spin until this time since the start: twice the time of a small Iallreduce on two cores */
     PLB_WAIT_SPIN_NS = 30000,
-    PLB_WAIT_YIELD_NS = 100000,  /* then yield the core, until this time since the start */
-    PLB_WAIT_SLEEP_NS = 20000,   /* then sleep: this long at first, later longer */
-    PLB_WAIT_MOST_NS = 200000,   /* longest sleep: the end of the wait may be noticed this late */
-    PLB_WAIT_TICK_NS = 20000000, /* time between two checks for signals */
+    PLB_WAIT_YIELD_NS = 100000, /* then yield the core, until this time since the start */
+    PLB_WAIT_MOST_NS = 200000,  /* longest sleep: the end of the wait may be noticed this late */
+    /* time between two checks for signals, which can wait for Python's GIL */
+    PLB_TICK_NS = 20000000,
 };
 
 typedef struct plb_wait {
-    int64_t start, ticked, sleep; /* ns: begin of the wait; most recent check for signals; length
-                                     of the next sleep */
-    plb_tick_fn tick;             /* checks for signals; NULL: none */
+    int64_t start, ticked; /* ns: begin of the wait; most recent check for signals */
+    plb_tick_fn tick;      /* checks for signals; NULL: none */
     void *arg;
 } plb_wait_t;
 

@@ -2,10 +2,7 @@
 
 #include "base/clock.h"
 
-enum {
-    STEPS = 1 << 15,    /* steps between two readings of the clock: usually less than 1 ms */
-    CHECK_NS = 5000000, /* ns between two calls of `check`, which can wait for Python's GIL */
-};
+enum { STEPS = 1 << 15 }; /* steps between two readings of the clock: usually less than 1 ms */
 
 static _Thread_local plb_interrupt_t interrupt;
 
@@ -20,7 +17,7 @@ static int check(plb_interrupt_t *self)
 {
     const int64_t now = plb_clock_real_ns(PLB_CLOCK_WALL);
     self->left = STEPS;
-    if (now - self->since >= CHECK_NS) {
+    if (now - self->since >= PLB_TICK_NS) {
         self->since = now;
         self->code = self->check(self->arg);
     }

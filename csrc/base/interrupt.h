@@ -1,9 +1,10 @@
 /* Lets a signal end a long loop.
  *
  * A long loop regularly calls plb_interrupted(n), where n is the number of steps since the last
- * call.  Every few milliseconds, plb_interrupted calls the thread's function that checks for
- * signals (plb_interrupt_set).  After PLB_ERR_INTERRUPTED, all later calls return this code.  So a
- * function without a return code can return early; then its caller calls plb_interrupted(0). */
+ * call.  Every PLB_TICK_NS nanoseconds, plb_interrupted calls the thread's function that checks
+ * for signals (plb_interrupt_set).  After PLB_ERR_INTERRUPTED, all later calls return this code.
+ * So a function without a return code can return early; then its caller calls plb_interrupted(0).
+ */
 #pragma once
 
 #include <stdint.h>
@@ -24,5 +25,5 @@ plb_interrupt_t plb_interrupt_set(plb_interrupt_t now);
 /* With this number of steps, plb_interrupted always reads the clock. */
 #define PLB_INTERRUPT_NOW (INT64_C(1) << 40)
 
-/** Count `steps` of about 10 ns each; check for signals if the last check was 5 ms ago or more. */
+/** Count `steps` of about 10 ns each; check for signals if the last check was PLB_TICK_NS ago. */
 int plb_interrupted(int64_t steps);

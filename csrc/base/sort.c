@@ -9,10 +9,8 @@
 enum {
     DIGIT_BITS = 12,
     PARTS = 1 << DIGIT_BITS,
-    FEW = 16,         /* up to this many items, insertion sort is the fastest */
+    FEW = 16,         /* up to this many items, insertion sort is the fastest; more are merged */
     FEW_LOADS = 4096, /* with fewer loads, a pass of the radix sort costs more than it saves */
-    CROWD = 16,       /* a bin with more items is merge-sorted */
-    LOOK = 1 << 14,   /* number of items between two checks for signals */
 };
 
 /* ---- items: put into bins by interpolation, then insertion sort ----------------------------- */
@@ -110,8 +108,8 @@ void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_it
         spare[bin[(int64_t)((item[i].key - low) * scale)]++] = item[i];
     }
     uint32_t begin = 0; /* bin[b] is now the end of bin b */
-    for (int64_t b = 0; most > CROWD && b < n_bins; begin = bin[b++]) {
-        if (bin[b] - begin > CROWD) {
+    for (int64_t b = 0; most > FEW && b < n_bins; begin = bin[b++]) {
+        if (bin[b] - begin > FEW) {
             merge_sort(spare + begin, bin[b] - begin, item + begin);
         }
     }
@@ -249,10 +247,9 @@ int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_directio
 {
     int ret;
     PLB_TRY(plb_loads_init(self, x, n, direction, err));
-    for (int64_t upto = 0; upto < n;) {
-        upto = upto + LOOK < n ? upto + LOOK : n;
-        plb_loads_sort(self, upto);
-        PLB_TRY(plb_interrupted(8 * LOOK));
+    for (int64_t done = 0; done < n; done = self->ready) {
+        plb_loads_sort(self, done + 1); /* one part */
+        PLB_TRY(plb_interrupted(8 * (self->ready - done)));
     }
 out:
     if (ret != PLB_OK) {

@@ -2,6 +2,7 @@
  */
 #include "bind/convert.h"
 
+#include "base/mem.h"
 #include "bind/rooms.h"
 #include "decide/advisor.h"
 
@@ -153,7 +154,7 @@ PLB_PY_DEF(trigger, state, "",
     if (out != NULL &&
         (plb_py_put(out, "trigger", PyUnicode_FromString(self->core.kind->name)) ||
          plb_py_put(out, "balance", PyBool_FromLong(v->balance)) ||
-         plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words(v->reason))) ||
+         plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words[v->reason])) ||
          plb_py_put(out, "iteration", PyLong_FromLongLong(self->core.seen)) ||
          plb_py_put(out, "last", PyLong_FromLongLong(self->core.last)))) {
         Py_CLEAR(out);
@@ -192,7 +193,7 @@ static PyObject *function_of(const plb_trigger_t *self)
     X(trigger, function, function_of(&self->core), "The callable, or None.")                      \
     X(trigger, told, PyBool_FromLong(!isnan(*self->core.told.mean)),                              \
       "Whether what earlier runs have learned counts: it was given, and fits this run.")          \
-    X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
+    X(trigger, reason, PyUnicode_FromString(plb_reason_words[self->core.verdict.reason]),         \
       "Reason of the most recent verdict, in words.")
 PLB_PY_PROPERTIES(trigger, TRIGGER)
 
@@ -343,7 +344,7 @@ PLB_PY_DEF(decider, limit, "bytes", "Set the memory limit of rank 0 in bytes; ne
 {
     int64_t bytes;
     PLB_PASS(PLB_READ(c, PLB_ONE(&bytes)));
-    plb_decider_limit(&self->core, bytes);
+    self->core.limit = bytes;
     return PLB_OK;
 }
 
@@ -559,7 +560,7 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
     }
     if (plb_py_put(out, "speed", speed) || plb_py_put(out, "why", PyUnicode_FromString(r->why)) ||
         plb_py_put(out, "kind", PyUnicode_FromString(kinds[r->kind])) ||
-        plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words(r->verdict.reason))) ||
+        plb_py_put(out, "reason", PyUnicode_FromString(plb_reason_words[r->verdict.reason])) ||
         plb_py_put(out, "figures", plb_py_dict(verdict_fields, &r->verdict)) ||
         plb_py_put(out, "alternatives",
                    plb_py_as_tuple(plb_py_rows(alternative, r->alternatives, self->opt.n,
@@ -673,7 +674,7 @@ PLB_PY_DEF(fn, sampled, "keys n_objects n_ranks",
     PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n), PLB_ONE(&n_objects), PLB_ONE(&n_ranks)));
     int64_t *out = plb_py_memory(c, n, sizeof *out);
     PLB_PASS(out == NULL);
-    const int64_t m = plb_decider_sampled(key, n, plb_decider_sample(n_objects, n_ranks), out);
+    const int64_t m = plb_decider_sampled(key, n, n_objects, n_ranks, out);
     return plb_py_answer(c, plb_py_copy(out, m, NPY_INT64));
 }
 
@@ -850,9 +851,9 @@ PLB_PY_DEF(steps, take, "seconds due=True",
     bool have = false, due = true;
     double seconds;
     PLB_PASS(PLB_READ(c, PLB_ONE(&seconds), PLB_ONE(&due)));
-    PLB_PASS(PLB_PY_UNLOCKED(c, (due ? plb_steps_take : plb_steps_next)(
-                                    &self->core, nanoseconds(seconds), plb_py_tick, &c->state,
-                                    &have, &c->err)));
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, (due ? plb_steps_take : plb_steps_next)(&self->core, nanoseconds(seconds), plb_py_tick,
+                                                   &c->state, &have, &c->err)));
     return have ? plb_py_answer(c, plb_py_stats(&self->core.all)) : PLB_OK;
 }
 
@@ -893,9 +894,9 @@ PLB_PY_DEF(fn, load_sum, "loads", "Return the sum of loads[n], each 0 ... 1e30 s
     return plb_py_answer(c, PyFloat_FromDouble(sum));
 }
 
-static const plb_py_def_t *const methods[] = {&fn_triggers,  &fn_experience, &fn_ledger,
-                                              &fn_selection, &fn_first_cost,
-                                              &fn_sampled,   &fn_load_sum,   NULL};
+static const plb_py_def_t *const methods[] = {
+    &fn_triggers,   &fn_experience, &fn_ledger,   &fn_selection,
+    &fn_first_cost, &fn_sampled,    &fn_load_sum, NULL};
 
 const plb_py_room_t plb_py_decide = {
     methods, {&trigger_spec, &decider_spec, &advisor_spec, &steps_spec}, constants};

@@ -19,7 +19,7 @@ static int read_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
     PLB_PASS(plb_py_fields(
         c, object,
         "entity_migratable:@? task_ptr:+ edge_ptr:+ speed:@? background:@? "
-        "memory_limit:@? node_memory_limit:@? node:@? near:@? figures:@? measured:@? _repeats:@? "
+        "memory_limit:@? node_memory_limit:@? node:@? near:@? figures:@? measured:@? "
         "core_group:@? "
         "group_cores:@? waits",
         PLB_TABLE(PLB_MANY(&out->entity_migratable, &n), PLB_MANY(&out->task_ptr, &m),
@@ -27,9 +27,8 @@ static int read_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
                   PLB_MANY(&out->background, &p), PLB_MANY(&out->memory_limit, &p),
                   PLB_MANY(&out->node_memory_limit, &p), PLB_MANY(&out->node, &p),
                   PLB_MANY(&out->near, &two), PLB_MANY(&out->figures, &figures),
-                  PLB_MANY(&out->measured, &p), PLB_MANY(&out->repeats, &m),
-                  PLB_MANY(&out->core_group, &p), PLB_MANY(&out->group_cores, &p),
-                  PLB_ONE(&out->waits))));
+                  PLB_MANY(&out->measured, &p), PLB_MANY(&out->core_group, &p),
+                  PLB_MANY(&out->group_cores, &p), PLB_ONE(&out->waits))));
     int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks, parts;
     PLB_PASS(plb_py_fields(c, object, "n_subphases", PLB_TABLE(PLB_ONE(&out->n_subphases))));
     parts = tasks * out->n_subphases;
@@ -164,10 +163,9 @@ PLB_PY_DEF(replay, metrics, "begin",
     const bool any = begin < n;
     PyObject *metrics = plb_py_copy2(any ? core->metrics + at : NULL, n - begin,
                                      sizeof *core->metrics / sizeof(double), NPY_FLOAT64);
-    return plb_py_answer(
-        c, Py_BuildValue(
-               "NN", metrics,
-               plb_py_copy(any ? core->seconds + at : &core->opt.cost, n - begin, NPY_FLOAT64)));
+    return plb_py_answer(c, Py_BuildValue("NN", metrics,
+                                          plb_py_copy(any ? core->seconds + at : &core->opt.cost,
+                                                      n - begin, NPY_FLOAT64)));
 }
 
 PLB_PY_DEF(replay, take, "",
@@ -192,17 +190,6 @@ PLB_PY_TYPE(
     "Replays a recorded run under a decider (None: without one); see csrc/replay/replay.h.\n"
     "model: a plb_lb_cost_t (csrc/model/cost.h).  steps: the measured LB steps, each as\n"
     "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole).", )
-
-PLB_PY_DEF(fn, repeats, "!trace",
-           "Compare each phase with the previous one.  Returns a uint8 for each: 0: the tasks\n"
-           "differ; 1: only the edges differ; 3: tasks and edges are the same.")
-{
-    plb_trace_t phases;
-    PLB_PASS(read_trace(c, c->arg, &phases));
-    uint8_t *out = plb_py_new(c, NPY_UINT8, phases.n_phases);
-    PLB_PASS(PLB_PY_UNLOCKED(c, plb_trace_repeats(&phases, out, &c->err)));
-    return plb_py_answer(c, plb_py_out(c, out));
-}
 
 /* ---- the best schedule ---------------------------------------------------------------------- */
 
@@ -234,6 +221,6 @@ PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
     return ret;
 }
 
-static const plb_py_def_t *const methods[] = {&fn_repeats, &fn_trace_optimum, NULL};
+static const plb_py_def_t *const methods[] = {&fn_trace_optimum, NULL};
 
 const plb_py_room_t plb_py_replay = {methods, {&replay_spec}, NULL};

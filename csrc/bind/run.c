@@ -621,7 +621,7 @@ PLB_PY_DEF(atsync, why, "",
     const plb_wish_t *wish = &self->core.wish;
     const long long at =
         wish->decided ? wish->decided_at : self->core.opt.first + self->core.rank.seen - 1;
-    return plb_py_answer(c, Py_BuildValue("Lsdi", at, plb_reason_words(wish->why.reason),
+    return plb_py_answer(c, Py_BuildValue("Lsdi", at, plb_reason_words[wish->why.reason],
                                           wish->why.tau, (int)wish->why.reason));
 }
 
@@ -655,7 +655,7 @@ static int atsync_init(atsync_t *self, plb_py_call_t *c)
     const plb_reduction_t *net = plb_py_reduction(c, reduction, &self->alone, depth);
     PLB_PASS(net == NULL);
     PLB_PASS(plb_atsync_init(&self->core, &opt, net, core_trigger, now_ns(), &c->err));
-    plb_atsync_decide(&self->core, core_decider);
+    self->core.decider = core_decider;
     return 0;
 }
 

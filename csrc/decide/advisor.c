@@ -95,9 +95,6 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out)
 
 /* ---- the end of an LB step ------------------------------------------------------------------ */
 
-/* weight of an interval between LB steps relative to the one after it */
-static const double FADE = 0.8;
-
 static double ratio_of(const plb_iteration_t *it)
 {
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
@@ -120,8 +117,8 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
         self->due = self->placed = false;
         self->ratio = self->usual;
         self->balanced = true;
-        self->growth[0] *= FADE;
-        self->growth[1] *= FADE;
+        self->growth[0] *= self->decider->ledger.params[PLB_LEDGER_fade];
+        self->growth[1] *= self->decider->ledger.params[PLB_LEDGER_fade];
         self->n = 0;
         self->max = self->kept = 0.0;
     }
@@ -270,4 +267,105 @@ int plb_advisor_judge(plb_advisor_t *self, plb_err_t *err)
     return plb_decider_can_judge(self->decider)
                ? plb_decider_judge(self->decider, self->kept - self->max, err)
                : PLB_OK;
+}
+
+/* ---- the reductions of the steps ------------------------------------------------------------ */
+
+int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, plb_err_t *err)
+{
+    *self = (plb_steps_t){.net = net, .lag = lag, .last = INT64_MAX};
+    PLB_FAIL_IF(lag < 0 || net->depth < lag + 2, err, PLB_ERR_VALUE,
+                "lag is %d: expected 0 ... %d steps", (int)lag, net->depth - 2);
+    return PLB_OK;
+}
+
+static int steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
+{
+    PLB_PASS(self->net->begin_stats(self->net->self, mine, err));
+    self->begun++;
+    return PLB_OK;
+}
+
+int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
+{
+    PLB_FAIL_IF(plb_steps_broken(self), err, PLB_ERR_STATE,
+                "there are no more steps: a rank has failed or left, or "
+                "the ranks were in different steps");
+    return steps_begin(self, mine, err);
+}
+
+static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg,
+                    plb_stats_t *all, bool *have, plb_err_t *err)
+{
+    plb_wait_t wait;
+    plb_wait_begin(&wait, tick, arg);
+    PLB_PASS(self->net->test_stats(self->net->self, all, have, err));
+    while (!*have && (timeout_ns < 0 || plb_clock_ns(PLB_CLOCK_WALL) - wait.start < timeout_ns)) {
+        PLB_PASS(plb_wait_pause(&wait));
+        PLB_PASS(self->net->test_stats(self->net->self, all, have, err));
+    }
+    return PLB_OK;
+}
+
+/* If the oldest record ends the steps, ranks may already have begun up to `lag` later reductions,
+ * which all ranks must complete. */
+static int steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg,
+                      bool *have, plb_err_t *err)
+{
+    plb_stats_t later; /* a record after the one that ended the steps */
+    const bool broken = plb_steps_broken(self);
+    PLB_PASS(wait_for(self, timeout_ns, tick, arg, broken ? &later : &self->all, have, err));
+    if (*have) {
+        const plb_stats_t *all = &self->all;
+        if (!broken &&
+            (all->flags & PLB_STATS_MIXED || (all->failed_rank != INT64_MAX && self->lag > 0) ||
+             (all->n_ended > 0 && all->n_ended < self->net->size))) {
+            self->last = self->taken + self->lag;
+        }
+        self->taken++;
+    }
+    return PLB_OK;
+}
+
+int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
+                   plb_err_t *err)
+{
+    *have = false;
+    return plb_steps_is_due(self) ? steps_take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
+}
+
+int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
+                   plb_err_t *err)
+{
+    *have = false;
+    return plb_steps_under_way(self) > 0 ? steps_take(self, timeout_ns, tick, arg, have, err)
+                                         : PLB_OK;
+}
+
+int plb_steps_leave(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *done,
+                    plb_err_t *err)
+{
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+    *done = false;
+    for (;;) {
+        while (plb_steps_broken(self) && self->begun <= self->last) {
+            plb_stats_t none;
+            plb_stats_init(&none);
+            PLB_PASS(steps_begin(self, &none, err));
+        }
+        if (self->taken == self->begun) {
+            *done = true;
+            return PLB_OK;
+        }
+        bool have = false;
+        const int64_t left = start + timeout_ns - plb_clock_ns(PLB_CLOCK_WALL);
+        PLB_PASS(steps_take(self,
+                            timeout_ns < 0 ? -1
+                            : left > 0     ? left
+                                           : 0,
+                            tick, arg, &have, err));
+        if (!have) {
+            return PLB_OK;
+        }
+    }
 }

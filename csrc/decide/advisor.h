@@ -147,14 +147,23 @@ int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
 int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
-int64_t plb_steps_under_way(const plb_steps_t *self);
+static inline int64_t plb_steps_under_way(const plb_steps_t *self)
+{
+    return self->begun - self->taken;
+}
 
 /** Whether a record must be taken before the next contribution. */
-bool plb_steps_is_due(const plb_steps_t *self);
+static inline bool plb_steps_is_due(const plb_steps_t *self)
+{
+    return self->begun > self->taken + self->lag;
+}
 
 /** Whether a record has ended the steps: ranks are in different steps, a rank has failed (with a
  * lag), or some ranks (not all) have left. */
-bool plb_steps_broken(const plb_steps_t *self);
+static inline bool plb_steps_broken(const plb_steps_t *self)
+{
+    return self->last != INT64_MAX;
+}
 
 /** Leave: after the final record, or if the steps are broken, complete the reductions under way,
  * within `timeout_ns` (negative: no limit).  *done: true: self->all is the record that ended the

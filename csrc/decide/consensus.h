@@ -87,47 +87,21 @@ typedef struct plb_consensus_root {
 
 void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_t lag);
 
-/** Whether the root takes statistics.  False: it waits for the maximum of its open round. */
-bool plb_consensus_root_ready(const plb_consensus_root_t *self);
-
 /** Take the reduced statistics of `iteration` (in order: 1, 2, ...).  n_ended: number of ranks
  * that had ended.  wish: iteration at which the trigger wants an LB step (if that is too early,
  * the root takes the first possible one); PLB_NEVER: none; PLB_WISH_NONE: F stays as it is. */
 int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
                              int64_t wish, plb_ruling_t *out, plb_err_t *err);
 
-/** Take the reduced maximum of a round.  reach: greatest `reach` (see below) of all objects. */
-int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
-                               plb_ruling_t *out, plb_err_t *err);
-
 /* ---- a rank --------------------------------------------------------------------------------- */
 
-typedef enum plb_action_kind {
-    PLB_ACT_STATS,   /* contribute the statistics of the iterations `first` ... `last` */
-    PLB_ACT_MAXIMUM, /* contribute `first` to the maximum of round `round` */
-    PLB_ACT_RESUME,  /* objects that wait at AtSync may ask again */
-    PLB_ACT_BALANCE, /* rebalance at iteration `first`, then call plb_consensus_balanced */
-    PLB_ACT_DONE,    /* all ranks have ended: there are no more actions */
-} plb_action_kind_t;
-
-typedef struct plb_action {
-    plb_action_kind_t kind;
-    int64_t round, first, last;
-} plb_action_t;
-
-#define PLB_MAX_ACTIONS 8 /* largest number of actions of one call */
-/** The actions that a call asks for.  Each call first sets n to 0. */
+/* What a call of the machine asks for. */
 typedef struct plb_actions {
-    int n;
-    plb_action_t act[PLB_MAX_ACTIONS];
+    int64_t first, last; /* contribute the statistics of the iterations `first` ... `last` */
+    int64_t maximum;     /* contribute this to the maximum of the open round; -1: nothing */
+    bool balance;        /* rebalance at the final iteration F, then call consensus_balanced */
+    bool done;           /* all ranks have ended: nothing more is asked for */
 } plb_actions_t;
-
-typedef enum plb_answer {
-    PLB_ANSWER_GO,      /* begin the next iteration */
-    PLB_ANSWER_PAUSE,   /* wait, make progress, and ask again after PLB_ACT_RESUME */
-    PLB_ANSWER_BALANCE, /* pause at the final iteration F, which may still be raised */
-    PLB_ANSWER_END,     /* the iteration that ended was the last one of the run */
-} plb_answer_t;
 
 typedef struct plb_consensus {
     int64_t *reach; /* [capacity], owned; the reach of the object in each slot.  2k: it waits at
@@ -142,55 +116,10 @@ typedef struct plb_consensus {
     int64_t seen;         /* the last iteration whose reduced statistics this rank has taken */
     int64_t round;        /* the last round to which this rank has contributed */
     int64_t limit, final; /* limit: no object goes beyond this iteration (at most F); final: F */
-    int64_t end;          /* last iteration of this rank; PLB_NEVER: not known */
+    int64_t end;          /* last iteration of this rank */
     bool open;            /* whether the outcome of round `round` is not known yet */
     bool balancing, done;
 } plb_consensus_t;
-
-/** Begin before iteration 1.  end: the last iteration of this rank; PLB_NEVER: not known. */
-int plb_consensus_init(plb_consensus_t *self, int32_t lag, int64_t end, plb_err_t *err);
-void plb_consensus_free(plb_consensus_t *self);
-
-/** Add an object that waits at AtSync(`iteration`); *slot identifies it.  `iteration` must be at
- * least `contributed`, and at most what rules 2 to 5 allow.  A program that runs each rank as a
- * whole adds one object, at iteration 0. */
-int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, plb_actions_t *out,
-                      plb_err_t *err);
-
-/** Remove an object that runs or waits. */
-int plb_consensus_remove(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err);
-
-/** Report that a running object waits at AtSync now.  Then call plb_consensus_ask. */
-int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err);
-
-/** Ask whether a waiting object may go on; after PLB_ANSWER_GO it runs its next iteration. */
-int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err);
-
-/** The answer that plb_consensus_ask would give; PLB_ANSWER_GO for an object that runs. */
-plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
-
-/** Set the last iteration of this rank.  PLB_ERR_STATE: an object has begun a later one, or this
- * rank has contributed to the statistics of a later one, or has ended already. */
-int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
-                      plb_err_t *err);
-
-/** Report that this rank has failed: its objects are gone, and it counts as ended, but it still
- * takes part in reductions.  If it has contributed its statistics of the final iteration already,
- * the LB step still takes place; the step must not give this rank objects. */
-void plb_consensus_fail(plb_consensus_t *self, plb_actions_t *out);
-
-/** Whether this rank counts as ended in its statistics of `iteration`. */
-bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration);
-
-/** Take the root's ruling on the statistics of `iteration`, whose reduction is complete. */
-int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruling_t *ruling,
-                        plb_actions_t *out, plb_err_t *err);
-
-int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
-                          plb_err_t *err);
-
-/** End the LB step, after the objects that migrate have been removed and added. */
-int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err);
 
 /* One rank in a loop without barriers.  AtSync is the end of an object's iteration, where the
  * object may have to wait.  This file reduces statistics of each iteration while the program goes
@@ -273,7 +202,8 @@ typedef struct plb_atsync {
     plb_atsync_options_t opt;
     const plb_reduction_t *net; /* borrowed */
     plb_trigger_t *trigger;     /* borrowed */
-    plb_decider_t *decider;     /* borrowed, or NULL */
+    plb_decider_t *decider; /* borrowed, or NULL; the caller sets it before the first iteration, to
+                               let it observe each; it has the same trigger */
     plb_consensus_t rank;
     plb_consensus_root_t root;
     plb_actions_t acts;
@@ -285,7 +215,7 @@ typedef struct plb_atsync {
     plb_atsync_row_t *row; /* [capacity], owned; the caller may read the rows and reset n_rows */
     int64_t n_rows, capacity;
     bool maximum; /* whether a maximum is being reduced */
-    bool votes;   /* whether answers of a user's trigger are being reduced (vote() in atsync.c) */
+    bool votes; /* whether answers of a user's trigger are being reduced (vote() in consensus.c) */
     plb_wish_t wish;
     plb_dispute_t dispute;
     int64_t n_ended; /* number of ranks that had ended, by the last statistics */
@@ -303,9 +233,6 @@ int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
                     const plb_reduction_t *net, plb_trigger_t *trigger, int64_t now,
                     plb_err_t *err);
 
-/** Call this before the first iteration, to let a decider observe each iteration.  The decider's
- * trigger must be the one that plb_atsync_init got. */
-void plb_atsync_decide(plb_atsync_t *self, plb_decider_t *decider);
 void plb_atsync_free(plb_atsync_t *self);
 
 /** Add an object that has finished the last iteration to which this rank has contributed (at first
@@ -332,7 +259,10 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err);
  * trigger wants an LB step on some ranks only (see above). */
 int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer, plb_err_t *err);
 
-bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot);
+static inline bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot)
+{
+    return (self->rank.reach[slot] & 1) != 0;
+}
 
 /** End the LB step, after all objects that migrate have left their ranks and joined. */
 int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err);
@@ -342,4 +272,7 @@ int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err);
 int plb_atsync_give_up(plb_atsync_t *self, bool failed, int64_t now, plb_err_t *err);
 
 /** Whether no reduction is under way: all ranks have ended the loop, or are about to rebalance. */
-bool plb_atsync_over(const plb_atsync_t *self);
+static inline bool plb_atsync_over(const plb_atsync_t *self)
+{
+    return self->done || self->balance;
+}

@@ -2,15 +2,14 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/mem.h"
 
-const int plb_cycle_aheads[PLB_CYCLE_AHEADS] = {0, 1, 2, 4, 8};
-
 /* The iterations for which the waiting is computed; it is interpolated between them, and constant
  * after the last one.  LONGEST: iterations of the longest cycle that is considered. */
-static const int TIMES[] = {0, 1, 2, 4, 8, 16};
-enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
+const int plb_cycle_times[] = {0, 1, 2, 4, 8, 16};
+enum { N_TIMES = sizeof plb_cycle_times / sizeof *plb_cycle_times, LONGEST = 128 };
 
 /* No load is expected to fall below this fraction of its present value. */
 static const double LEAST = 0.05;
@@ -44,27 +43,22 @@ static double load_at(const plb_snapshot_t *s, double place)
     return (1.0 - part) * s->load[i] + part * s->load[next];
 }
 
-/* The growth of the total load per iteration, as a fraction of the total load. */
-static double growth(const plb_cycle_costs_t *self)
-{
-    double load = 0.0, drift = 0.0;
-    for (int64_t i = 0; i < self->now->n_objects; i++) {
-        load += self->now->load[i];
-        drift += self->drift[i];
-    }
-    return load > 0.0 ? drift / load : 0.0;
-}
-
-/* Growth that all loads have in common is not caused by a moving pattern, so it is subtracted.
- * The slope over many objects is an instrumental variable: neither its smoothing nor the noise of
- * the loads biases the velocity. */
-void plb_cycle_transport(plb_cycle_costs_t *self)
+/* Set the velocity, fitted to the drift: a moving pattern changes each load by -velocity * (slope
+ * of the loads at the object).  The velocity is 0 if this explains too little of the drift. Growth
+ * that all loads have in common is not caused by a moving pattern, so it is subtracted.  The slope
+ * over many objects is an instrumental variable: neither its smoothing nor the noise of the loads
+ * biases the velocity. */
+static void fit_velocity(plb_cycle_costs_t *self)
 {
     const plb_snapshot_t *s = self->now;
-    double change = 0.0, slopes = 0.0, drifts = 0.0, wide = 0.0;
-    const double all = growth(self);
+    double change = 0.0, slopes = 0.0, drifts = 0.0, wide = 0.0, load = 0.0, drift = 0.0;
     for (int64_t i = 0; i < s->n_objects; i++) {
-        const double g = slope(s, i, NEAR), d = self->drift[i] - all * s->load[i];
+        load += s->load[i];
+        drift += self->drift[i];
+    }
+    const double growth = load > 0.0 ? drift / load : 0.0;
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        const double g = slope(s, i, NEAR), d = self->drift[i] - growth * s->load[i];
         change -= d * g;
         slopes += slope(s, i, 1) * g;
         drifts += d * d;
@@ -135,9 +129,11 @@ static int messages(const plb_snapshot_t *s, const int32_t *rank, plb_network_t 
     return PLB_OK;
 }
 
-/* Compute wait[n], the mean seconds that a rank loses at each of the first n TIMES. */
+/* Compute wait[n], the mean seconds that a rank loses at each of the first n plb_cycle_times; and,
+ * if not NULL, *elsewhere: those in the iteration after a jump, which shifts the loads along the
+ * row of objects by a quarter, a half or three quarters of the row (without messages). */
 static int wait_for(const plb_cycle_costs_t *self, const int32_t *rank, plb_network_t network,
-                    int n, double *wait, plb_err_t *err)
+                    int n, double *wait, double *elsewhere, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_snapshot_t then = *self->now;
@@ -148,73 +144,53 @@ static int wait_for(const plb_cycle_costs_t *self, const int32_t *rank, plb_netw
     PLB_TRY(messages(&then, rank, network, time, talk, err));
     then.load = load;
     for (int k = 0; k < n; k++) {
-        plb_cycle_loads(self, TIMES[k], load);
+        plb_cycle_loads(self, plb_cycle_times[k], load);
         wait[k] = waiting(&then, rank, talk, time);
+    }
+    memset(talk, 0, (size_t)then.n_ranks * sizeof *talk);
+    for (int64_t k = 1; elsewhere != NULL && k < 4; k++) {
+        for (int64_t i = 0; i < then.n_objects; i++) {
+            load[i] = self->now->load[(i + k * then.n_objects / 4) % then.n_objects];
+        }
+        *elsewhere += waiting(&then, rank, talk, time) / 3;
     }
 out:
     PLB_FREE(load, time, talk);
     return ret;
 }
 
-/* messages are free in plb_cycle_believe: the measured waiting does not include them */
-static const plb_network_t FREE = {0};
-
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
 {
     double wait[2];
+    fit_velocity(self);
     self->belief = 1.0;
-    PLB_PASS(wait_for(self, NULL, FREE, 2, wait, err));
+    /* messages are free: the measured waiting does not include them */
+    PLB_PASS(wait_for(self, NULL, (plb_network_t){0}, 2, wait, NULL, err));
     const double said = wait[1] - wait[0];
     self->belief = said == 0.0 ? 0.0 : fmin(fmax(grown / said, 0.0), 1.0);
     return PLB_OK;
 }
 
 /* The average seconds lost per iteration in a cycle of the best length, if its LB step costs
- * `paid` seconds, and wait[k] seconds are lost in iteration TIMES[k]. */
+ * `paid` seconds, and wait[k] seconds are lost in iteration plb_cycle_times[k]. */
 static double lowest_average(const plb_cycle_costs_t *self, double paid, const double *wait)
 {
     double best = INFINITY;
-    for (int k = 1; k < N_TIMES && TIMES[k] <= fmax(self->left, 1.0); k++) {
-        paid += 0.5 * (wait[k - 1] + wait[k]) * (TIMES[k] - TIMES[k - 1]);
-        best = fmin(best, paid / TIMES[k]);
+    for (int k = 1; k < N_TIMES && plb_cycle_times[k] <= fmax(self->left, 1.0); k++) {
+        paid += 0.5 * (wait[k - 1] + wait[k]) * (plb_cycle_times[k] - plb_cycle_times[k - 1]);
+        best = fmin(best, paid / plb_cycle_times[k]);
     }
-    const double longest = fmin(self->left, LONGEST), last = TIMES[N_TIMES - 1];
+    const double longest = fmin(self->left, LONGEST), last = plb_cycle_times[N_TIMES - 1];
     return longest > last ? fmin(best, (paid + wait[N_TIMES - 1] * (longest - last)) / longest)
                           : best;
-}
-
-/* Compute *wait, the mean seconds that a rank waits in the iteration after a jump, which shifts
- * the loads along the row of objects by a quarter, a half or three quarters of the row. */
-static int wait_elsewhere(const plb_cycle_costs_t *self, const int32_t *rank, double *wait,
-                          plb_err_t *err)
-{
-    int ret = PLB_OK;
-    enum { PLACES = 4 };
-    plb_snapshot_t then = *self->now;
-    double *load = NULL, *time = NULL, *talk = NULL;
-    *wait = 0.0;
-    PLB_NEW(load, then.n_objects);
-    PLB_NEW(time, then.n_ranks);
-    PLB_NEW0(talk, then.n_ranks);
-    then.load = load;
-    for (int64_t k = 1; k < PLACES; k++) {
-        for (int64_t i = 0; i < then.n_objects; i++) {
-            load[i] = self->now->load[(i + k * then.n_objects / PLACES) % then.n_objects];
-        }
-        *wait += waiting(&then, rank, talk, time) / (PLACES - 1);
-    }
-out:
-    PLB_FREE(load, time, talk);
-    return ret;
 }
 
 int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *loss,
                    plb_err_t *err)
 {
-    double wait[N_TIMES], bytes, elsewhere;
+    double wait[N_TIMES], bytes, elsewhere = 0.0;
     PLB_PASS(plb_cycle_bytes(self->now, rank, &bytes, err));
-    PLB_PASS(wait_for(self, rank, self->network, N_TIMES, wait, err));
-    PLB_PASS(wait_elsewhere(self, rank, &elsewhere, err));
+    PLB_PASS(wait_for(self, rank, self->network, N_TIMES, wait, &elsewhere, err));
     *loss =
         lowest_average(self, self->step + self->per_byte * bytes, wait) + self->jumps * elsewhere;
     return PLB_OK;

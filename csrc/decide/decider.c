@@ -11,6 +11,208 @@
 #include "measure/measure.h"
 #include "model/snapshot.h"
 
+/* ---- ledger --------------------------------------------------------------------------------- */
+
+const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};
+
+/* number of iterations in a row whose high imbalance allows an early trial; one may be a spike */
+enum { IN_A_ROW = 3 };
+
+static int ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)
+{
+    *self = (plb_ledger_t){.n = n, .strategy = -1, .warm_up = NAN};
+    PLB_PASS(plb_params_check(plb_ledger_params, PLB_N_LEDGER, params, err));
+    memcpy(self->params, params, sizeof self->params);
+    PLB_PASS_NEW0(self->accounts, n);
+    return PLB_OK;
+}
+
+/* NaN, zero or negative: not reported */
+static double reported(double x)
+{
+    return x > 0.0 ? x : 0.0;
+}
+
+static double halfway(double known, double measured, bool first)
+{
+    return first ? measured : 0.5 * (known + measured);
+}
+
+/* Expected seconds of an LB step with this strategy; NAN: it never ran. */
+static double ledger_theta(const plb_ledger_t *self, int32_t strategy)
+{
+    if (strategy < 0 || strategy >= self->n || self->accounts[strategy].n == 0) {
+        return NAN;
+    }
+    return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
+}
+
+/* Compare with the longest later iteration (decider.h), so that noise does not count as warm-up.
+ */
+static void ledger_warm_up(plb_ledger_t *self)
+{
+    const double *t = self->times;
+    double beyond = 0.0, later = 0.0;
+    for (int i = 0; i < PLB_WARM_UP; i++) {
+        beyond += t[i];
+        later = fmax(later, t[PLB_WARM_UP + i]);
+    }
+    beyond -= PLB_WARM_UP * later;
+    plb_account_t *account = &self->accounts[self->strategy];
+    self->warm_up = fmax(beyond, 0.0);
+    const double more = self->warm_up - self->felt;
+    self->cost += self->open ? more : 0.0;
+    account->warm_up = halfway(account->warm_up, more, account->n == 1);
+}
+
+static void ledger_observe(plb_ledger_t *self, double time, double max, double mean)
+{
+    self->mean = mean;
+    self->excess = fmax(max - mean, 0.0);
+    self->high = self->excess > self->params[PLB_LEDGER_rise] * self->beaten ? self->high + 1 : 0;
+    if (self->strategy >= 0 && self->n_times < 2 * PLB_WARM_UP) {
+        self->times[self->n_times++] = time;
+        if (self->n_times == 2 * PLB_WARM_UP) {
+            ledger_warm_up(self);
+        }
+    }
+}
+
+static void ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
+                            const plb_costs_t *costs)
+{
+    plb_account_t *account = &self->accounts[costs->goes_on ? self->strategy : strategy];
+    const double parts =
+        reported(costs->statistics) + reported(costs->strategy) + reported(costs->migration);
+    const double sum =
+        (costs->given ? costs->whole : fmax(parts, reported(costs->whole))) + costs->felt;
+    const double cost = sum > 0.0 || costs->given ? sum
+                        : account->n > 0          ? account->cost
+                                                  : self->mean;
+    self->felt = costs->felt;
+    self->last = iteration;
+    self->n_times = 0;
+    if (costs->goes_on) { /* as if the cost of all slices was known at once */
+        self->cost += cost;
+        account->cost += account->n == 1 ? cost : 0.5 * cost;
+        return;
+    }
+    self->cost = cost;
+    account->cost = halfway(account->cost, self->cost, account->n == 0);
+    account->n++;
+    self->open = true;
+    self->strategy = strategy;
+    self->warm_up = NAN;
+    self->excess_before = self->excess;
+    self->trial = self->off;
+    if (self->trial) {
+        self->until = iteration + self->pause;
+    }
+}
+
+static void switch_off(plb_ledger_t *self, int64_t iteration, double pause)
+{
+    self->off = true;
+    self->trial = false;
+    self->pause = pause < 1e15 ? (int64_t)ceil(pause) : (int64_t)1e15;
+    self->until = iteration + self->pause;
+    self->beaten = fmax(self->beaten, self->excess_before);
+    self->high = 0;
+}
+
+/* Whether the last LB step must be judged now.  asked: the trigger wants an LB step. */
+static bool ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked)
+{
+    return self->open && (self->trial ? iteration >= self->until : asked);
+}
+
+/* The last LB step, which is not judged yet, has saved `gain` seconds (negative: lost) up to and
+ * including `iteration`. */
+static void ledger_judge(plb_ledger_t *self, int64_t iteration, double gain)
+{
+    const double fade = self->params[PLB_LEDGER_fade];
+    const bool pays = gain >= self->cost;
+    const bool trial = self->trial;
+    self->open = false;
+    if (trial && !pays) {
+        switch_off(self, iteration, 2.0 * (double)self->pause);
+        return;
+    }
+    if (trial) {
+        self->off = self->trial = false;
+        self->paid = self->gained = self->beaten = 0.0;
+        self->judged = 0;
+    }
+    self->paid = fade * self->paid + self->cost;
+    self->gained = fade * self->gained + gain;
+    self->judged++;
+    if (!pays) {
+        self->beaten = fmax(self->beaten, self->excess_before);
+    }
+    if ((double)self->judged >= self->params[PLB_LEDGER_tries] && self->gained < self->paid) {
+        const double *p = self->params, time = p[PLB_LEDGER_share] * self->mean;
+        switch_off(self, iteration,
+                   fmax(p[PLB_LEDGER_pause], time > 0.0 ? self->cost / time : 0.0));
+    }
+}
+
+/* Whether an LB step that is due may take place. */
+static bool ledger_allows(const plb_ledger_t *self, int64_t iteration)
+{
+    if (!self->off) {
+        return true;
+    }
+    return !(self->trial && self->open) && (iteration >= self->until || self->high >= IN_A_ROW);
+}
+
+/* ---- promise -------------------------------------------------------------------------------- */
+
+static const double BROKEN = 1.05; /* no preview if max/mean <= BROKEN * predicted max/mean */
+static const double WORSE = 1.1; /* no pause if max/mean > WORSE * max/mean at the last preview */
+static const double LOST =
+    8.0; /* a preview is due when the lost time is this multiple of its price */
+
+static const plb_promise_t NO_PROMISE = {.predicted = INFINITY, .last = 1.0, .level = INFINITY};
+
+/* Observe an iteration's largest and mean load, in seconds; return whether a preview is due. */
+static bool promise_observe(plb_promise_t *self, double max, double mean)
+{
+    const double ratio = mean > 0.0 ? max / mean : 1.0;
+    self->since += 1.0;
+    if (isfinite(self->predicted)) {
+        self->lost += fmax(max - self->predicted * mean, 0.0);
+    }
+    const double now = fmin(ratio, self->last); /* the lower one: a spike does not count */
+    self->last = ratio;
+    if (self->since < PLB_WARM_UP) {
+        return false;
+    }
+    if (now <= BROKEN * self->predicted) {
+        self->n_previews = 0.0;
+        return false;
+    }
+    if (now > WORSE * self->level) {
+        self->n_previews = 0.0;
+    }
+    const double pause = PLB_WARM_UP * exp2(self->n_previews - 1.0);
+    if ((self->n_previews > 0.0 && self->since < pause) || self->lost < LOST * self->price) {
+        return false;
+    }
+    self->n_previews += 1.0;
+    self->level = now;
+    self->since = self->lost = 0.0;
+    return true;
+}
+
+/* Record an LB step that predicts max/mean `predicted`.  price: seconds of a preview. */
+static void promise_balanced(plb_promise_t *self, double predicted, double price)
+{
+    self->predicted = fmax(predicted, 1.0);
+    self->price = price;
+    self->last = 1.0; /* the first iteration may be warm-up */
+    self->since = self->lost = 0.0;
+}
+
 /* ---- receipt ----------------------------------------------------------------------------- */
 
 plb_placing_t plb_placing_unknown(void)
@@ -31,7 +233,7 @@ static void receipt_free(plb_receipt_t *self)
 
 /* iterations after an LB step until the ledger knows the warm-up */
 enum { WARMED_UP = 2 * PLB_WARM_UP };
-static const int64_t MOST = (int64_t)1 << 53; /* largest iteration number */
+static const int64_t LAST = (int64_t)1 << 53; /* largest iteration number */
 
 /* The loads have jumped if the imbalance (max - mean) grows in an iteration by more than each of
  * these: JUMP_OF_MEAN times the mean load; half of the new imbalance; JUMP_OF_USUAL times the
@@ -42,39 +244,15 @@ static const double JUMP_OF_MEAN = 0.05, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
 
 static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
 {
-    PLB_FAIL_IF(it->iteration < 0 || it->iteration > MOST, err, PLB_ERR_VALUE,
+    PLB_FAIL_IF(it->iteration < 0 || it->iteration > LAST, err, PLB_ERR_VALUE,
                 "iteration is %lld: expected 0 ... %lld", (long long)it->iteration,
-                (long long)MOST);
+                (long long)LAST);
     PLB_PASS(plb_check(PLB_FRACTION, PLB_FIGURES(PLB_FIGURE(it, utilization)), err));
     return plb_check(PLB_AMOUNT,
                      PLB_FIGURES(PLB_FIGURE(it, time), PLB_FIGURE(it, max), PLB_FIGURE(it, mean),
                                  PLB_FIGURE(it, min), PLB_FIGURE(it, total),
                                  PLB_FIGURE(it, messages), PLB_FIGURE(it, bytes)),
                      err);
-}
-
-static int check_placing(const plb_placing_t *p, plb_err_t *err)
-{
-    PLB_PASS(
-        plb_check(PLB_RATIO, PLB_FIGURES(PLB_FIGURE(p, before), PLB_FIGURE(p, predicted)), err));
-    PLB_PASS(plb_check(PLB_FINITE, /* rounding may make idle times negative */
-                       PLB_FIGURES(PLB_FIGURE(p, idle_mean), PLB_FIGURE(p, idle_max),
-                                   PLB_FIGURE(p, predicted_idle_mean),
-                                   PLB_FIGURE(p, predicted_idle_max)),
-                       err));
-    PLB_PASS(plb_check_known(PLB_FINITE, PLB_FIGURES(PLB_FIGURE(p, heaviest_key)), err));
-    return plb_check_known(
-        PLB_AMOUNT,
-        PLB_FIGURES(PLB_FIGURE(p, before_with_messages), PLB_FIGURE(p, predicted_with_messages),
-                    PLB_FIGURE(p, passed_over), PLB_FIGURE(p, by_sum),
-                    PLB_FIGURE(p, seconds_statistics), PLB_FIGURE(p, seconds_strategy),
-                    PLB_FIGURE(p, ahead), PLB_FIGURE(p, present), PLB_FIGURE(p, loss_0),
-                    PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2), PLB_FIGURE(p, loss_4),
-                    PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered), PLB_FIGURE(p, tolerance),
-                    PLB_FIGURE(p, loss_tolerant), PLB_FIGURE(p, memory_full),
-                    PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest), PLB_FIGURE(p, felt),
-                    PLB_FIGURE(p, moves_left)),
-        err);
 }
 
 /* ---- begin and end -------------------------------------------------------------------------- */
@@ -95,23 +273,6 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
         self->left[i] = NAN;
     }
     return PLB_OK;
-}
-
-/* The selection leaves out distributed strategies: the size decides about them. */
-static int begin_selection(plb_decider_t *self, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const plb_decider_options_t *opt = &self->opt;
-    plb_candidate_t *traits = NULL;
-    PLB_NEW(traits, opt->n);
-    for (int32_t i = 0; i < opt->n; i++) {
-        const plb_strategy_t *s = &self->candidates[i].strategy;
-        traits[i] = (plb_candidate_t){s->family, s->agent == NULL ? s->looks_at : 0};
-    }
-    ret = plb_selector_init(&self->selector, traits, opt->n, opt->network, opt->selection, err);
-out:
-    plb_free(traits);
-    return ret;
 }
 
 /* Give the cost of messages to the strategies, as their parameters alpha and beta. */
@@ -141,12 +302,14 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
 {
     *self = (plb_decider_t){.opt = *opt,
                             .trigger = trigger,
+                            .promise = NO_PROMISE,
                             .found = NAN,
                             .foreseen = NAN,
                             .moving = NAN,
                             .per_byte = NAN,
                             .chosen = -1,
                             .instead = -1,
+                            .limit = -1,
                             .last = -1};
     int ret = PLB_OK;
     PLB_FAIL_IF(opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1, err,
@@ -156,14 +319,13 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                 (int)opt->n, (int)opt->n_ranks);
     PLB_FAIL_IF(opt->keep < 0 || (opt->keep > 0 && opt->keep < 8), err, PLB_ERR_VALUE,
                 "keep is %lld: expected 0, or 8 receipts or more", (long long)opt->keep);
-    self->limit = -1;
-    plb_promise_init(&self->promise);
     PLB_TRY(check_network(&opt->network, err));
     PLB_TRY(copy_candidates(self, err));
-    PLB_TRY(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
+    PLB_TRY(ledger_init(&self->ledger, opt->n, opt->ledger, err));
     if (opt->selects) { /* else the parameters are what the user set */
         tell_network(self);
-        PLB_TRY(begin_selection(self, err));
+        PLB_TRY(plb_selector_init(&self->selector, self->candidates, opt->n, opt->network,
+                                  opt->selection, err));
     }
 out:
     self->opt.candidates = NULL; /* these arrays are the caller's; they have been copied */
@@ -183,18 +345,12 @@ void plb_decider_free(plb_decider_t *self)
         receipt_free(&self->receipts[i]);
     }
     receipt_free(&self->next);
-    PLB_FREE(self->receipts, self->candidates, self->left, self->target, self->target_key);
-    plb_ledger_free(&self->ledger);
-    plb_selector_free(&self->selector);
+    PLB_FREE(self->receipts, self->candidates, self->left, self->target, self->target_key,
+             self->ledger.accounts, self->selector.records);
     for (int k = 0; k <= PLB_MOST_PHASES && self->learner[k].p > 0; k++) {
         plb_learner_free(&self->learner[k]);
     }
-    self->receipts = NULL;
-    self->candidates = NULL;
-    self->left = NULL;
-    self->target = NULL;
-    self->target_key = NULL;
-    self->n_receipts = self->capacity = 0;
+    *self = (plb_decider_t){0};
 }
 
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err)
@@ -208,16 +364,11 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
     return PLB_OK;
 }
 
-void plb_decider_limit(plb_decider_t *self, int64_t bytes)
-{
-    self->limit = bytes;
-}
-
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double moving,
                        plb_err_t *err)
 {
     PLB_FAIL_IF(end < 0, err, PLB_ERR_VALUE, "end is %lld: expected 0 or more", (long long)end);
-    PLB_PASS(plb_check_known(PLB_SECONDS, PLB_FIGURES({"moving", moving}), err));
+    PLB_PASS(plb_check_known(PLB_SECONDS, "moving", moving, err));
     PLB_FAIL_IF(moving > cost, err, PLB_ERR_VALUE,
                 "moving is %g: expected at most the cost, %g seconds", moving, cost);
     PLB_PASS(plb_trigger_expect(self->trigger, end, cost, err));
@@ -228,26 +379,11 @@ int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double mov
     return PLB_OK;
 }
 
-bool plb_decider_foresees(const plb_decider_t *self)
-{
-    return self->last < 0 && isnan(*self->trigger->told.cost);
-}
-
 /* ---- receipts ------------------------------------------------------------------------------- */
 
 static plb_receipt_t *last_of(const plb_decider_t *self)
 {
     return self->last < 0 ? NULL : &self->receipts[self->last];
-}
-
-static plb_receipt_t blank(void)
-{
-    plb_receipt_t r = {.strategy = -1, .times = 1, .placing = plb_placing_unknown()};
-#define X(name) r.name = NAN;
-    PLB_RECEIPT(X)
-#undef X
-    r.cost = 0.0;
-    return r;
 }
 
 /* A strategy is expected to leave the max/mean that it predicted last.  If it has never run, the
@@ -264,7 +400,7 @@ static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t
         if (v->reason != PLB_REASON_FIRST) {
             gain = fmin(gain, v->level); /* ignores NAN */
         }
-        out[i] = (plb_alternative_t){gain, plb_ledger_theta(&self->ledger, i)};
+        out[i] = (plb_alternative_t){gain, ledger_theta(&self->ledger, i)};
     }
 }
 
@@ -272,8 +408,12 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
                         const plb_verdict_t *verdict, plb_receipt_t *out, plb_err_t *err)
 {
     const int64_t at = self->seen.iteration, left = self->trigger->end - at - 1;
-    *out = blank();
-    out->kind = kind;
+    *out = (plb_receipt_t){.kind = kind, .strategy = -1, .times = 1};
+    out->placing = plb_placing_unknown();
+#define X(name) out->name = NAN;
+    PLB_RECEIPT(X)
+#undef X
+    out->cost = 0.0;
     out->verdict = *verdict;
     out->iteration = out->until = at;
     out->max = self->seen.max;
@@ -356,7 +496,7 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
         self->felt_bytes += self->most_bytes;
     }
     return plb_trigger_expect(self->trigger, self->trigger->end,
-                              plb_ledger_theta(&self->ledger, self->ledger.strategy), err);
+                              ledger_theta(&self->ledger, self->ledger.strategy), err);
 }
 
 static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
@@ -379,7 +519,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
                 "iteration is %lld: expected more than %lld, the last one observed",
                 (long long)it->iteration, (long long)t->seen);
     PLB_PASS(check_iteration(it, err));
-    plb_ledger_observe(&self->ledger, it->time, it->max, it->mean);
+    ledger_observe(&self->ledger, it->time, it->max, it->mean);
     const double before = self->seen.max - self->seen.mean;
     self->grown = self->n_since > 0.0 ? it->max - it->mean - before : 0.0;
     watch_jumps(self, it);
@@ -411,13 +551,9 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
 {
     plb_metrics_t m;
     plb_evaluation_t e;
-    double *time;
     const double alike[] = {1.0, 1.0}, *near = in->near == NULL ? alike : in->near;
     PLB_PASS(plb_evaluate(in, NULL, &e, err));
-    PLB_PASS_NEW(time, in->n_ranks);
-    plb_snapshot_rank_times(in, NULL, time);
-    plb_metrics_of(time, in->n_ranks, &m);
-    plb_free(time);
+    PLB_PASS(plb_snapshot_metrics(in, NULL, &m, err));
     const plb_iteration_t now = {.time = m.max,
                                  .max = m.max,
                                  .mean = m.mean,
@@ -443,19 +579,19 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
         *ask = PLB_ASK_BALANCE;
         return PLB_OK;
     }
-    if (self->opt.gives_up && plb_ledger_judges(&self->ledger, self->seen.iteration, asked)) {
+    if (self->opt.gives_up && ledger_judges(&self->ledger, self->seen.iteration, asked)) {
         self->phase = PLB_DECIDER_JUDGES;
         *ask = PLB_ASK_JUDGE;
         return PLB_OK;
     }
-    if (asked && self->opt.gives_up && !plb_ledger_allows(&self->ledger, self->seen.iteration)) {
+    if (asked && self->opt.gives_up && !ledger_allows(&self->ledger, self->seen.iteration)) {
         PLB_PASS(hold(self, PLB_DECISION_OFF, err));
         asked = false;
     }
     if (asked) {
         *ask = PLB_ASK_BALANCE;
     } else if (self->opt.watches && may_preview &&
-               plb_promise_observe(&self->promise, self->seen.max, self->seen.mean)) {
+               promise_observe(&self->promise, self->seen.max, self->seen.mean)) {
         self->phase = PLB_DECIDER_PREVIEWS;
         *ask = PLB_ASK_PREVIEW;
     }
@@ -480,7 +616,7 @@ int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err)
         return PLB_OK;
     }
     self->phase = PLB_DECIDER_OBSERVES;
-    plb_ledger_judge(&self->ledger, self->seen.iteration, gain);
+    ledger_judge(&self->ledger, self->seen.iteration, gain);
     return PLB_OK;
 }
 
@@ -521,7 +657,8 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
     const bool knows = speed != NULL && speed[0] > 0.0;
     PLB_FAIL_IF(self->phase != PLB_DECIDER_PLACES, err, PLB_ERR_STATE,
                 "no LB step has begun that waits for a placement");
-    PLB_PASS(check_placing(placing, err));
+    PLB_PASS(plb_check(
+        PLB_RATIO, PLB_FIGURES(PLB_FIGURE(placing, before), PLB_FIGURE(placing, predicted)), err));
     for (int32_t r = 0; knows && r < self->opt.n_ranks; r++) {
         PLB_FAIL_IF(!(speed[r] > 0.0 && speed[r] <= 1e30), err, PLB_ERR_VALUE,
                     "speed[%d] is %g: expected a finite number above zero", (int)r, speed[r]);
@@ -541,6 +678,20 @@ static void remember(plb_decider_t *self, int32_t strategy, double after)
     if (self->opt.selects && !self->goes_on && !plb_decider_in_rounds(self, strategy)) {
         plb_selector_balanced(&self->selector, strategy, fmax(after, 1.0), self->next.cost);
     }
+}
+
+typedef struct words {
+    char text[24];
+} words_t;
+
+/* Seconds with their unit, e.g. "1.2 s" or "345 ms". */
+static words_t in_words(double seconds)
+{
+    words_t out;
+    const bool is_long = seconds >= 1.0;
+    snprintf(out.text, sizeof out.text, "%.3g %s", is_long ? seconds : 1e3 * seconds,
+             is_long ? "s" : "ms");
+    return out;
 }
 
 /* Say in the receipt if the objects were not placed for the best balance of the present loads. */
@@ -571,7 +722,7 @@ static void say_ahead(plb_decider_t *self)
     }
     plb_decider_say(self,
                     "; %s, which loses %s per iteration until the next LB step, instead of %s",
-                    how, plb_in_words(least).text, plb_in_words(p->loss_0).text);
+                    how, in_words(least).text, in_words(p->loss_0).text);
 }
 
 /* An LB step for better speeds takes place, although the trigger has said "not yet" at this
@@ -600,7 +751,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         PLB_AMOUNT,
         PLB_FIGURES(PLB_FIGURE(done, migrations), PLB_FIGURE(done, bytes), PLB_FIGURE(done, cost)),
         err));
-    PLB_PASS(plb_check_known(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(done, seconds_migration)), err));
+    PLB_PASS(plb_check_known(PLB_AMOUNT, "seconds_migration", done->seconds_migration, err));
     plb_decider_settle(self);
     plb_receipt_t *r = &self->next;
     const plb_placing_t *p = &r->placing;
@@ -630,7 +781,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     const plb_costs_t costs = {
         p->seconds_statistics, p->seconds_strategy, done->seconds_migration, done->cost,
         done->given,           .felt = felt,        .goes_on = self->goes_on};
-    plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs);
+    ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs);
     r->cost = self->ledger.cost - before - felt;
     if (other) {
         remember(self, chosen, p->passed_over);
@@ -642,7 +793,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (self->most_bytes > 0.0) {
         self->per_byte = moving / self->most_bytes;
     }
-    plb_promise_balanced(&self->promise, p->predicted, done->cost - moving);
+    promise_balanced(&self->promise, p->predicted, done->cost - moving);
     if (r->kind == PLB_DECISION_SPEEDS || self->goes_on) {
         take_back_hold(self);
     }

@@ -30,6 +30,7 @@
  * anything.  If an error elsewhere prevents an answer, call plb_decider_abandon. */
 #pragma once
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -123,36 +124,14 @@ typedef struct plb_ledger {
     double mean, excess; /* seconds: mean load and max - mean in the last iteration */
 } plb_ledger_t;
 
-/** Begin for n strategies.  params: [PLB_N_LEDGER].  PLB_ERR_VALUE: a value is out of range. */
-int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err);
-void plb_ledger_free(plb_ledger_t *self);
-
-/** Observe an iteration: seconds of its time, largest and mean load. */
-void plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean);
-
-/** Whether the last LB step must be judged now.  asked: the trigger wants an LB step. */
-bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked);
-
-/** Record that the last LB step, which is not judged yet, has saved `gain` seconds (negative:
- * lost) up to and including `iteration`. */
-void plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain);
-
-/** Whether an LB step that is due may take place. */
-bool plb_ledger_allows(const plb_ledger_t *self, int64_t iteration);
-
-void plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
-                         const plb_costs_t *costs);
-
-/** Expected seconds of an LB step with this strategy; NAN: it never ran. */
-double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy);
-
 /* Estimates the seconds per iteration that a placement loses until the next LB step, if the loads
  * go on changing as they do now.  With these estimates, the decider chooses for how many
  * iterations ahead a strategy places.  A cycle is the time from one LB step to the next. */
 
-/* In placement k, the strategy places for the loads expected in plb_cycle_aheads[k] iterations. */
+/* The strategy places for the loads expected in each of the first PLB_CYCLE_AHEADS of these
+ * numbers of iterations. */
 enum { PLB_CYCLE_AHEADS = 5 };
-extern const int plb_cycle_aheads[PLB_CYCLE_AHEADS];
+extern const int plb_cycle_times[];
 
 typedef struct plb_cycle_costs {
     const plb_snapshot_t *now; /* the present loads */
@@ -170,12 +149,8 @@ typedef struct plb_cycle_costs {
 /** Compute load[n_objects], the loads expected in t iterations. */
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
 
-/** Set the velocity, fitted to the drift: a moving pattern changes each load by -velocity * (slope
- * of the loads at the object).  The velocity is 0 if this explains too little of the drift. */
-void plb_cycle_transport(plb_cycle_costs_t *self);
-
-/** Set `belief`: the growth of the ranks' waiting in the last iteration (`grown`, seconds),
- * divided by the growth that the drift predicts. */
+/** Set `velocity`, which explains the drift, and `belief`: the growth of the ranks' waiting in the
+ * last iteration (`grown`, seconds), divided by the growth that the drift predicts. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 
 /** Compute *bytes, the most that leave a rank if objects move to rank[]; rank NULL: all leave. */
@@ -214,17 +189,12 @@ typedef struct plb_promise {
     double level;      /* max/mean at the last preview */
 } plb_promise_t;
 
-void plb_promise_init(plb_promise_t *self);
-
-/** Observe an iteration's largest and mean load, in seconds; return whether a preview is due. */
-bool plb_promise_observe(plb_promise_t *self, double max, double mean);
-
-/** Whether the imbalance at the last preview was far above the predicted one: the loads have
- * changed abruptly, or the LB step was based on wrong loads. */
-bool plb_promise_is_void(const plb_promise_t *self);
-
-/** Record an LB step that predicts max/mean `predicted`.  price: seconds of a preview. */
-void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
+/** Whether the imbalance at the last preview was far above the predicted one, by more than noise
+ * or drift: the loads have changed abruptly, or the LB step was based on wrong loads. */
+static inline bool plb_promise_is_void(const plb_promise_t *self)
+{
+    return self->level > 1.5 * self->predicted;
+}
 
 /* The receipt of a decision: its reasons, its cost, and the time that it saved.  The comments of
  * Python's `Receipt` describe most fields. */
@@ -464,10 +434,11 @@ enum {
 /** The table, PLB_N_SELECTION entries. */
 extern const plb_param_t plb_selection_params[];
 
-typedef struct plb_candidate {
-    plb_family_t family;
-    unsigned looks_at; /* PLB_LOOKS_* bits: what its placement depends on */
-} plb_candidate_t;
+/* params: one value for each of strategy.params */
+typedef struct plb_candidate_strategy {
+    plb_strategy_t strategy;
+    const double *params;
+} plb_candidate_strategy_t;
 
 typedef struct plb_record {
     int64_t n;    /* number of LB steps */
@@ -487,8 +458,8 @@ typedef struct plb_choice {
 } plb_choice_t;
 
 typedef struct plb_selector {
-    plb_candidate_t *candidates; /* [n] owned */
-    plb_record_t *records;       /* [n] owned; of each candidate */
+    const plb_candidate_strategy_t *candidates; /* [n] borrowed; only the central ones count */
+    plb_record_t *records;                      /* [n] owned; of each candidate */
     int32_t n;
     plb_network_t network;
     double params[PLB_N_SELECTION];
@@ -497,11 +468,10 @@ typedef struct plb_selector {
     plb_choice_t choice;    /* for the last observed iteration */
 } plb_selector_t;
 
-/** Begin with candidates[n], which are copied.  PLB_ERR_VALUE: no candidate looks at load or
- * communication, or a parameter is out of range. */
-int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
+/** Begin.  PLB_ERR_VALUE: no central candidate looks at load or communication, or a parameter is
+ * out of range.  The caller frees self->records. */
+int plb_selector_init(plb_selector_t *self, const plb_candidate_strategy_t *candidates, int32_t n,
                       plb_network_t network, const double *params, plb_err_t *err);
-void plb_selector_free(plb_selector_t *self);
 
 /** Observe an iteration; the answer is in self->choice. */
 void plb_selector_observe(plb_selector_t *self, const plb_iteration_t *it);
@@ -516,12 +486,6 @@ typedef enum plb_ask {
     PLB_ASK_PREVIEW,
     PLB_ASK_BALANCE,
 } plb_ask_t;
-
-/* params: one value for each of strategy.params */
-typedef struct plb_candidate_strategy {
-    plb_strategy_t strategy;
-    const double *params;
-} plb_candidate_strategy_t;
 
 typedef struct plb_decider_options {
     int32_t n_ranks;
@@ -572,7 +536,7 @@ typedef struct plb_decider {
     int64_t n_target;
     plb_ledger_t ledger;
     plb_selector_t selector;
-    int64_t limit; /* memory limit of rank 0 in bytes; negative: none */
+    int64_t limit; /* memory limit of rank 0 in bytes; negative: none; the caller sets it */
     plb_promise_t promise;
     plb_learner_t learner[1 + PLB_MOST_PHASES]; /* of the whole load, and of each phase */
     plb_iteration_t seen;                       /* the last observed iteration */
@@ -607,16 +571,16 @@ void plb_decider_free(plb_decider_t *self);
  * iteration and the first LB step. */
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err);
 
-/** Set the memory limit of rank 0 in bytes; negative: none. */
-void plb_decider_limit(plb_decider_t *self, int64_t bytes);
-
 /** Set the end of the run and the expected cost of the first LB step; see plb_trigger_expect.
  * moving: seconds of this cost that the migrations take if all objects move; NAN: not known. */
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double moving,
                        plb_err_t *err);
 
 /** Whether the decider would use an estimate of the cost of a first LB step. */
-bool plb_decider_foresees(const plb_decider_t *self);
+static inline bool plb_decider_foresees(const plb_decider_t *self)
+{
+    return self->last < 0 && isnan(*self->trigger->told.cost);
+}
 
 /** Observe an iteration; the trigger's verdict is then in self->trigger->verdict. */
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err);
@@ -671,7 +635,10 @@ void plb_decider_say(plb_decider_t *self, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /** Whether candidate i is a distributed strategy. */
-bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i);
+static inline bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i)
+{
+    return self->candidates[i].strategy.agent != NULL;
+}
 
 /** Place the objects.  Call this on the rank that has the loads.  Writes rank[n_objects], and the
  * learned or given speed[n_ranks]; zeros: all ranks count as equally fast, or each rank knows only
@@ -682,13 +649,12 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
 
 enum { PLB_DECIDER_SAMPLE = 32, PLB_DECIDER_MOST_SAMPLED = 1 << 18 };
 
-/** With a distributed strategy, speeds are learned from a sample of the objects.  Return its size
- * as a fraction of all objects: on average PLB_DECIDER_SAMPLE objects of a rank, but at most
- * PLB_DECIDER_MOST_SAMPLED in all, so that learning takes little time on rank 0. */
-double plb_decider_sample(int64_t n_objects, int32_t n_ranks);
-
-/** Write the indices of the sampled objects to out[n]; return their number. */
-int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int64_t *out);
+/** Write the indices of those of key[n] to out[n] that are in the sample from which speeds are
+ * learned with a distributed strategy; return their number.  n_objects: on all ranks.  The sample
+ * has on average PLB_DECIDER_SAMPLE objects of a rank, but at most PLB_DECIDER_MOST_SAMPLED in
+ * all, so that learning takes little time on rank 0. */
+int64_t plb_decider_sampled(const int64_t *key, int64_t n, int64_t n_objects, int32_t n_ranks,
+                            int64_t *out);
 
 /** Learn speed[n_ranks] from the sample, on the rank that has it; zeros: all are equally fast. */
 int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const int32_t *rank,

@@ -14,10 +14,8 @@
 
 /* A strategy's placement of a snapshot. */
 typedef struct answer {
-    int32_t *rank;               /* owned: the new rank of each object */
-    plb_metrics_t before, after; /* metrics of the old and of this placement, without messages */
-    /* of these placements: time of the slowest rank with messages, divided by the mean load */
-    double longest_before, longest_after;
+    int32_t *rank;         /* owned: the new rank of each object */
+    plb_placing_t figures; /* of the old and of this placement */
     int64_t migrations;
     double seconds; /* seconds that the strategy took */
 } answer_t;
@@ -36,14 +34,17 @@ static void free_input(input_t *self)
     PLB_FREE(self->load, self->sum, self->speed, self->limit, self->phase_load, self->phase_speed);
 }
 
-double plb_decider_sample(int64_t n_objects, int32_t n_ranks)
+/* The size of the sample (plb_decider_sampled) as a fraction of all objects. */
+static double sample_of(int64_t n_objects, int32_t n_ranks)
 {
     const double most = fmin((double)PLB_DECIDER_SAMPLE * n_ranks, PLB_DECIDER_MOST_SAMPLED);
     return (double)n_objects <= most ? 1.0 : most / (double)n_objects;
 }
 
-int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int64_t *out)
+int64_t plb_decider_sampled(const int64_t *key, int64_t n, int64_t n_objects, int32_t n_ranks,
+                            int64_t *out)
 {
+    const double fraction = sample_of(n_objects, n_ranks);
     int64_t m = 0;
     for (int64_t i = 0; i < n; i++) {
         if (plb_is_sampled(key[i], fraction)) {
@@ -144,32 +145,30 @@ out:
 static int learn_speeds(plb_decider_t *self, const plb_database_t *db, unsigned looks_at,
                         bool samples, input_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_snapshot_t *s = &db->snapshot;
     if (!self->opt.learns || db->here == NULL) {
-        return ret;
+        return PLB_OK;
     }
     /* for a distributed strategy, speeds are learned from a sample of the objects */
-    const double fraction = samples ? plb_decider_sample(s->n_objects, s->n_ranks) : 1.0;
-    ret = observe_all(self, db, fraction, err);
-    if (ret != PLB_OK || !(looks_at & PLB_LOOKS_SPEED)) {
-        return ret;
+    const double fraction = samples ? sample_of(s->n_objects, s->n_ranks) : 1.0;
+    PLB_PASS(observe_all(self, db, fraction, err));
+    if (!(looks_at & PLB_LOOKS_SPEED)) {
+        return PLB_OK;
     }
     if (s->n_components > 1) {
         PLB_PASS(learn_phase_speeds(self, s, out, err));
     }
-    PLB_NEW(out->speed, s->n_ranks);
+    PLB_PASS_NEW(out->speed, s->n_ranks);
     if (!plb_learner_speeds(self->learner, out->speed)) {
         plb_free(out->speed);
         out->speed = NULL;
-        return ret;
+        return PLB_OK;
     }
-    PLB_NEW(out->load, s->n_objects * s->n_components);
+    PLB_PASS_NEW(out->load, s->n_objects * s->n_components);
     to_work(s, out->speed, 1, out->load);
     out->snapshot.load = out->load;
     out->snapshot.speed = out->speed;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, bool samples,
@@ -204,28 +203,40 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
 {
     int ret = PLB_OK;
     plb_change_t change = {0};
+    plb_metrics_t before, after;
+    plb_placing_t *out = &a->figures;
     const int32_t p = s->n_ranks;
     PLB_NEW_EACH(p, change.before, change.after);
     PLB_TRY(plb_snapshot_compare(s, a->rank, &change, err));
-    plb_metrics_of(change.before, p, &a->before);
-    plb_metrics_of(change.after, p, &a->after);
+    plb_metrics_of(change.before, p, &before);
+    plb_metrics_of(change.after, p, &after);
     const bool in_rounds = plb_decider_in_rounds(self, self->chosen);
     if (in_rounds) {
-        merge(change.before, p, &a->before);
-        merge(change.after, p, &a->after);
+        merge(change.before, p, &before);
+        merge(change.after, p, &after);
     }
     a->migrations = change.migrations;
-    a->longest_before = a->before.max_over_mean;
-    a->longest_after = a->after.max_over_mean;
+    *out = plb_placing_unknown();
+    out->before = out->before_with_messages = before.max_over_mean;
+    out->predicted = out->predicted_with_messages = after.max_over_mean;
+    out->idle_mean = before.idle_mean;
+    out->idle_max = before.idle_max;
+    out->predicted_idle_mean = after.idle_mean;
+    out->predicted_idle_max = after.idle_max;
+    out->ahead = 0.0;
+    out->seconds_statistics = 0.0; /* the caller knows how long the gathering took */
+    out->seconds_strategy = a->seconds;
     const plb_network_t net = self->opt.network;
-    if (!in_rounds && net.alpha + net.beta > 0.0 && a->before.mean > 0.0 &&
+    if (!in_rounds && net.alpha + net.beta > 0.0 && before.mean > 0.0 &&
         s->n_edges + s->n_multicasts > 0) {
         PLB_TRY(plb_phase_times(s, NULL, net, change.before, err));
         PLB_TRY(plb_phase_times(s, a->rank, net, change.after, err));
-        a->longest_before = a->longest_after = 0.0;
+        out->before_with_messages = out->predicted_with_messages = 0.0;
         for (int32_t r = 0; r < p; r++) {
-            a->longest_before = fmax(a->longest_before, change.before[r] / a->before.mean);
-            a->longest_after = fmax(a->longest_after, change.after[r] / a->before.mean);
+            out->before_with_messages =
+                fmax(out->before_with_messages, change.before[r] / before.mean);
+            out->predicted_with_messages =
+                fmax(out->predicted_with_messages, change.after[r] / before.mean);
         }
     }
 out:
@@ -254,23 +265,6 @@ static int run_on(const plb_decider_t *self, int32_t which, const input_t *input
     const bool by_phase = self->candidates[which].strategy.takes_phases;
     return run(self, which, NULL, by_phase ? &input->phases : &input->snapshot, &input->snapshot,
                a, err);
-}
-
-static void describe(const answer_t *a, double seconds, double passed_over, plb_placing_t *out)
-{
-    *out = plb_placing_unknown();
-    out->before = a->before.max_over_mean;
-    out->predicted = a->after.max_over_mean;
-    out->before_with_messages = a->longest_before;
-    out->predicted_with_messages = a->longest_after;
-    out->passed_over = passed_over;
-    out->idle_mean = a->before.idle_mean;
-    out->idle_max = a->before.idle_max;
-    out->predicted_idle_mean = a->after.idle_mean;
-    out->predicted_idle_max = a->after.idle_max;
-    out->ahead = 0.0;
-    out->seconds_statistics = 0.0; /* the caller knows how long the gathering took */
-    out->seconds_strategy = seconds;
 }
 
 /* ---- neighbours on different ranks ---------------------------------------------------------- */
@@ -373,7 +367,6 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
     if (self->sudden) {
         return PLB_OK; /* after a jump, the drift predicts nothing: `belief` stays 0 */
     }
-    plb_cycle_transport(out);
     return plb_cycle_believe(out, self->grown, err);
 }
 
@@ -428,7 +421,8 @@ static int attempt(const plb_decider_t *self, outlook_t *best, int ahead, bool s
     if (*loss < best->least) {
         best->least = *loss;
         memcpy(best->rank, a.rank, (size_t)now->n_objects * sizeof *best->rank);
-        describe(&a, best->seconds, best->out->passed_over, best->out);
+        a.figures.passed_over = best->out->passed_over;
+        *best->out = a.figures;
         best->out->ahead = ahead;
     }
 out:
@@ -474,7 +468,7 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
     const bool fewer = best.tolerance != NULL && costs->per_byte * bytes > tries;
     best.least = loss[0];
     for (int k = 1; costs->belief > 0.0 && k < PLB_CYCLE_AHEADS; k++) {
-        PLB_TRY(attempt(self, &best, plb_cycle_aheads[k], false, &loss[k], err));
+        PLB_TRY(attempt(self, &best, plb_cycle_times[k], false, &loss[k], err));
         if (loss[k] > loss[k - 1]) {
             break;
         }
@@ -511,21 +505,22 @@ static int answer_of(const plb_decider_t *self, const input_t *input, int32_t *r
                      int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
     answer_t first = {0}, other = {0};
-    const answer_t *best = &first;
-    double passed_over = NAN;
+    answer_t *best = &first;
     int ret = PLB_OK;
     PLB_TRY(run_on(self, self->chosen, input, &first, err));
     if (self->instead >= 0) {
         PLB_TRY(run_on(self, self->instead, input, &other, err));
-        const double most = self->selector.params[PLB_SELECTION_tolerance] * first.longest_after;
-        if (other.longest_after <= most && other.migrations < first.migrations) {
+        const double longest = first.figures.predicted_with_messages;
+        const double most = self->selector.params[PLB_SELECTION_tolerance] * longest;
+        if (other.figures.predicted_with_messages <= most && other.migrations < first.migrations) {
             best = &other;
             *which = self->instead;
-            passed_over = first.longest_after;
+            best->figures.passed_over = longest;
         }
     }
     memcpy(rank, best->rank, (size_t)input->snapshot.n_objects * sizeof *rank);
-    describe(best, first.seconds + other.seconds, passed_over, out);
+    *out = best->figures;
+    out->seconds_strategy = first.seconds + other.seconds;
 out:
     PLB_FREE(first.rank, other.rank);
     return ret;
@@ -583,10 +578,6 @@ static void tell_after(const plb_metrics_t *after, plb_placing_t *out)
 
 /* ---- phases --------------------------------------------------------------------------------- */
 
-/* VectorLB also places the phases if the iteration takes more than this factor longer than a
- * placement by the sum of the phases predicts. */
-static const double PHASES_DIFFER = 1.05;
-
 /* The placement rank[] was made for the sum of an object's phases: measure it by phases.  If the
  * decider selects the strategy, and VectorLB makes the sum over the phases of the slowest rank
  * shorter, take its placement. */
@@ -600,7 +591,7 @@ static int place_phases(const plb_decider_t *self, const input_t *input, int32_t
     PLB_TRY(plb_snapshot_metrics(s, NULL, &before, err));
     PLB_TRY(plb_snapshot_metrics(s, rank, &after, err));
     if (self->opt.selects && !self->goes_on &&
-        after.max_over_mean > PHASES_DIFFER * out->predicted) {
+        after.max_over_mean > self->selector.params[PLB_SELECTION_tolerance] * out->predicted) {
         const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
         PLB_NEW(where, s->n_objects);
         ret = plb_strategy_place(&plb_strategy_vector, s, NULL, where, err);
@@ -731,7 +722,7 @@ static int resume(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *r
         rank[i] = same && plb_may_migrate(s, i) ? self->target[i] : s->rank[i];
     }
     PLB_PASS(measure(self, s, &answer, err));
-    describe(&answer, 0.0, NAN, out);
+    *out = answer.figures;
     return PLB_OK;
 }
 
@@ -791,10 +782,10 @@ out:
 
 static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_err_t *err)
 {
-    return db->snapshot.n_ranks == self->opt.n_ranks
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "the snapshot has %d ranks: expected %d",
-                          (int)db->snapshot.n_ranks, (int)self->opt.n_ranks);
+    PLB_FAIL_IF(db->snapshot.n_ranks != self->opt.n_ranks, err, PLB_ERR_VALUE,
+                "the snapshot has %d ranks: expected %d", (int)db->snapshot.n_ranks,
+                (int)self->opt.n_ranks);
+    return PLB_OK;
 }
 
 /* Write the speeds to out[n]; zeros if `speed` is NULL.  given: the program gives the speeds, in

@@ -10,47 +10,30 @@
 
 const plb_param_t plb_selection_params[] = {PLB_SELECTION(PLB_PARAM_ROW)};
 
-static const char *need_words(plb_need_t need)
-{
-    static const char *const words[] = {
-#define X(name, text) text,
-        PLB_NEEDS(X)
+#define X(name, words) words,
+static const char *const need_words[] = {PLB_NEEDS(X)};
+static const char *const lead_words[] = {PLB_LEADS(X)};
 #undef X
-    };
-    return words[need];
-}
-
-static const char *lead_words(plb_lead_t lead)
-{
-    static const char *const words[] = {
-#define X(name, text) text,
-        PLB_LEADS(X)
-#undef X
-    };
-    return words[lead];
-}
-
-static const char *kind_name(plb_kind_t kind)
-{
-    return kind == PLB_COMMUNICATION ? "communication" : "computation";
-}
+static const char *const kind_names[] = {
+    [PLB_COMPUTATION] = "computation", [PLB_COMMUNICATION] = "communication"};
 
 /* ---- candidates ----------------------------------------------------------------------------- */
 
-static bool selectable(const plb_candidate_t *c)
+/* The size decides about distributed strategies. */
+static bool selectable(const plb_strategy_t *s)
 {
-    return (c->looks_at & (PLB_LOOKS_LOAD | PLB_LOOKS_COMM)) != 0;
+    return s->agent == NULL && (s->looks_at & (PLB_LOOKS_LOAD | PLB_LOOKS_COMM)) != 0;
 }
 
-static plb_kind_t kind_of(const plb_candidate_t *c)
+static plb_kind_t kind_of(const plb_strategy_t *s)
 {
-    return c->looks_at & PLB_LOOKS_COMM ? PLB_COMMUNICATION : PLB_COMPUTATION;
+    return s->looks_at & PLB_LOOKS_COMM ? PLB_COMMUNICATION : PLB_COMPUTATION;
 }
 
 static bool belongs(const plb_selector_t *self, int32_t i, plb_kind_t kind, plb_family_t family)
 {
-    const plb_candidate_t *c = &self->candidates[i];
-    return selectable(c) && kind_of(c) == kind && c->family == family;
+    const plb_strategy_t *s = &self->candidates[i].strategy;
+    return selectable(s) && kind_of(s) == kind && s->family == family;
 }
 
 /* The first candidate of this kind and family; -1: none. */
@@ -145,36 +128,22 @@ static void choose(plb_selector_t *self)
 
 /* ---- iterations and LB steps ---------------------------------------------------------------- */
 
-int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
+int plb_selector_init(plb_selector_t *self, const plb_candidate_strategy_t *candidates, int32_t n,
                       plb_network_t network, const double *params, plb_err_t *err)
 {
-    *self = (plb_selector_t){.n = n, .network = network};
-    int ret = PLB_OK;
+    *self = (plb_selector_t){.candidates = candidates, .n = n, .network = network};
     bool any = false;
     for (int32_t i = 0; i < n; i++) {
-        any = any || selectable(&candidates[i]);
+        any = any || selectable(&candidates[i].strategy);
     }
     PLB_FAIL_IF(!any, err, PLB_ERR_VALUE,
                 "none of %d strategies looks at load or communication: expected one or more",
                 (int)n);
-    PLB_TRY(plb_params_check(plb_selection_params, PLB_N_SELECTION, params, err));
+    PLB_PASS(plb_params_check(plb_selection_params, PLB_N_SELECTION, params, err));
     memcpy(self->params, params, sizeof self->params);
-    PLB_NEW(self->candidates, n);
-    memcpy(self->candidates, candidates, (size_t)n * sizeof *candidates);
-    PLB_NEW0(self->records, n);
+    PLB_PASS_NEW0(self->records, n);
     choose(self);
-out:
-    if (ret != PLB_OK) {
-        plb_selector_free(self);
-    }
-    return ret;
-}
-
-void plb_selector_free(plb_selector_t *self)
-{
-    PLB_FREE(self->candidates, self->records);
-    self->candidates = NULL;
-    self->records = NULL;
+    return PLB_OK;
 }
 
 void plb_selector_observe(plb_selector_t *self, const plb_iteration_t *it)
@@ -197,11 +166,11 @@ void plb_selector_observe(plb_selector_t *self, const plb_iteration_t *it)
 
 void plb_selector_balanced(plb_selector_t *self, int32_t candidate, double after, double cost)
 {
-    const plb_candidate_t *c = &self->candidates[candidate];
+    const plb_strategy_t *s = &self->candidates[candidate].strategy;
     plb_record_t *record = &self->records[candidate];
-    const plb_kind_t kind = kind_of(c);
-    self->in_row[kind] = self->latest[kind] == c->family ? self->in_row[kind] + 1 : 1;
-    self->latest[kind] = c->family;
+    const plb_kind_t kind = kind_of(s);
+    self->in_row[kind] = self->latest[kind] == s->family ? self->in_row[kind] + 1 : 1;
+    self->latest[kind] = s->family;
     record->after = after;
     record->cost = record->n > 0 ? 0.5 * (record->cost + cost) : cost;
     record->n++;
@@ -231,39 +200,28 @@ void plb_decider_say(plb_decider_t *self, const char *fmt, ...)
     va_end(args);
 }
 
-bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i)
-{
-    return self->candidates[i].strategy.agent != NULL;
-}
-
-/* The first distributed candidate of this kind; -1: there is none. */
-static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
-{
-    for (int32_t i = 0; i < self->opt.n; i++) {
-        const plb_strategy_t *s = &self->candidates[i].strategy;
-        if (s->agent != NULL &&
-            ((s->looks_at & PLB_LOOKS_COMM) != 0) == (kind == PLB_COMMUNICATION)) {
-            return i;
-        }
-    }
-    return -1;
-}
-
 /* Use a distributed strategy instead of a central one if the load database is too large. */
 static void pass_over_root(plb_decider_t *self, plb_kind_t kind)
 {
-    const int32_t other = in_rounds(self, kind), chosen = self->chosen;
+    const unsigned comm = kind == PLB_COMMUNICATION ? PLB_LOOKS_COMM : 0;
     const int64_t n = self->n_objects;
+    int32_t other = 0; /* the first distributed strategy of this kind */
+    while (other < self->opt.n &&
+           !(plb_decider_in_rounds(self, other) &&
+             (self->candidates[other].strategy.looks_at & PLB_LOOKS_COMM) == comm)) {
+        other++;
+    }
     const double bytes = (double)n * OBJECT_BYTES + (double)self->seen.messages * MESSAGE_BYTES;
     const double most = self->limit >= 0 ? fmin((double)self->limit, MOST_BYTES) : MOST_BYTES;
-    if (other < 0 || n == 0 || self->opt.n_ranks == 1 || (n <= MOST_OBJECTS && bytes <= most)) {
+    if (other == self->opt.n || n == 0 || self->opt.n_ranks == 1 ||
+        (n <= MOST_OBJECTS && bytes <= most)) {
         return;
     }
     plb_decider_say(self,
                     "; %s instead of %s: the load database of %lld objects and %.3g MB is too "
                     "large for rank 0",
-                    self->candidates[other].strategy.name, self->candidates[chosen].strategy.name,
-                    (long long)n, 1e-6 * bytes);
+                    self->candidates[other].strategy.name,
+                    self->candidates[self->chosen].strategy.name, (long long)n, 1e-6 * bytes);
     self->chosen = other;
     self->instead = -1;
 }
@@ -279,11 +237,11 @@ void plb_decider_select(plb_decider_t *self)
     self->instead = c->family == PLB_COMPREHENSIVE && selector->records[c->candidate].n == 0
                         ? any_of(selector, c->used, PLB_REFINEMENT)
                         : -1;
-    plb_decider_say(self, "%s; ", need_words(c->need));
+    plb_decider_say(self, "%s; ", need_words[c->need]);
     if (c->used != c->kind) {
         plb_decider_say(self, "no %s strategy is registered, so a %s one is used; ",
-                        kind_name(c->kind), kind_name(c->used));
+                        kind_names[c->kind], kind_names[c->used]);
     }
-    plb_decider_say(self, "%s", lead_words(c->lead));
+    plb_decider_say(self, "%s", lead_words[c->lead]);
     pass_over_root(self, c->used);
 }

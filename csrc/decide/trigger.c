@@ -10,14 +10,20 @@
  * steps usually cost 0.001 to 100), or, in a short run, the fraction SHARE of the run. */
 static const double PRICE = 2.0, SHARE = 0.03;
 
-const char *plb_reason_words(plb_reason_t reason)
-{
-    static const char *const words[] = {
-#define X(name, text) text,
-        PLB_REASONS(X)
+#define X(name, words) words,
+const char *const plb_reason_words[] = {PLB_REASONS(X)};
 #undef X
-    };
-    return words[reason];
+
+#define ADDRESS(name) &plb_trigger_##name,
+const plb_trigger_kind_t *const plb_triggers[] = {PLB_TRIGGERS(ADDRESS) NULL};
+
+const plb_trigger_kind_t *plb_trigger_find(const char *name)
+{
+    const plb_trigger_kind_t *const *k = plb_triggers;
+    while (*k != NULL && strcmp((*k)->name, name) != 0) {
+        k++;
+    }
+    return *k;
 }
 
 static plb_verdict_t unknown(plb_reason_t reason)
@@ -73,7 +79,7 @@ void plb_trigger_free(plb_trigger_t *self)
 
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err)
 {
-    PLB_PASS(plb_check_known(PLB_SECONDS, PLB_FIGURES({"cost", cost}), err));
+    PLB_PASS(plb_check_known(PLB_SECONDS, "cost", cost, err));
     const double told = *self->told.iterations;
     self->end = end == INT64_MAX && told > 0.0 ? (int64_t)told : end;
     self->cost = isnan(cost) ? self->cost : cost;
@@ -138,16 +144,6 @@ plb_experience_t plb_trigger_learned(const plb_trigger_t *self)
 
 /* ---- iterations and LB steps --------------------------------------------------------------- */
 
-static void count(plb_trigger_t *self, const plb_observation_t *o)
-{
-    plb_cycle_t *cycle = &self->cycle;
-    cycle->n++;
-    cycle->u = fmax(o->max - o->mean, 0.0);
-    cycle->U += cycle->u;
-    self->loads += o->mean;
-    self->n++;
-}
-
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err)
 {
     PLB_PASS(plb_check(PLB_SECONDS, PLB_FIGURES(PLB_FIGURE(o, max), PLB_FIGURE(o, mean)), err));
@@ -165,7 +161,11 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
         self->verdict.reason = PLB_REASON_STALE;
         return PLB_OK;
     }
-    count(self, o);
+    self->cycle.n++;
+    self->cycle.u = fmax(o->max - o->mean, 0.0);
+    self->cycle.U += self->cycle.u;
+    self->loads += o->mean;
+    self->n++;
     check_told(self, o);
     self->verdict = unknown(PLB_REASON_START);
     self->verdict.cost = self->cost;

@@ -149,7 +149,8 @@ static int keep(char **params, const char *name, const char *value, plb_err_t *e
     return PLB_OK;
 }
 
-static int settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
+static int settings_set(plb_settings_t *self, const char *option, const char *value,
+                        plb_err_t *err)
 {
     bool known;
     PLB_PASS(set_number(self, option, value, &known, err));
@@ -220,7 +221,8 @@ static int set_by(plb_settings_t *self, const char *variable, const char *option
         return PLB_OK;
     }
     plb_err_t why = {0};
-    const bool strategy = strcmp(option, "strategy") == 0, trigger = strcmp(option, "trigger") == 0;
+    const bool strategy = strcmp(option, "strategy") == 0,
+               trigger = strcmp(option, "trigger") == 0;
     /* if PYLB_TRIGGER is a number, it sets the option `every` */
     const bool every = trigger && isdigit((unsigned char)*value);
     const int code = settings_set(self, every ? "every" : option, value, &why);
@@ -585,7 +587,7 @@ static void put_receipt(FILE *f, const plb_settings_t *s, const plb_decider_t *d
     const bool by_environment = s->strategy_by_environment && r->strategy >= 0 && *r->why == '\0';
     fprintf(f, ", \"why\": \"%s\", \"reason\": \"%s\", \"figures\": {",
             by_environment ? "the environment says so (PYLB_STRATEGY)" : r->why,
-            plb_reason_words(r->verdict.reason));
+            plb_reason_words[r->verdict.reason]);
     const char *comma = "";
 #define X(name, unit, help)                                                                       \
     if (!isnan(r->verdict.name)) {                                                                \
@@ -775,7 +777,7 @@ static const char *reason_of(const plb_receipt_t *r)
            : r->kind == PLB_DECISION_SPEEDS
                ? "the trigger asked for no LB step, but better estimates of the ranks' speeds "
                  "show that an LB step saves time"
-               : plb_reason_words(r->verdict.reason);
+               : plb_reason_words[r->verdict.reason];
 }
 
 int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt)

@@ -380,7 +380,7 @@ int pylb_trigger_balanced(pylb_trigger *trigger, int64_t iteration, double cost,
 const char *pylb_trigger_reason(const pylb_trigger *trigger)
 {
     const plb_trigger_t *core = core_of(trigger, plb_lib_error());
-    return core == NULL ? NULL : plb_reason_words(core->verdict.reason);
+    return core == NULL ? NULL : plb_reason_words[core->verdict.reason];
 }
 
 /* ---- placement and metrics ------------------------------------------------------------------ */

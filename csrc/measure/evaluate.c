@@ -13,22 +13,12 @@ typedef struct work {
     /* [n] the deliveries between ranks */
     int32_t *src, *dst;
     double *bytes;
-    int64_t n, room[3];
-    bool full; /* no memory for more */
+    int64_t n;
 } work_t;
 
 static inline int32_t node_of(const plb_snapshot_t *in, int32_t r)
 {
     return in->node == NULL ? r : in->node[r];
-}
-
-static int make_room(work_t *self)
-{
-    plb_err_t *err = NULL;
-    PLB_PASS_GROW(self->src, self->room[0], self->n + 1);
-    PLB_PASS_GROW(self->dst, self->room[1], self->n + 1);
-    PLB_PASS_GROW(self->bytes, self->room[2], self->n + 1);
-    return PLB_OK;
 }
 
 static void add(void *arg, int32_t src, int32_t dst, double bytes, double messages)
@@ -48,12 +38,9 @@ static void add(void *arg, int32_t src, int32_t dst, double bytes, double messag
         out->bytes_network += bytes;
         out->messages_network += messages;
     }
-    self->full = self->full || make_room(self) != PLB_OK;
-    if (!self->full) {
-        self->src[self->n] = src;
-        self->dst[self->n] = dst;
-        self->bytes[self->n++] = bytes;
-    }
+    self->src[self->n] = src;
+    self->dst[self->n] = dst;
+    self->bytes[self->n++] = bytes;
 }
 
 /* sent, received: the deliveries by rank; mark[p], pair[p]: scratch memory. */
@@ -103,16 +90,16 @@ static int messages(const plb_snapshot_t *in, const int32_t *rank, plb_evaluatio
     int64_t *seen = NULL;
     double *pair = NULL;
     PLB_NEW_EACH(p, mark, seen, pair);
+    PLB_NEW_EACH(in->n_edges + in->n_pins, self.src, self.dst, self.bytes); /* at most */
     memset(mark, 0xff, (size_t)p * sizeof *mark);
     plb_each_edge(in, rank, add, &self);
     self.between = &out->connectivity;
     plb_each_multicast(in, rank, seen, add, &self);
-    if (self.full) {
-        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: messages between ranks");
+    if (self.n > INT32_MAX) {
+        ret = PLB_FAIL(err, PLB_ERR_RANGE, "%lld messages between ranks: expected fewer than 2^31",
+                       (long long)self.n);
         goto out;
     }
-    PLB_FAIL_IF(self.n > INT32_MAX, err, PLB_ERR_RANGE,
-                "%lld messages between ranks: expected fewer than 2^31", (long long)self.n);
     PLB_TRY(plb_groups_init(&sent, self.src, self.n, p, err));
     PLB_TRY(plb_groups_init(&received, self.dst, self.n, p, err));
     for (int32_t r = 0; r < p; r++) {
@@ -125,43 +112,18 @@ out:
     return ret;
 }
 
-/* Add the shared blocks to the memory that each rank uses, each block once per rank. */
-static int blocks(const plb_snapshot_t *in, const int32_t *rank, int64_t *used, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    plb_groups_t on = {0}; /* objects by rank */
-    int32_t *holder = NULL;
-    PLB_TRY(plb_groups_init(&on, rank, in->n_objects, in->n_ranks, err));
-    PLB_NEW(holder, in->n_blocks);
-    memset(holder, 0xff, (size_t)in->n_blocks * sizeof *holder);
-    for (int64_t j = 0; j < in->n_objects; j++) {
-        const int32_t r = rank[on.item[j]], b = in->block[on.item[j]];
-        if (b >= 0 && holder[b] != r) {
-            holder[b] = r;
-            used[r] += in->block_bytes[b];
-        }
-    }
-out:
-    plb_groups_free(&on);
-    plb_free(holder);
-    return ret;
-}
-
 static int memory(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
                   plb_err_t *err)
 {
     int ret = PLB_OK;
-    int64_t *used = NULL;
-    PLB_NEW0(used, in->n_ranks);
-    for (int64_t i = 0; in->memory != NULL && i < in->n_objects; i++) {
-        used[rank[i]] += in->memory[i];
-    }
-    ret = in->block != NULL ? blocks(in, rank, used, err) : PLB_OK;
+    int64_t *held = NULL, *of_node = NULL;
+    PLB_NEW_EACH(in->n_ranks, held, of_node);
+    PLB_TRY(plb_snapshot_held(in, rank, held, of_node, NULL, err));
     for (int32_t r = 0; r < in->n_ranks; r++) {
-        out->memory_max = used[r] > out->memory_max ? used[r] : out->memory_max;
+        out->memory_max = held[r] > out->memory_max ? held[r] : out->memory_max;
     }
 out:
-    plb_free(used);
+    PLB_FREE(held, of_node);
     return ret;
 }
 

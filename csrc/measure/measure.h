@@ -77,7 +77,11 @@ double plb_stats_max(const plb_stats_t *self);
 /** Utilization, load / (load + idle); 1 if both are 0.  Menon eq. 3.2 has this name, but prints
  * idle / (load + idle), the fraction of idle time.  Menon 3.7.3 ("utilization is low (or idle time
  * is high)") shows that load / (load + idle) is meant. */
-double plb_utilization(double load, double idle);
+static inline double plb_utilization(double load, double idle)
+{
+    const double total = load + idle;
+    return total > 0.0 ? load / total : 1.0;
+}
 
 /* Estimates an object's load (seconds) in the next iteration from its earlier loads on all ranks.
  *

@@ -6,7 +6,6 @@
 
 #include "base/hash.h"
 #include "base/interrupt.h"
-#include "replay/internal.h"
 
 enum {
     STATES_PER_CALL = 4,      /* states that the beam keeps per call of a strategy in a phase */
@@ -112,7 +111,7 @@ static int find_arrivals(search_t *self, plb_err_t *err)
     }
     for (int64_t i = 0; i < t->n_phases; i++) {
         const int64_t n = t->task_ptr[i + 1] - t->task_ptr[i];
-        PLB_TRY(plb_trace_check_tasks(t, i, i > 0 && plb_trace_alike(t, i), err));
+        PLB_TRY(plb_trace_check_tasks(t, i, false, err));
         self->most = n > self->most ? n : self->most;
         for (int64_t k = t->task_ptr[i]; k < t->task_ptr[i + 1]; k++) {
             const int32_t e = t->task_entity[k];
@@ -313,14 +312,13 @@ static int reserve(search_t *self, int64_t n, plb_err_t *err)
     if (n <= self->room) {
         return PLB_OK;
     }
-    int64_t room[4] = {self->room, self->room * m, self->room * m * ROWS, self->room};
     const int64_t more = n > 2 * self->room ? n : 2 * self->room;
-    PLB_PASS_GROW(self->state, room[0], more);
-    PLB_PASS_GROW(self->ranks, room[1], more * m);
+    PLB_PASS_RENEW(self->state, more);
+    PLB_PASS_RENEW(self->ranks, more * m);
+    PLB_PASS_RENEW(self->order, more);
     if (self->trace->measured != NULL) {
-        PLB_PASS_GROW(self->estimates, room[2], more * m * ROWS);
+        PLB_PASS_RENEW(self->estimates, more * m * ROWS);
     }
-    PLB_PASS_GROW(self->order, room[3], more);
     self->room = more;
     return PLB_OK;
 }
@@ -554,7 +552,7 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
         prune(self, self->rest[i + 1]);
         learn(self, i);
         plb_phases_run(&self->phases);
-        plb_phases_leave(&self->phases);
+        PLB_PASS(plb_phases_leave(&self->phases, err));
         self->has_database = false;
         PLB_PASS(plb_interrupted(PLB_INTERRUPT_NOW));
     }

@@ -6,7 +6,6 @@
 
 #include "base/exact.h"
 #include "base/ints.h"
-#include "replay/internal.h"
 
 /* ---- load sums ---------------------------------------------------------------------------------
  */
@@ -37,9 +36,13 @@ static double exactly(const double *load, int64_t n, const int32_t *rank, int32_
     return plb_exact_value(&sum);
 }
 
-/* Successive objects are often on the same rank, whose sums then stay in registers. */
-void plb_load_sums(const double *load, int64_t n, const int32_t *rank, int32_t n_ranks,
-                   double *sum, double *room)
+/* Compute sum[n_ranks], the loads of the ranks, exact and rounded once, like those that the ranks
+ * of a running program reduce (base/exact.h).  The rounding errors are summed, too (Knuth's
+ * TwoSum); if this does not determine the last bit, the sum is computed again in exact arithmetic.
+ * load[n]: seconds or work; rank[n]: the rank of each task.  room[2 * n_ranks]: scratch memory.
+ * Successive objects are often on the same rank, whose sums then stay in registers. */
+static void load_sums(const double *load, int64_t n, const int32_t *rank, int32_t n_ranks,
+                      double *sum, double *room)
 {
     pair_t *of = (pair_t *)room, own = {0.0, 0.0};
     int32_t r = 0;
@@ -117,8 +120,8 @@ static void measure(plb_phases_t *self)
     plb_metrics_of(self->time, p, &self->metrics);
     for (int32_t j = 0; j < d; j++) {
         double slowest = 0.0;
-        plb_load_sums(self->part + j * self->n, self->n, self->rank, p, self->part_sum,
-                      self->room_of_sums);
+        load_sums(self->part + j * self->n, self->n, self->rank, p, self->part_sum,
+                  self->room_of_sums);
         for (int32_t r = 0; r < p; r++) {
             double own = self->part_sum[r] / (pace == NULL ? 1.0 : pace[r]);
             own = j > 0 || t->background == NULL ? own : t->background[r] + own;
@@ -139,8 +142,7 @@ static void add_loads(plb_phases_t *self)
 {
     const plb_trace_t *t = self->trace;
     const double *pace = plb_phases_pace(self);
-    plb_load_sums(self->phase_load, self->n, self->rank, t->n_ranks, self->sum,
-                  self->room_of_sums);
+    load_sums(self->phase_load, self->n, self->rank, t->n_ranks, self->sum, self->room_of_sums);
     for (int32_t r = 0; r < t->n_ranks; r++) {
         const double own = self->sum[r] / (pace == NULL ? 1.0 : pace[r]);
         self->time[r] = t->background == NULL ? own : t->background[r] + own;
@@ -381,36 +383,15 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
 
 /* ---- load estimates ------------------------------------------------------------------------- */
 
-/* Sort the present objects by rank; those of one rank keep their order. */
-static void order_by_rank(plb_phases_t *self)
-{
-    const int32_t p = self->opt.n_ranks;
-    int64_t *ptr = self->rank_ptr;
-    memset(ptr, 0, ((size_t)p + 1) * sizeof *ptr);
-    for (int64_t k = 0; k < self->n; k++) {
-        ptr[self->rank[k] + 1]++;
-    }
-    for (int32_t r = 0; r < p; r++) {
-        ptr[r + 1] += ptr[r];
-    }
-    /* the loop moves ptr[r] to where rank r + 1 begins; the memmove moves it back */
-    for (int64_t k = 0; k < self->n; k++) {
-        self->order[ptr[self->rank[k]]++] = (int32_t)k;
-    }
-    memmove(ptr + 1, ptr, (size_t)p * sizeof *ptr);
-    ptr[0] = 0;
-    self->ordered = true;
-}
-
 /* Update the estimates of a rank's objects.  Without opt.one_by_one, all are updated together, so
  * that the estimator can distinguish a change of the rank itself (all loads change) from changes
  * of some objects. */
 static void estimate_rank(plb_phases_t *self, int32_t r, const double *loads, double *estimate)
 {
-    const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;
+    const int64_t n = self->n, begin = self->on.start[r], m = self->on.start[r + 1] - begin;
     double *load = self->spare, *table = self->spare + m;
     for (int64_t j = 0; j < m; j++) {
-        const int64_t k = self->order[begin + j];
+        const int64_t k = self->on.item[begin + j];
         load[j] = loads[k];
         for (int row = 0; row < PLB_ESTIMATE_ROWS; row++) {
             table[row * m + j] = estimate[row * n + k];
@@ -424,7 +405,7 @@ static void estimate_rank(plb_phases_t *self, int32_t r, const double *loads, do
     }
     for (int64_t j = 0; j < m; j++) {
         for (int row = 0; row < PLB_ESTIMATE_ROWS; row++) {
-            estimate[row * n + self->order[begin + j]] = table[row * m + j];
+            estimate[row * n + self->on.item[begin + j]] = table[row * m + j];
         }
     }
 }
@@ -436,16 +417,18 @@ static void estimate_all(plb_phases_t *self, const double *loads, double *estima
         plb_estimate_mean(loads, self->n, estimate);
         return;
     }
-    if (!self->ordered) {
-        order_by_rank(self);
-    }
     for (int32_t r = 0; r < self->opt.n_ranks; r++) {
         estimate_rank(self, r, loads, estimate);
     }
 }
 
-void plb_phases_leave(plb_phases_t *self)
+int plb_phases_leave(plb_phases_t *self, plb_err_t *err)
 {
+    if (self->opt.learns && !self->ordered) {
+        plb_groups_free(&self->on);
+        PLB_PASS(plb_groups_init(&self->on, self->rank, self->n, self->opt.n_ranks, err));
+        self->ordered = true;
+    }
     if (self->opt.estimates) {
         estimate_all(self, self->phase_load, self->estimate);
         for (int64_t k = 0; k < self->n; k++) {
@@ -466,4 +449,5 @@ void plb_phases_leave(plb_phases_t *self)
     if (self->opt.edges) {
         take_edges(self, self->phase);
     }
+    return PLB_OK;
 }

@@ -8,7 +8,6 @@
 #include "base/exact.h"
 #include "base/mem.h"
 #include "model/snapshot.h"
-#include "replay/internal.h"
 
 /* ---- trace check ------------------------------------------------------------------------- */
 
@@ -78,59 +77,6 @@ static int check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
     PLB_PASS(plb_check_i64("task_memory", t->task_memory, a, b, err));
     PLB_PASS(plb_check_f64("task_work", t->task_work, a, b, 0.0, err));
     return plb_check_coords(t->task_coords == NULL ? NULL : t->task_coords + 3 * a, b - a, 3, err);
-}
-
-/* ---- trace repeats ----------------------------------------------------------------------- */
-
-/* Whether phases i and i - 1, which have equally many elements of x, have the same ones.  Phase i
- * has the elements from[i] ... from[i + 1] - 1, of `size` bytes each. */
-static bool repeats(const void *x, size_t size, const int64_t *from, int64_t i)
-{
-    const char *bytes = x;
-    const size_t n = (size_t)(from[i + 1] - from[i]) * size;
-    return x == NULL ||
-           memcmp(bytes + (size_t)from[i] * size, bytes + (size_t)from[i - 1] * size, n) == 0;
-}
-
-static bool as_many(const int64_t *from, int64_t i)
-{
-    return i > 0 && from[i + 1] - from[i] == from[i] - from[i - 1];
-}
-
-static bool same_tasks(const plb_trace_t *t, int64_t i)
-{
-    return as_many(t->task_ptr, i) &&
-           repeats(t->task_entity, sizeof *t->task_entity, t->task_ptr, i);
-}
-
-static bool same_edges(const plb_trace_t *t, int64_t i)
-{
-    return as_many(t->edge_ptr, i) && repeats(t->edge_src, sizeof *t->edge_src, t->edge_ptr, i) &&
-           repeats(t->edge_dst, sizeof *t->edge_dst, t->edge_ptr, i) &&
-           repeats(t->edge_bytes, sizeof *t->edge_bytes, t->edge_ptr, i) &&
-           repeats(t->edge_messages, sizeof *t->edge_messages, t->edge_ptr, i) &&
-           repeats(t->edge_multicast, sizeof *t->edge_multicast, t->edge_ptr, i);
-}
-
-int plb_trace_repeats(const plb_trace_t *t, uint8_t *out, plb_err_t *err)
-{
-    PLB_PASS(plb_trace_check(t, err));
-    for (int64_t i = 0; i < t->n_phases; i++) {
-        out[i] = !same_tasks(t, i)   ? 0
-                 : !same_edges(t, i) ? PLB_REPEATS_TASKS
-                                     : PLB_REPEATS_TASKS | PLB_REPEATS_EDGES;
-    }
-    return PLB_OK;
-}
-
-bool plb_trace_alike(const plb_trace_t *t, int64_t i)
-{
-    return t->repeats == NULL || i == 0 ? same_tasks(t, i) : t->repeats[i] & PLB_REPEATS_TASKS;
-}
-
-bool plb_trace_same_ranks(const plb_trace_t *t, int64_t i)
-{
-    return repeats(t->task_rank, sizeof *t->task_rank, t->task_ptr, i);
 }
 
 /* ---- phase step -------------------------------------------------------------------------- */
@@ -388,7 +334,6 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     PLB_NEW_EACH(p, self->time, self->messages, self->sent, self->speed, self->own_node,
                  self->mark);
     PLB_NEW0(self->other, p);
-    PLB_NEW(self->rank_ptr, p + 1);
     for (int64_t r = 0; r < p; r++) {
         self->speed[r] = 1.0;
     }
@@ -403,12 +348,13 @@ void plb_phases_free(plb_phases_t *self)
 {
     PLB_FREE(self->rank_of, self->rank_before, self->index_of, self->entity, self->rank,
              self->from, self->key, self->bytes, self->memory, self->movable, self->estimate,
-             self->load, self->drift, self->spare, self->order, self->rank_ptr, self->own_edge,
-             self->own_amount, self->src, self->dst, self->amount, self->speed, self->sum,
-             self->room_of_sums, self->time, self->messages, self->sent, self->own_ranks,
-             self->own_limit, self->own_node, self->coords, self->work, self->other, self->start,
-             self->mark, self->shared, self->part, self->parts, self->part_sum, self->block,
-             self->block_bytes, self->block_home);
+             self->load, self->drift, self->spare, self->own_edge, self->own_amount, self->src,
+             self->dst, self->amount, self->speed, self->sum, self->room_of_sums, self->time,
+             self->messages, self->sent, self->own_ranks, self->own_limit, self->own_node,
+             self->coords, self->work, self->other, self->start, self->mark, self->shared,
+             self->part, self->parts, self->part_sum, self->block, self->block_bytes,
+             self->block_home);
+    plb_groups_free(&self->on);
     plb_sharing_free(&self->sharing);
     *self = (plb_phases_t){0};
 }
@@ -460,33 +406,30 @@ static int make_room_for_blocks(plb_phases_t *self, const plb_trace_t *t, int64_
 /* The array `window` is the last rows of the array `estimate`. */
 static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const int64_t rows = plb_phases_all_rows(self) + 1 + self->n_subphases;
     n = n > 0 ? n : 1; /* at least 1, because a snapshot without objects needs arrays, too */
     if (n <= self->capacity) {
-        return ret;
+        return PLB_OK;
     }
-    PLB_RENEW(self->entity, n);
-    PLB_RENEW(self->rank, n);
-    PLB_RENEW(self->from, n);
-    PLB_RENEW(self->key, n);
-    PLB_RENEW(self->bytes, n);
-    PLB_RENEW(self->memory, n);
-    PLB_RENEW(self->coords, 3 * n);
-    PLB_RENEW(self->work, n);
-    PLB_RENEW(self->block, n);
-    PLB_RENEW(self->movable, n);
-    PLB_RENEW(self->order, n);
-    PLB_RENEW(self->load, n);
-    PLB_RENEW(self->drift, n);
-    PLB_RENEW(self->estimate, rows * n);
-    PLB_RENEW(self->spare, rows * n);
-    PLB_RENEW(self->part, self->n_subphases * n + 1);
-    PLB_RENEW(self->parts, self->n_subphases * n + 1);
+    PLB_PASS_RENEW(self->entity, n);
+    PLB_PASS_RENEW(self->rank, n);
+    PLB_PASS_RENEW(self->from, n);
+    PLB_PASS_RENEW(self->key, n);
+    PLB_PASS_RENEW(self->bytes, n);
+    PLB_PASS_RENEW(self->memory, n);
+    PLB_PASS_RENEW(self->coords, 3 * n);
+    PLB_PASS_RENEW(self->work, n);
+    PLB_PASS_RENEW(self->block, n);
+    PLB_PASS_RENEW(self->movable, n);
+    PLB_PASS_RENEW(self->load, n);
+    PLB_PASS_RENEW(self->drift, n);
+    PLB_PASS_RENEW(self->estimate, rows * n);
+    PLB_PASS_RENEW(self->spare, rows * n);
+    PLB_PASS_RENEW(self->part, self->n_subphases * n + 1);
+    PLB_PASS_RENEW(self->parts, self->n_subphases * n + 1);
     self->window = self->estimate + plb_phases_all_rows(self) * self->n;
     self->capacity = n;
-out:
-    return ret;
+    return PLB_OK;
 }
 
 static int make_room_for_edges(plb_phases_t *self, int64_t m, plb_err_t *err)
@@ -509,30 +452,30 @@ static const void *own(const void *x, void *room, size_t size)
 
 int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
 {
-    int ret;
     const size_t p = (size_t)self->opt.n_ranks, size = p * sizeof *self->own_ranks;
-    PLB_TRY(plb_trace_check(t, err));
-    if (t->n_ranks != self->opt.n_ranks) {
-        ret = PLB_FAIL(err, PLB_ERR_VALUE, "n_ranks is %d: expected %d", (int)t->n_ranks,
-                       (int)self->opt.n_ranks);
-        goto out;
-    }
-    if (t->n_subphases > PLB_MOST_PHASES ||
-        (t->n_subphases != self->n_subphases && self->capacity > 0 && t->n_subphases > 0)) {
-        ret = PLB_FAIL(err, PLB_ERR_VALUE, "tasks have %d subphases: expected %d, at most %d",
-                       (int)t->n_subphases, (int)self->n_subphases, PLB_MOST_PHASES);
-        goto out;
-    }
+    self->trace = t;
+    self->in_seconds = t->task_seconds != NULL;
+    self->has_bytes = t->task_bytes != NULL;
+    self->has_memory = t->task_memory != NULL;
+    self->has_coords = t->task_coords != NULL;
+    self->has_work = t->task_work != NULL;
+    PLB_PASS(plb_trace_check(t, err));
+    PLB_FAIL_IF(t->n_ranks != self->opt.n_ranks, err, PLB_ERR_VALUE, "n_ranks is %d: expected %d",
+                (int)t->n_ranks, (int)self->opt.n_ranks);
+    PLB_FAIL_IF(t->n_subphases > PLB_MOST_PHASES || (t->n_subphases != self->n_subphases &&
+                                                     self->capacity > 0 && t->n_subphases > 0),
+                err, PLB_ERR_VALUE, "tasks have %d subphases: expected %d, at most %d",
+                (int)t->n_subphases, (int)self->n_subphases, PLB_MOST_PHASES);
     self->n_subphases = self->capacity > 0 ? self->n_subphases : t->n_subphases;
-    PLB_TRY(make_room_for_entities(self, t->n_entities, err));
-    PLB_TRY(make_room_for_objects(self, largest(t->task_ptr, t->n_phases), err));
-    PLB_TRY(make_room_for_blocks(self, t, self->capacity, err));
+    PLB_PASS(make_room_for_entities(self, t->n_entities, err));
+    PLB_PASS(make_room_for_objects(self, largest(t->task_ptr, t->n_phases), err));
+    PLB_PASS(make_room_for_blocks(self, t, self->capacity, err));
     if (self->opt.edges) {
         const int64_t m = largest(t->edge_ptr, t->n_phases);
-        PLB_TRY(make_room_for_edges(self, m > self->n_edges ? m : self->n_edges, err));
+        PLB_PASS(make_room_for_edges(self, m > self->n_edges ? m : self->n_edges, err));
     }
     if (t->core_group != NULL && self->sharing.group == NULL) {
-        PLB_TRY(plb_sharing_init(&self->sharing, t->core_group, t->group_cores, t->n_ranks, err));
+        PLB_PASS(plb_sharing_init(&self->sharing, t->core_group, t->group_cores, t->n_ranks, err));
     }
     self->trace_speed = own(t->speed, self->own_ranks, size);
     self->background = own(t->background, self->own_ranks + p, size);
@@ -540,14 +483,7 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
     self->node_memory_limit = own(t->node_memory_limit, self->own_limit + p, size);
     self->node = own(t->node, self->own_node, p * sizeof *self->own_node);
     self->near = own(t->near, self->own_near, sizeof self->own_near);
-out:
-    self->trace = t;
-    self->in_seconds = t->task_seconds != NULL;
-    self->has_bytes = t->task_bytes != NULL;
-    self->has_memory = t->task_memory != NULL;
-    self->has_coords = t->task_coords != NULL;
-    self->has_work = t->task_work != NULL;
-    return ret;
+    return PLB_OK;
 }
 
 int plb_phases_pause(plb_phases_t *self, plb_err_t *err)
@@ -692,11 +628,9 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
 {
     const plb_trace_t *t = self->trace;
     const int64_t first = t->task_ptr[i], n = t->task_ptr[i + 1] - first;
-    const bool known = i > 0 && self->phase == i - 1 && plb_trace_alike(t, i);
     self->phase = i;
-    self->same_objects =
-        known || (n == self->n && (n == 0 || memcmp(self->entity, t->task_entity + first,
-                                                    (size_t)n * sizeof *self->entity) == 0));
+    self->same_objects = n == self->n && (n == 0 || memcmp(self->entity, t->task_entity + first,
+                                                           (size_t)n * sizeof *self->entity) == 0);
     PLB_PASS(plb_trace_check_tasks(t, i, self->same_objects, err));
     if (self->opt.edges || self->opt.crossing || plb_network_costs(self->opt.network)) {
         const int64_t a = t->edge_ptr[i], b = t->edge_ptr[i + 1];
@@ -710,7 +644,9 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
     }
     const bool steady =
         self->same_objects &&
-        (self->opt.as_recorded ? i > 0 && plb_trace_same_ranks(t, i) : self->all_movable);
+        (self->opt.as_recorded ? n == 0 || memcmp(self->rank, t->task_rank + first,
+                                                  (size_t)n * sizeof *self->rank) == 0
+                               : self->all_movable);
     if (!steady && set_ranks(self, first, !self->same_objects)) {
         self->ordered = false;
     }

@@ -6,7 +6,6 @@
 
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "replay/internal.h"
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 
@@ -58,7 +57,7 @@ static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
     const int64_t n = self->n - self->first + t->n_phases,
                   tasks = self->tasks + t->task_ptr[t->n_phases];
     if (n > self->room) {
-        const int64_t room = self->room == 0 || n > 2 * self->room ? n : 2 * self->room;
+        const int64_t room = n > 2 * self->room ? n : 2 * self->room;
         PLB_PASS_RENEW(self->metrics, room);
         PLB_PASS_RENEW(self->seconds, room);
         if (self->opt.keep_times) {
@@ -66,12 +65,8 @@ static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
         }
         self->room = room;
     }
-    if (self->opt.keep_ranks && (tasks > self->room_of_tasks || self->rank == NULL)) {
-        const int64_t room = self->rank == NULL || tasks > 2 * self->room_of_tasks
-                                 ? tasks
-                                 : 2 * self->room_of_tasks;
-        PLB_PASS_RENEW(self->rank, room);
-        self->room_of_tasks = room;
+    if (self->opt.keep_ranks) {
+        PLB_PASS_GROW(self->rank, self->room_of_tasks, tasks + 1);
     }
     return PLB_OK;
 }
@@ -146,18 +141,6 @@ static int judge(plb_replay_t *self, plb_err_t *err)
     return plb_decider_judge(self->opt.decider, gain, err);
 }
 
-/* Return the speeds by which load estimates are converted when objects migrate.  NULL or all
- * zeros: the estimates do not depend on the rank. */
-static const double *speeds_used(const plb_replay_t *self)
-{
-    const plb_phases_t *phases = &self->phases;
-    if (plb_phases_pace(phases) != NULL) {
-        return NULL; /* loads are work */
-    }
-    /* a distributed strategy sets all speeds to 0: no rank knows them all.  Use the given ones */
-    return phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
-}
-
 static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
@@ -167,10 +150,7 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     plb_step_done_t done = {.moved = self->opt.moves};
     const bool goes_on = d->goes_on;
     self->due = false;
-    if (phases->n > self->room_of_answer || self->answer == NULL) {
-        PLB_PASS_RENEW(self->answer, phases->n);
-        self->room_of_answer = phases->n;
-    }
+    PLB_PASS_GROW(self->answer, self->room_of_answer, phases->n + 1);
     if (plb_decider_can_judge(d)) {
         PLB_PASS(judge(self, err));
     }
@@ -180,33 +160,32 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     PLB_PASS(price(self, &db.snapshot, &placing, &done, err));
     PLB_PASS(plb_decider_placed(d, &placing, self->speed, err));
     PLB_PASS(plb_decider_balanced(d, &done, err));
-    plb_phases_move(phases, self->answer, speeds_used(self), goes_on);
+    /* Convert load estimates by the new speeds, unless they are work.  A distributed strategy sets
+     * all speeds to 0: no rank knows them all.  Use the given ones. */
+    const double *speed =
+        phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
+    plb_phases_move(phases, self->answer, plb_phases_pace(phases) == NULL ? speed : NULL, goes_on);
     return PLB_OK;
 }
 
 /* ---- decisions ------------------------------------------------------------------------------ */
 
-static int preview(plb_replay_t *self, plb_ask_t *ask, plb_err_t *err)
-{
-    plb_decider_t *d = self->opt.decider;
-    plb_database_t db;
-    double gain;
-    PLB_PASS(plb_phases_database(&self->phases, &db, err));
-    PLB_PASS(plb_decider_preview(d, &db, &gain, err));
-    return plb_decider_previewed(d, gain, ask, err);
-}
-
 static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t *err)
 {
+    plb_decider_t *d = self->opt.decider;
     plb_ask_t ask;
     self->due = false;
-    PLB_PASS(plb_decider_next(self->opt.decider, asked, may_preview, &ask, err));
+    PLB_PASS(plb_decider_next(d, asked, may_preview, &ask, err));
     if (ask == PLB_ASK_JUDGE) {
         PLB_PASS(judge(self, err));
-        PLB_PASS(plb_decider_next(self->opt.decider, asked, may_preview, &ask, err));
+        PLB_PASS(plb_decider_next(d, asked, may_preview, &ask, err));
     }
     if (ask == PLB_ASK_PREVIEW) {
-        PLB_PASS(preview(self, &ask, err));
+        plb_database_t db;
+        double gain;
+        PLB_PASS(plb_phases_database(&self->phases, &db, err));
+        PLB_PASS(plb_decider_preview(d, &db, &gain, err));
+        PLB_PASS(plb_decider_previewed(d, gain, &ask, err));
     }
     self->due = ask == PLB_ASK_BALANCE;
     return PLB_OK;
@@ -283,7 +262,7 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
     plb_consensus_root_init(&self->root, self->opt.n_ranks, self->opt.lag);
     self->wish = (plb_wish_t){.first = loop->first, .n = loop->n, .lag = self->opt.lag};
     if (loop->first == 0 && self->phases.memory_limit != NULL) {
-        plb_decider_limit(self->opt.decider, self->phases.memory_limit[0]);
+        self->opt.decider->limit = self->phases.memory_limit[0];
     }
     const bool known = loop->first == 0 && loop->n < PLB_LOOP_OPEN;
     return plb_decider_expect(self->opt.decider, known ? loop->n : INT64_MAX, loop->cost,
@@ -359,7 +338,7 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     self->n++;
     const int64_t tasks = ph->n;
     self->tasks += tasks;
-    plb_phases_leave(ph);
+    PLB_PASS(plb_phases_leave(ph, err));
     return plb_interrupted(8 * (tasks + self->opt.n_ranks));
 }
 

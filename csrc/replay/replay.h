@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/csr.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "decide/consensus.h"
@@ -29,12 +30,6 @@
 /* A recorded run: the successive phases of a program, as a struct of borrowed arrays.
  *
  * Entities are the objects of the whole run; a task is one entity in one phase. */
-
-/* What a phase has in common with the previous one, as bits. */
-enum {
-    PLB_REPEATS_TASKS = 1, /* the same entities, in the same order */
-    PLB_REPEATS_EDGES = 2, /* the same edges, bytes and messages */
-};
 
 /* What the recorded run measured in a phase, over all ranks (measure/measure.h). */
 enum {
@@ -87,8 +82,6 @@ typedef struct plb_trace {
      * each other, and each has the multicast's sender, bytes and messages. */
     const int32_t *edge_multicast;
 
-    const uint8_t *repeats; /* [n_phases] bits PLB_REPEATS_..., or NULL: not computed yet */
-
     const double *speed;      /* [n_ranks] speed of each rank; NULL: all are 1 */
     const double *background; /* [n_ranks] seconds of other work in an iteration, or NULL */
     const int64_t *memory_limit, *node_memory_limit; /* [n_ranks] bytes; NULL: no limits */
@@ -105,18 +98,11 @@ typedef struct plb_trace {
     bool waits;
 } plb_trace_t;
 
-/* Finds the phases with the same objects as the previous phase: these objects need not be checked
- * and listed again.  Most phases of an iterative program are of this kind. */
+/** Check where each phase begins in the arrays, and the values of each rank, e.g. speeds. */
+int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
 
-/** Whether phase i has the same objects as the previous phase, in the same order. */
-bool plb_trace_alike(const plb_trace_t *trace, int64_t i);
-
-/** Whether the objects of phase i were recorded on the same ranks as in the previous phase.  Both
- * phases must have the same objects (plb_trace_alike), and i > 0. */
-bool plb_trace_same_ranks(const plb_trace_t *trace, int64_t i);
-
-/** Compute out[n_phases]: what each phase has in common with the previous one, as bits. */
-int plb_trace_repeats(const plb_trace_t *trace, uint8_t *out, plb_err_t *err);
+/** Check the tasks of phase i.  alike: entities as in phase i - 1, so they are not checked. */
+int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
 
 /* The load database of a recorded run, phase by phase, under placements that may differ from
  * the recorded ones.
@@ -182,10 +168,8 @@ typedef struct plb_phases {
     double *parts;    /* [n, n_subphases] their expected loads, for the database */
     double *part_sum; /* [n_ranks] scratch memory */
     double *other;    /* [n_ranks] seconds of background work since the last LB step */
-    /* Objects sorted by rank; only used if `learns` is true. */
-    int32_t *order;
-    int64_t *rank_ptr;
-    bool ordered; /* whether `order` is valid */
+    plb_groups_t on;  /* objects by rank; only if `learns` is true */
+    bool ordered;     /* whether `on` is valid */
     /* Edges of the previous phase (own_loads: the present phase); their ends are entities. */
     int64_t n_edges, edge_room;
     const int32_t *edge_src, *edge_dst, *edge_multicast;
@@ -273,7 +257,7 @@ double plb_phase_seconds(const double *measured, bool as_recorded, double span,
 double plb_phases_time(const plb_phases_t *self);
 
 /** End the phase: add its loads to the estimates, and to the sums since the last LB step. */
-void plb_phases_leave(plb_phases_t *self);
+int plb_phases_leave(plb_phases_t *self, plb_err_t *err);
 
 /* The load database for an LB step, and what an LB step does to the objects of a phase. */
 

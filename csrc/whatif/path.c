@@ -12,16 +12,6 @@ enum { MOST_REQUESTS = 1 << 24 }; /* largest number of open requests of a rank *
 /* Largest number of nanoseconds (104 days) and of bytes (9 PB): a double holds it exactly. */
 static const int64_t MOST = INT64_C(1) << 53;
 
-bool plb_op_is_send(const plb_op_t *op)
-{
-    return op->kind == PLB_OP_SEND || op->kind == PLB_OP_ISEND;
-}
-
-bool plb_op_is_receive(const plb_op_t *op)
-{
-    return op->kind == PLB_OP_RECV || op->kind == PLB_OP_IRECV;
-}
-
 static bool op_has_request(const plb_op_t *op)
 {
     return op->kind == PLB_OP_ISEND || op->kind == PLB_OP_IRECV || op->kind == PLB_OP_WAIT ||
@@ -85,6 +75,16 @@ int plb_op_check(const plb_op_t *op, int32_t rank, int64_t at, int32_t n_ranks,
                     "operation %lld of rank %d: own rank in the communicator is %d, which is rank "
                     "%d of MPI_COMM_WORLD: expected rank %d",
                     (long long)at, rank, op->tag, comms->member[first + op->tag], rank);
+    }
+    return PLB_OK;
+}
+
+int plb_comms_check(const plb_comms_t *comms, int32_t n_ranks, plb_err_t *err)
+{
+    for (int64_t i = 0; i < comms->start[comms->n]; i++) {
+        PLB_FAIL_IF(comms->member[i] < 0 || comms->member[i] >= n_ranks, err, PLB_ERR_RANGE,
+                    "a member of a communicator is rank %d: expected 0 ... %d", comms->member[i],
+                    n_ranks - 1);
     }
     return PLB_OK;
 }
@@ -197,6 +197,7 @@ int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t
     channels_t table = {0};
     memset(out, 0, sizeof *out);
     int ret;
+    PLB_TRY(plb_comms_check(&streams->comms, streams->n_ranks, err));
     PLB_NEW0(out->send_start, streams->n_ranks + 1);
     PLB_NEW0(out->receive_start, streams->n_ranks + 1);
     PLB_NEW0(out->requests, streams->n_ranks);
@@ -360,11 +361,6 @@ static bool receive(path_t *p, int32_t rank, int64_t number)
 
 /* --- collectives ----------------------------------------------------------------------------- */
 
-static bool has_one_source(const plb_op_t *op)
-{
-    return op->what == PLB_BCAST || op->what == PLB_SCATTER;
-}
-
 static int collective_of(path_t *p, int32_t comm, int64_t number, plb_err_t *err)
 {
     collectives_t *all = &p->collective[comm];
@@ -395,8 +391,9 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
 #undef X
     const plb_op_t *first = m->first;
     PLB_FAIL_IF(
-        op->what != first->what || (has_one_source(op) && op->peer != first->peer), err,
-        PLB_ERR_FORMAT,
+        op->what != first->what ||
+            (plb_awaits_of(op, false) == PLB_AWAITS_ROOT && op->peer != first->peer),
+        err, PLB_ERR_FORMAT,
         "operation %lld of rank %d is %s with root %d, but another rank calls %s with root "
         "%d at this point: expected the same",
         (long long)w->at, rank, words[op->what], op->peer, words[first->what], first->peer);
@@ -407,8 +404,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
         m->top_member = op->tag;
     }
     m->entered++;
-    const bool one_is_enough =
-        has_one_source(op) || op->what == PLB_SCAN || op->what == PLB_EXSCAN;
+    const bool one_is_enough = plb_awaits_of(op, false) == PLB_AWAITS_ROOT ||
+                               op->what == PLB_SCAN || op->what == PLB_EXSCAN;
     if (one_is_enough || m->entered == m->size) {
         for (int32_t i = 0; i < m->size; i++) {
             wake(p, p->s->comms.member[start + i]);
@@ -421,20 +418,16 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
  * the length of this path; 0: no member; -1: a member that the caller needs has not entered. */
 static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *member)
 {
+    const plb_awaits_t awaits = plb_awaits_of(op, op->peer == op->tag);
     *member = -1;
-    switch ((plb_collective_t)op->what) {
-    case PLB_BCAST:
-    case PLB_SCATTER:
-        *member = op->peer == op->tag ? -1 : op->peer;
-        return *member < 0 ? 0 : m->longest[*member];
-    case PLB_GATHER:
-    case PLB_REDUCE:
-        if (op->peer != op->tag) {
-            return 0;
-        }
-        break;
-    case PLB_SCAN:
-    case PLB_EXSCAN: {
+    if (awaits == PLB_AWAITS_NOBODY) {
+        return 0;
+    }
+    if (awaits == PLB_AWAITS_ROOT) {
+        *member = op->peer;
+        return m->longest[op->peer];
+    }
+    if (op->what == PLB_SCAN || op->what == PLB_EXSCAN) {
         int64_t top = 0;
         for (int32_t i = 0; i < op->tag; i++) {
             if (m->longest[i] < 0) {
@@ -446,9 +439,6 @@ static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *membe
             }
         }
         return top;
-    }
-    default:
-        break;
     }
     if (m->entered < m->size) {
         return -1;

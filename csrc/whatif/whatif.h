@@ -104,8 +104,14 @@ typedef struct plb_comms {
 
 /* Kinds of operations, and checks of operations from a file. */
 
-bool plb_op_is_send(const plb_op_t *op);
-bool plb_op_is_receive(const plb_op_t *op);
+static inline bool plb_op_is_send(const plb_op_t *op)
+{
+    return op->kind == PLB_OP_SEND || op->kind == PLB_OP_ISEND;
+}
+static inline bool plb_op_is_receive(const plb_op_t *op)
+{
+    return op->kind == PLB_OP_RECV || op->kind == PLB_OP_IRECV;
+}
 extern const char *const plb_one_sided_names[PLB_N_ONE_SIDED]; /* without MPI_ */
 
 /** Check operation `at` of a rank: PLB_ERR_VALUE if it is one-sided; PLB_ERR_FORMAT if its kind,
@@ -113,6 +119,9 @@ extern const char *const plb_one_sided_names[PLB_N_ONE_SIDED]; /* without MPI_ *
  * bytes not in 0 ... 2^53. */
 int plb_op_check(const plb_op_t *op, int32_t rank, int64_t at, int32_t n_ranks,
                  const plb_comms_t *comms, plb_err_t *err);
+
+/** Check that all members are ranks: PLB_ERR_RANGE. */
+int plb_comms_check(const plb_comms_t *comms, int32_t n_ranks, plb_err_t *err);
 
 /* Finds the send of each receive in the recorded operations of all ranks, by the rule of MPI:
  * messages with the same sender, receiver, communicator and tag are received in the order in
@@ -135,7 +144,8 @@ typedef struct plb_pairing {
     int64_t unreceived, unsent; /* number of sends and of receives without a partner */
 } plb_pairing_t;
 
-/** Pair the messages.  Errors: those of plb_op_check.  Free `out` also after a failure. */
+/** Pair the messages.  Errors: those of plb_op_check and plb_comms_check.  Free `out` also after a
+ * failure. */
 int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t *err);
 void plb_pairing_free(plb_pairing_t *self);
 
@@ -198,6 +208,20 @@ typedef struct plb_hop {
 
 /** For which ranks a rank has to wait in a collective: for all, for the root, or for none. */
 typedef enum plb_awaits { PLB_AWAITS_ALL, PLB_AWAITS_ROOT, PLB_AWAITS_NOBODY } plb_awaits_t;
+
+static inline plb_awaits_t plb_awaits_of(const plb_op_t *op, bool is_root)
+{
+    switch (op->what) {
+    case PLB_BCAST:
+    case PLB_SCATTER:
+        return is_root ? PLB_AWAITS_NOBODY : PLB_AWAITS_ROOT;
+    case PLB_GATHER:
+    case PLB_REDUCE:
+        return is_root ? PLB_AWAITS_ALL : PLB_AWAITS_NOBODY;
+    default:
+        return PLB_AWAITS_ALL;
+    }
+}
 
 /* Simulates recorded processes on a target machine: a discrete-event simulation of their
  * operations (Eom and Hollingsworth 1998, "process LBF").

@@ -131,7 +131,6 @@ class Phases:
     skipped: tuple[int, ...] = ()  #: Ids of phases that the run did not record.
     _run: vt.Run | None = None
     _phases: I64 | None = None
-    _repeats: NDArray[np.uint8] | None = None  # (m,), `repeats` in csrc/replay/replay.h
 
     COMM_TYPES: ClassVar[tuple[str, ...]] = vt.COMM_TYPES
 
@@ -256,7 +255,6 @@ class Phases:
             recorded=None,
             dangling_edges=self._n_dangling(phases),
             _phases=None if self._phases is None else self._phases[phases],
-            _repeats=None,
             **part,
         )
 

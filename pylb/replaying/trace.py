@@ -130,10 +130,6 @@ class Trace(Phases, InNotebook):
             _phases=np.arange(len(run.phase_id)),
         )
 
-    def compared(self) -> Trace:
-        """Return a copy that stores what phases repeat of the previous one, for faster replays."""
-        return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
-
     def on_ranks(self, n_ranks: int) -> Trace:
         """Return the same objects on another number of ranks, to replay them there.
 

@@ -147,7 +147,7 @@ class Explorer(Widget):
     def __init__(
         self, trace: Trace, begin: ExplorerSettings, coords: Mapping[int, Any] | None = None
     ) -> None:
-        self.trace = trace.compared()
+        self.trace = trace
         self._objects: Objects | None = None  # of `replay`, after the first request
         self.replay: Replay
         self._on = functools.lru_cache(1)(lambda asked: asked.on(self.trace))

@@ -34,16 +34,6 @@ static bool at_end(const model_t *m, const system_t *s, int g)
     return finished(reach_of(s, g)) >= last_of(m, s->owner[g]);
 }
 
-static bool rank_at_end(const model_t *m, const system_t *s, int r)
-{
-    for (int g = 0; g < n_objects(m); g++) {
-        if (s->owner[g] == r && present(s, g) && !at_end(m, s, g)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool serves(const system_t *s, int r)
 {
     return s->serving[r] && !s->rank[r].done;
@@ -83,7 +73,7 @@ static bool can_reach(const model_t *m, const system_t *s, int g)
 static bool can_go(const model_t *m, const system_t *s, int g)
 {
     return present(s, g) && waits(reach_of(s, g)) && !at_end(m, s, g) &&
-           plb_consensus_answer(&s->rank[s->owner[g]], s->slot[g]) == PLB_ANSWER_GO;
+           consensus_answer(&s->rank[s->owner[g]], s->slot[g]) == PLB_ANSWER_GO;
 }
 
 /* Whether, in a `blocked` system, all objects of the rank wait at AtSync and may go on. */
@@ -131,12 +121,11 @@ static bool maximum_complete(const model_t *m, const system_t *s, int64_t round)
     return true;
 }
 
-/* Whether a rank had ended when it contributed to an iteration.  Two kinds of ranks have
- * contributed to their last iteration as running ranks: those that fail, and those that learn only
- * in this iteration that it is their last one. */
+/* Whether a rank had ended when it contributed to an iteration.  A rank that fails has contributed
+ * to its last iteration as a running rank. */
 static bool had_ended(const model_t *m, const system_t *s, int r, int64_t iteration)
 {
-    return iteration > s->failed[r] || iteration >= last_of(m, r) + !m->known_end;
+    return iteration > s->failed[r] || iteration >= last_of(m, r);
 }
 
 static int64_t n_ended(const model_t *m, const system_t *s, int64_t iteration)
@@ -166,7 +155,7 @@ static bool can_take_stats(const model_t *m, const system_t *s, int r)
     const int64_t next = s->rank[r].seen + 1;
     const plb_consensus_root_t *root = &s->root[r];
     return serves(s, r) && !s->rank[r].balancing && complete(m, s, next) &&
-           plb_consensus_root_ready(root) &&
+           consensus_root_ready(root) &&
            (root->final > next || voided(m, s, next) || enters_balancing(s, r, next));
 }
 
@@ -180,11 +169,10 @@ static bool all_balancing(const model_t *m, const system_t *s)
     return true;
 }
 
-static bool can_join(const system_t *s, int g, int ahead)
+static bool can_join(const system_t *s, int g)
 {
     const plb_consensus_t *rank = &s->rank[s->owner[g]];
-    return !present(s, g) && !rank->done && rank->contributed < rank->end &&
-           rank->contributed + ahead <= furthest(rank);
+    return !present(s, g) && !rank->done && rank->contributed < rank->end;
 }
 
 static bool can_fail(const model_t *m, const system_t *s, int r)
@@ -242,10 +230,8 @@ static void push_objects(const model_t *m, const system_t *s, step_t *steps, int
         if (s->churn > 0 && present(s, g) && !s->rank[s->owner[g]].done) {
             push(steps, n, STEP_LEAVE, g, 0);
         }
-        for (int ahead = 0; s->churn > 0 && ahead < 2; ahead++) {
-            if (can_join(s, g, ahead)) {
-                push(steps, n, STEP_JOIN, g, ahead);
-            }
+        if (s->churn > 0 && can_join(s, g)) {
+            push(steps, n, STEP_JOIN, g, 0);
         }
     }
 }
@@ -300,70 +286,37 @@ static int check_balance(const model_t *m, const system_t *s, int r, int64_t at,
     return PLB_OK;
 }
 
-static void contribute_maximum(const model_t *m, system_t *s, int r, const plb_action_t *a)
+static void contribute_maximum(const model_t *m, system_t *s, int r, int64_t reach)
 {
+    const int64_t round = s->rank[r].round;
     bool first = true;
     for (int q = 0; q < m->ranks; q++) {
-        first = first && (q == r || s->rank[q].round < a->round);
+        first = first && (q == r || s->rank[q].round < round);
     }
-    int64_t *top = &s->top[a->round & 1];
-    *top = first || a->first > *top ? a->first : *top;
+    int64_t *top = &s->top[round & 1];
+    *top = first || reach > *top ? reach : *top;
 }
 
-/* Return which objects of a rank may go on. */
-static uint32_t may_go(const model_t *m, const system_t *s, int r)
+/* Carry out the actions of an event, and check them. */
+static int perform(const model_t *m, system_t *s, int r, const plb_actions_t *out, plb_err_t *err)
 {
-    uint32_t mask = 0;
-    for (int g = 0; g < n_objects(m); g++) {
-        mask |= (uint32_t)(s->owner[g] == r && can_go(m, s, g)) << g;
+    for (int64_t k = out->first; k <= out->last; k++) {
+        assert(consensus_ended(&s->rank[r], k) == had_ended(m, s, r, k));
     }
-    return mask;
-}
-
-/* Carry out the actions of an event, and check them. arrived: the object that has reached AtSync
- * in this event (-1: none); it asks without being told to. */
-static int perform(const model_t *m, system_t *s, int r, uint32_t was, int arrived,
-                   const plb_actions_t *out, plb_err_t *err)
-{
-    bool resumed = false;
-    int ret = PLB_OK;
-    for (int i = 0; i < out->n && ret == PLB_OK; i++) {
-        const plb_action_t *a = &out->act[i];
-        if (a->kind == PLB_ACT_STATS) {
-            for (int64_t k = a->first; k <= a->last; k++) {
-                assert(plb_consensus_ended(&s->rank[r], k) == had_ended(m, s, r, k));
-            }
-        } else if (a->kind == PLB_ACT_MAXIMUM) {
-            contribute_maximum(m, s, r, a);
-        } else if (a->kind == PLB_ACT_BALANCE) {
-            ret = check_balance(m, s, r, a->first, err);
-        }
-        resumed = resumed || a->kind == PLB_ACT_RESUME;
+    if (out->maximum >= 0) {
+        contribute_maximum(m, s, r, out->maximum);
     }
-    uint32_t woken = may_go(m, s, r) & ~was;
-    woken &= arrived >= 0 ? ~(UINT32_C(1) << arrived) : ~UINT32_C(0);
-    if (ret == PLB_OK && woken != 0 && !resumed) {
-        ret = PLB_FAIL(err, PLB_ERR_STATE, "rank %d: an object may go on, but was not told", r);
-    }
-    return ret;
+    return out->balance ? check_balance(m, s, r, s->rank[r].final, err) : PLB_OK;
 }
 
 static int take_reach(const model_t *m, system_t *s, int g, plb_err_t *err)
 {
     const int r = s->owner[g];
     plb_actions_t out;
-    uint32_t was = may_go(m, s, r);
-    int ret = plb_consensus_reached(&s->rank[r], s->slot[g], &out, err);
+    int ret = consensus_reached(&s->rank[r], s->slot[g], &out, err);
     s->serving[r] = true;
     if (ret == PLB_OK) {
-        ret = perform(m, s, r, was, g, &out, err);
-    }
-    if (ret == PLB_OK && !m->known_end && rank_at_end(m, s, r)) {
-        was = may_go(m, s, r);
-        ret = plb_consensus_end(&s->rank[r], last_of(m, r), &out, err);
-        if (ret == PLB_OK) {
-            ret = perform(m, s, r, was, -1, &out, err);
-        }
+        ret = perform(m, s, r, &out, err);
     }
     return ret;
 }
@@ -371,7 +324,7 @@ static int take_reach(const model_t *m, system_t *s, int g, plb_err_t *err)
 static int take_go(system_t *s, int g, plb_err_t *err)
 {
     plb_answer_t answer;
-    return plb_consensus_ask(&s->rank[s->owner[g]], s->slot[g], &answer, err);
+    return consensus_ask(&s->rank[s->owner[g]], s->slot[g], &answer, err);
 }
 
 static int take_start(const model_t *m, system_t *s, int r, plb_err_t *err)
@@ -400,14 +353,13 @@ static int64_t fix_wish(system_t *s, int64_t i, int wish)
 static int take_stats(const model_t *m, system_t *s, int r, int wish, plb_err_t *err)
 {
     const int64_t i = s->rank[r].seen + 1, want = fix_wish(s, i, wish);
-    const uint32_t was = may_go(m, s, r);
     plb_ruling_t ruling;
     plb_actions_t out;
     int ret = plb_consensus_root_stats(&s->root[r], i, n_ended(m, s, i), want, &ruling, err);
     if (ret == PLB_OK) {
-        ret = plb_consensus_stats(&s->rank[r], i, &ruling, &out, err);
+        ret = consensus_stats(&s->rank[r], i, &ruling, &out, err);
     }
-    return ret == PLB_OK ? perform(m, s, r, was, -1, &out, err) : ret;
+    return ret == PLB_OK ? perform(m, s, r, &out, err) : ret;
 }
 
 static int take_maximum(const model_t *m, system_t *s, int r, plb_err_t *err)
@@ -415,29 +367,28 @@ static int take_maximum(const model_t *m, system_t *s, int r, plb_err_t *err)
     plb_consensus_root_t *root = &s->root[r];
     plb_ruling_t ruling;
     plb_actions_t out;
-    const uint32_t was = may_go(m, s, r);
     const int64_t top = s->top[root->round & 1], tentative = root->tentative;
-    int ret = plb_consensus_root_maximum(root, root->round, top, &ruling, err);
+    int ret = consensus_root_maximum(root, root->round, top, &ruling, err);
     if (ret == PLB_OK && ruling.iteration != max_of(tentative, begun(top))) {
         return PLB_FAIL(err, PLB_ERR_STATE, "final iteration %lld of tentative %lld, maximum %lld",
                         (long long)ruling.iteration, (long long)tentative, (long long)begun(top));
     }
     if (ret == PLB_OK) {
-        ret = plb_consensus_maximum(&s->rank[r], &ruling, &out, err);
+        ret = consensus_follow(&s->rank[r], &ruling, &out, err);
     }
-    return ret == PLB_OK ? perform(m, s, r, was, -1, &out, err) : ret;
+    return ret == PLB_OK ? perform(m, s, r, &out, err) : ret;
 }
 
-static int move_object(const model_t *m, system_t *s, int g, int64_t at, plb_err_t *err)
+static int move_object(const model_t *m, system_t *s, int g, plb_err_t *err)
 {
     const int to = (s->owner[g] + 1) % m->ranks;
     plb_actions_t out;
     int64_t slot;
-    int ret = plb_consensus_remove(&s->rank[s->owner[g]], s->slot[g], &out, err);
-    if (ret == PLB_OK && out.n == 0) {
-        ret = plb_consensus_add(&s->rank[to], at, &slot, &out, err);
+    int ret = consensus_remove(&s->rank[s->owner[g]], s->slot[g], &out, err);
+    if (ret == PLB_OK && out.last < out.first) {
+        ret = consensus_add(&s->rank[to], &slot, &out, err);
     }
-    if (ret == PLB_OK && out.n > 0) {
+    if (ret == PLB_OK && out.last >= out.first) {
         ret = PLB_FAIL(err, PLB_ERR_STATE, "object %d cannot migrate without side effects", g);
     }
     if (ret == PLB_OK) {
@@ -459,7 +410,7 @@ static int migrate(const model_t *m, system_t *s, plb_err_t *err)
     /* only every second rank gives an object away, so that some ranks end up without objects */
     for (int r = 0; r < m->ranks; r += 2) {
         if (first[r] >= 0 && s->failed[(r + 1) % m->ranks] == PLB_NEVER) {
-            const int ret = move_object(m, s, first[r], s->rank[r].final, err);
+            const int ret = move_object(m, s, first[r], err);
             if (ret != PLB_OK) {
                 return ret;
             }
@@ -472,11 +423,10 @@ static int take_balanced(const model_t *m, system_t *s, plb_err_t *err)
 {
     int ret = m->migrate ? migrate(m, s, err) : PLB_OK;
     for (int r = 0; r < m->ranks && ret == PLB_OK; r++) {
-        const uint32_t was = may_go(m, s, r);
         plb_actions_t out;
-        ret = plb_consensus_balanced(&s->rank[r], &out, err);
+        ret = consensus_balanced(&s->rank[r], &out, err);
         if (ret == PLB_OK) {
-            ret = perform(m, s, r, was, -1, &out, err);
+            ret = perform(m, s, r, &out, err);
         }
     }
     return ret;
@@ -485,24 +435,21 @@ static int take_balanced(const model_t *m, system_t *s, plb_err_t *err)
 static int take_churn(const model_t *m, system_t *s, step_t step, plb_err_t *err)
 {
     const int g = step.who, r = s->owner[g];
-    const uint32_t was = may_go(m, s, r);
     plb_actions_t out;
     int64_t slot = -1;
     int ret;
     s->churn--;
     if (step.kind == STEP_LEAVE) {
-        ret = plb_consensus_remove(&s->rank[r], s->slot[g], &out, err);
+        ret = consensus_remove(&s->rank[r], s->slot[g], &out, err);
     } else {
-        const int64_t at = s->rank[r].contributed + step.wish;
-        ret = plb_consensus_add(&s->rank[r], at, &slot, &out, err);
+        ret = consensus_add(&s->rank[r], &slot, &out, err);
     }
     s->slot[g] = (int8_t)slot;
-    return ret == PLB_OK ? perform(m, s, r, was, g, &out, err) : ret;
+    return ret == PLB_OK ? perform(m, s, r, &out, err) : ret;
 }
 
 static int take_fail(const model_t *m, system_t *s, int r, plb_err_t *err)
 {
-    const uint32_t was = may_go(m, s, r);
     plb_actions_t out;
     s->fails--;
     s->serving[r] = true;
@@ -510,8 +457,8 @@ static int take_fail(const model_t *m, system_t *s, int r, plb_err_t *err)
     for (int g = 0; g < n_objects(m); g++) {
         s->slot[g] = s->owner[g] == r ? -1 : s->slot[g];
     }
-    plb_consensus_fail(&s->rank[r], &out);
-    return perform(m, s, r, was, -1, &out, err);
+    consensus_fail(&s->rank[r], &out);
+    return perform(m, s, r, &out, err);
 }
 
 int system_take(const model_t *m, system_t *s, step_t step, plb_err_t *err)
@@ -572,7 +519,7 @@ void system_init(const model_t *m, system_t *s)
     *s = (system_t){.changes = m->changes, .churn = m->churn, .fails = m->fails};
     for (int r = 0; r < m->ranks; r++) {
         plb_consensus_root_init(&s->root[r], m->ranks, m->lag);
-        plb_consensus_init(&s->rank[r], m->lag, m->known_end ? last_of(m, r) : PLB_NEVER, NULL);
+        consensus_init(&s->rank[r], m->lag, last_of(m, r), NULL);
         give_storage(m, s, r);
         s->serving[r] = true;
         s->failed[r] = PLB_NEVER;
@@ -581,12 +528,8 @@ void system_init(const model_t *m, system_t *s)
         plb_actions_t out;
         int64_t slot = -1;
         s->owner[g] = (int8_t)(g / m->objects);
-        plb_consensus_add(&s->rank[s->owner[g]], 0, &slot, &out, NULL);
+        consensus_add(&s->rank[s->owner[g]], &slot, &out, NULL);
         s->slot[g] = (int8_t)slot;
-    }
-    if (!m->known_end && last_of(m, 0) == 0) { /* a rank without objects */
-        plb_actions_t out;
-        plb_consensus_end(&s->rank[0], 0, &out, NULL);
     }
     for (int i = 0; i < MAX_ITERATIONS + 2; i++) {
         s->wish[i] = WISH_UNSET;
@@ -710,14 +653,13 @@ static void pass_rank(const model_t *m, system_t *s, int r, bits_t *b)
     rank->open = bits(b, rank->open, 1);
     rank->balancing = bits(b, rank->balancing, 1);
     rank->done = bits(b, rank->done, 1);
-    const bool ends = bits(b, rank->end != PLB_NEVER, 1);
     s->serving[r] = bits(b, s->serving[r], 1);
     if (m->fails > 0) {
         pass(b, &s->failed[r]);
     }
     pass(b, &s->root[r].tentative);
     if (b->reads) {
-        rank->end = min_of(ends ? last_of(m, r) : PLB_NEVER, s->failed[r]);
+        rank->end = min_of(last_of(m, r), s->failed[r]);
     }
 }
 

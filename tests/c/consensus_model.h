@@ -46,7 +46,6 @@ typedef struct model {
                                            statistics of iteration i */
     bool ring;
     bool blocked;
-    bool known_end; /* ranks know their last iteration from the start */
     bool migrate; /* at an LB step, the first object of every second rank goes to the next rank */
 } model_t;
 
@@ -79,7 +78,7 @@ typedef enum step_kind {
 typedef struct step {
     uint8_t kind;
     int8_t who;
-    int16_t wish; /* -1: none; MAX_ITERATIONS + 1: PLB_NEVER.  Joins: iterations ahead */
+    int16_t wish; /* -1: none; MAX_ITERATIONS + 1: PLB_NEVER */
 } step_t;
 
 enum { MAX_STEPS = 512 };

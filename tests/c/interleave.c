@@ -232,7 +232,6 @@ static int explore(const settings_t *set)
     X("lag", set->m.lag, 0, 0, 100, "bounded lag D, 0: none")                                     \
     X("ring", set->m.ring, 0, 0, 1, "1: the objects form a ring; 0: a line")                      \
     X("blocked", set->m.blocked, 0, 0, 1, "ranks block in the application's receives")            \
-    X("known", set->m.known_end, 1, 0, 1, "ranks know their last iteration from the start")       \
     X("early", set->m.early, 0, 0, MAX_ITERATIONS, "rank 0 ends this many iterations early")      \
     X("changes", set->m.changes, 0, 0, 7,                                                         \
       "number of wishes of the trigger, for any iteration, at any time")                          \

@@ -1,6 +1,5 @@
 /* Tests each rule of csrc/decide/consensus.h on its own; interleave.c tests them together. */
-#include "base/mem.h"
-#include "decide/consensus.h"
+#include "decide/consensus.c" /* for its static functions */
 #include "test.h"
 
 static plb_actions_t out;
@@ -18,20 +17,10 @@ static void assert_fails(int ret, int code, const char *text)
     }
 }
 
-static const plb_action_t *action(plb_action_kind_t kind)
-{
-    for (int i = 0; i < out.n; i++) {
-        if (out.act[i].kind == kind) {
-            return &out.act[i];
-        }
-    }
-    return NULL;
-}
-
 static plb_answer_t ask(plb_consensus_t *rank, int64_t slot)
 {
     plb_answer_t answer;
-    OK(plb_consensus_ask(rank, slot, &answer, &err));
+    OK(consensus_ask(rank, slot, &answer, &err));
     return answer;
 }
 
@@ -40,28 +29,28 @@ static void run_to(plb_consensus_t *rank, int64_t slot, int64_t iteration)
 {
     while (rank->reach[slot] < 2 * iteration) {
         assert_int_equal(ask(rank, slot), PLB_ANSWER_GO);
-        OK(plb_consensus_reached(rank, slot, &out, &err));
+        OK(consensus_reached(rank, slot, &out, &err));
     }
 }
 
 static void see(plb_consensus_t *rank, int64_t iteration)
 {
-    OK(plb_consensus_stats(rank, iteration, &nothing, &out, &err));
+    OK(consensus_stats(rank, iteration, &nothing, &out, &err));
 }
 
 static void hear(plb_consensus_t *rank, plb_ruling_kind_t kind, int64_t round, int64_t at)
 {
-    OK(plb_consensus_maximum(rank, &(plb_ruling_t){kind, round, at}, &out, &err));
+    OK(consensus_follow(rank, &(plb_ruling_t){kind, round, at}, &out, &err));
 }
 
 static plb_consensus_t rank_with(int n_objects, int32_t lag)
 {
     plb_consensus_t rank;
-    OK(plb_consensus_init(&rank, lag, PLB_NEVER, &err));
+    OK(consensus_init(&rank, lag, 100, &err));
     for (int64_t i = 0, slot; i < n_objects; i++) {
-        OK(plb_consensus_add(&rank, 0, &slot, &out, &err));
+        OK(consensus_add(&rank, &slot, &out, &err));
         assert_int_equal(slot, i);
-        assert_int_equal(out.n, 0);
+        assert_true(out.last < out.first && out.maximum < 0 && !out.balance && !out.done);
     }
     return rank;
 }
@@ -76,10 +65,10 @@ static int64_t final_of_5(int64_t reach)
     OK(plb_consensus_root_stats(&root, 1, 0, 5, &ruling, &err));
     assert_int_equal(ruling.kind, PLB_RULING_TENTATIVE);
     assert_int_equal(ruling.iteration, 5);
-    assert_false(plb_consensus_root_ready(&root));
-    OK(plb_consensus_root_maximum(&root, ruling.round, reach, &ruling, &err));
+    assert_false(consensus_root_ready(&root));
+    OK(consensus_root_maximum(&root, ruling.round, reach, &ruling, &err));
     assert_int_equal(ruling.kind, PLB_RULING_FINAL);
-    assert_true(plb_consensus_root_ready(&root));
+    assert_true(consensus_root_ready(&root));
     return ruling.iteration;
 }
 
@@ -98,51 +87,43 @@ TEST(test_pause_at_the_limit)
     run_to(&rank, 0, 3);
     run_to(&rank, 1, 1);
     hear(&rank, PLB_RULING_TENTATIVE, 1, 2);
-    assert_int_equal(action(PLB_ACT_MAXIMUM)->first, 2 * 3);
-    assert_int_equal(action(PLB_ACT_MAXIMUM)->round, 1);
+    assert_int_equal(out.maximum, 2 * 3);
+    assert_int_equal(rank.round, 1);
     /* the object is at the rank's own maximum, 3 */
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE);
     run_to(&rank, 1, 3); /* beyond the tentative iteration */
     assert_int_equal(ask(&rank, 1), PLB_ANSWER_PAUSE);
     hear(&rank, PLB_RULING_FINAL, 1, 4); /* an object on another rank was at 4 */
-    assert_non_null(action(PLB_ACT_RESUME));
     run_to(&rank, 0, 4);
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_BALANCE);
     run_to(&rank, 1, 4);
     for (int64_t i = 1; i < 4; i++) {
         see(&rank, i);
-        assert_null(action(PLB_ACT_BALANCE));
+        assert_false(out.balance);
     }
-    OK(plb_consensus_stats(&rank, 4, &(plb_ruling_t){PLB_RULING_BALANCE, 1, 4}, &out, &err));
-    assert_int_equal(action(PLB_ACT_BALANCE)->first, 4);
+    OK(consensus_stats(&rank, 4, &(plb_ruling_t){PLB_RULING_BALANCE, 1, 4}, &out, &err));
+    assert_true(out.balance);
     assert_int_equal(ask(&rank, 1), PLB_ANSWER_BALANCE);
-    OK(plb_consensus_balanced(&rank, &out, &err));
-    assert_non_null(action(PLB_ACT_RESUME));
+    OK(consensus_balanced(&rank, &out, &err));
     run_to(&rank, 0, 9);
-    plb_consensus_free(&rank);
+    consensus_free(&rank);
 }
 
 TEST(test_final_below_a_begun_iteration_is_refused)
 {
     plb_consensus_t rank = rank_with(1, 0);
     run_to(&rank, 0, 3);
-    assert_fails(plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_FINAL, 0, 2}, &out, &err),
+    assert_fails(consensus_follow(&rank, &(plb_ruling_t){PLB_RULING_FINAL, 0, 2}, &out, &err),
                  PLB_ERR_STATE, "iteration 3 has begun, but the final iteration is 2");
-    assert_fails(
-        plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_BALANCE, 0, 3}, &out, &err),
-        PLB_ERR_STATE,
-        "an LB step at iteration 3, but no final iteration is known, all objects of this rank "
-        "have "
-        "finished iteration 3, and");
+    assert_fails(consensus_follow(&rank, &(plb_ruling_t){PLB_RULING_BALANCE, 0, 3}, &out, &err),
+                 PLB_ERR_STATE, "an LB step at iteration 3, but this rank does not wait");
     plb_consensus_t empty = rank_with(0, 0);
-    assert_fails(
-        plb_consensus_maximum(&empty, &(plb_ruling_t){PLB_RULING_BALANCE, 0, 3}, &out, &err),
-        PLB_ERR_STATE, "but no final iteration is known, this rank has no objects, and");
-    plb_consensus_free(&empty);
-    assert_fails(
-        plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_TENTATIVE, 2, 9}, &out, &err),
-        PLB_ERR_STATE, "round 2 opens while round 0 is closed");
-    plb_consensus_free(&rank);
+    assert_fails(consensus_follow(&empty, &(plb_ruling_t){PLB_RULING_BALANCE, 0, 3}, &out, &err),
+                 PLB_ERR_STATE, "an LB step at iteration 3");
+    consensus_free(&empty);
+    assert_fails(consensus_follow(&rank, &(plb_ruling_t){PLB_RULING_TENTATIVE, 2, 9}, &out, &err),
+                 PLB_ERR_STATE, "round 2 opens while round 0 is closed");
+    consensus_free(&rank);
 }
 
 TEST(test_extension_needs_no_round_reduction_does)
@@ -151,7 +132,7 @@ TEST(test_extension_needs_no_round_reduction_does)
     plb_ruling_t d;
     plb_consensus_root_init(&root, 2, 0);
     OK(plb_consensus_root_stats(&root, 1, 0, 5, &d, &err));
-    OK(plb_consensus_root_maximum(&root, 1, 4, &d, &err));
+    OK(consensus_root_maximum(&root, 1, 4, &d, &err));
     OK(plb_consensus_root_stats(&root, 2, 0, 5, &d, &err));
     assert_int_equal(d.kind, PLB_RULING_NOTHING);
     OK(plb_consensus_root_stats(&root, 3, 0, 8, &d, &err));
@@ -160,7 +141,7 @@ TEST(test_extension_needs_no_round_reduction_does)
     OK(plb_consensus_root_stats(&root, 4, 0, 3, &d, &err)); /* 3 is too early, so T is 5 */
     assert_int_equal(d.kind, PLB_RULING_TENTATIVE);
     assert_int_equal(d.iteration, 5);
-    OK(plb_consensus_root_maximum(&root, 2, 2 * 6, &d, &err));
+    OK(consensus_root_maximum(&root, 2, 2 * 6, &d, &err));
     assert_int_equal(d.iteration, 6);
     OK(plb_consensus_root_stats(&root, 5, 0, PLB_NEVER, &d, &err));
     assert_int_equal(d.kind, PLB_RULING_FINAL);
@@ -175,10 +156,9 @@ TEST(test_bounded_lag)
     run_to(&rank, 0, 3); /* at AtSync(1) and AtSync(2) the object need not wait */
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE);
     see(&rank, 1);
-    assert_non_null(action(PLB_ACT_RESUME));
     run_to(&rank, 0, 4);
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE);
-    plb_consensus_free(&rank);
+    consensus_free(&rank);
 
     plb_consensus_root_t root;
     plb_ruling_t d;
@@ -202,12 +182,12 @@ TEST(test_bounded_lag)
 TEST(test_objects_end_with_their_rank)
 {
     plb_consensus_t rank = rank_with(1, 0);
+    rank.end = 2;
     run_to(&rank, 0, 2);
-    OK(plb_consensus_end(&rank, 2, &out, &err));
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_END);
-    assert_true(plb_consensus_ended(&rank, 2));
-    assert_false(plb_consensus_ended(&rank, 1));
-    plb_consensus_free(&rank);
+    assert_true(consensus_ended(&rank, 2));
+    assert_false(consensus_ended(&rank, 1));
+    consensus_free(&rank);
 }
 
 TEST(test_slots_are_used_again)
@@ -215,16 +195,16 @@ TEST(test_slots_are_used_again)
     plb_consensus_t rank = rank_with(1000, 0);
     assert_int_equal(rank.n_objects, 1000);
     int64_t slot;
-    OK(plb_consensus_remove(&rank, 17, &out, &err));
-    OK(plb_consensus_remove(&rank, 500, &out, &err));
-    OK(plb_consensus_add(&rank, 0, &slot, &out, &err));
+    OK(consensus_remove(&rank, 17, &out, &err));
+    OK(consensus_remove(&rank, 500, &out, &err));
+    OK(consensus_add(&rank, &slot, &out, &err));
     assert_int_equal(slot, 500);
-    OK(plb_consensus_add(&rank, 0, &slot, &out, &err));
+    OK(consensus_add(&rank, &slot, &out, &err));
     assert_int_equal(slot, 17);
-    OK(plb_consensus_add(&rank, 0, &slot, &out, &err));
+    OK(consensus_add(&rank, &slot, &out, &err));
     assert_int_equal(slot, 1000);
-    plb_consensus_free(&rank);
-    plb_consensus_free(&rank);
+    consensus_free(&rank);
+    consensus_free(&rank);
 }
 
 TEST(test_out_of_memory_changes_nothing)
@@ -232,12 +212,12 @@ TEST(test_out_of_memory_changes_nothing)
     plb_consensus_t rank = rank_with(4, 0);
     int64_t slot;
     plb_mem_fail_at(0);
-    assert_fails(plb_consensus_add(&rank, 0, &slot, &out, &err), PLB_ERR_NOMEM, "8 objects");
+    assert_fails(consensus_add(&rank, &slot, &out, &err), PLB_ERR_NOMEM, "8 objects");
     plb_mem_fail_at(-1);
     assert_int_equal(rank.n_objects, 4);
-    OK(plb_consensus_add(&rank, 0, &slot, &out, &err));
+    OK(consensus_add(&rank, &slot, &out, &err));
     assert_int_equal(slot, 4);
-    plb_consensus_free(&rank);
+    consensus_free(&rank);
 }
 
 TEST(test_wrong_use)
@@ -246,38 +226,31 @@ TEST(test_wrong_use)
     plb_consensus_root_t root;
     plb_answer_t answer;
     plb_ruling_t d;
-    int64_t slot;
-    assert_fails(plb_consensus_init(&bad, -1, 5, &err), PLB_ERR_VALUE, "lag -1");
-    plb_consensus_free(&bad);
+    assert_fails(consensus_init(&bad, -1, 5, &err), PLB_ERR_VALUE, "lag -1");
+    consensus_free(&bad);
     rank = rank_with(1, 1);
-    assert_fails(plb_consensus_reached(&rank, 1, &out, &err), PLB_ERR_KEY, "slot 1");
-    assert_fails(plb_consensus_remove(&rank, -1, &out, &err), PLB_ERR_KEY, "slot -1");
-    assert_fails(plb_consensus_ask(&rank, 3, &answer, &err), PLB_ERR_KEY, "slot 3");
-    assert_fails(plb_consensus_reached(&rank, 0, &out, &err), PLB_ERR_STATE, "waits at AtSync(0)");
+    assert_fails(consensus_reached(&rank, 1, &out, &err), PLB_ERR_KEY, "slot 1");
+    assert_fails(consensus_remove(&rank, -1, &out, &err), PLB_ERR_KEY, "slot -1");
+    assert_fails(consensus_ask(&rank, 3, &answer, &err), PLB_ERR_KEY, "slot 3");
+    assert_fails(consensus_reached(&rank, 0, &out, &err), PLB_ERR_STATE, "waits at AtSync(0)");
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_GO);
-    assert_fails(plb_consensus_ask(&rank, 0, &answer, &err), PLB_ERR_STATE, "runs iteration 1");
-    OK(plb_consensus_reached(&rank, 0, &out, &err));
+    assert_fails(consensus_ask(&rank, 0, &answer, &err), PLB_ERR_STATE, "runs iteration 1");
+    OK(consensus_reached(&rank, 0, &out, &err));
     run_to(&rank, 0, 2);
-    assert_fails(plb_consensus_add(&rank, 1, &slot, &out, &err), PLB_ERR_STATE, "from 2");
-    assert_fails(plb_consensus_add(&rank, 3, &slot, &out, &err), PLB_ERR_STATE, "to 2");
-    assert_fails(plb_consensus_end(&rank, 1, &out, &err), PLB_ERR_STATE, "begun iteration 2");
-    OK(plb_consensus_end(&rank, 2, &out, &err));
-    assert_fails(plb_consensus_end(&rank, 3, &out, &err), PLB_ERR_STATE, "ended at iteration 2");
-    assert_fails(plb_consensus_stats(&rank, 2, &nothing, &out, &err), PLB_ERR_STATE,
+    assert_fails(consensus_stats(&rank, 2, &nothing, &out, &err), PLB_ERR_STATE,
                  "statistics of iteration 2: known up to 0");
-    assert_fails(plb_consensus_balanced(&rank, &out, &err), PLB_ERR_STATE,
-                 "no LB step was asked for");
-    plb_consensus_free(&rank);
+    assert_fails(consensus_balanced(&rank, &out, &err), PLB_ERR_STATE, "no LB step was asked for");
+    consensus_free(&rank);
 
     plb_consensus_root_init(&root, 2, 0);
     assert_fails(plb_consensus_root_stats(&root, 2, 0, 5, &d, &err), PLB_ERR_STATE,
                  "statistics of iteration 2 came after those of 0");
     assert_fails(plb_consensus_root_stats(&root, 1, 0, 0, &d, &err), PLB_ERR_VALUE, "wish is 0");
-    assert_fails(plb_consensus_root_maximum(&root, 0, 2, &d, &err), PLB_ERR_STATE,
+    assert_fails(consensus_root_maximum(&root, 0, 2, &d, &err), PLB_ERR_STATE,
                  "round 0 is closed");
     OK(plb_consensus_root_stats(&root, 1, 0, 5, &d, &err));
     assert_fails(plb_consensus_root_stats(&root, 2, 0, 5, &d, &err), PLB_ERR_STATE,
                  "round 1 is open");
-    assert_fails(plb_consensus_root_maximum(&root, 2, 2, &d, &err), PLB_ERR_STATE,
+    assert_fails(consensus_root_maximum(&root, 2, 2, &d, &err), PLB_ERR_STATE,
                  "maximum of round 2");
 }

@@ -1,6 +1,7 @@
 /* Tests of csrc/decide, the decider: calls that are repeated, the network, options, the promise.
  * Tests of csrc/model: the cost model.  The golden receipts (tests/place/golden.py) show every
  * change of its decisions; tests/base/test_no_memory.py lets each allocation fail. */
+#include "decide/decider.c" /* for its static functions */
 #include "plb.h"
 #include "test.h"
 
@@ -277,12 +278,11 @@ TEST(test_components)
  * ends the list. */
 static void previews(const double *ratio, int n, double predicted, double price, int *at)
 {
-    plb_promise_t s;
+    plb_promise_t s = NO_PROMISE;
     int found = 0;
-    plb_promise_init(&s);
-    plb_promise_balanced(&s, predicted, price);
+    promise_balanced(&s, predicted, price);
     for (int i = 0; i < n; i++) {
-        if (plb_promise_observe(&s, 2.0 * ratio[i], 2.0)) {
+        if (promise_observe(&s, 2.0 * ratio[i], 2.0)) {
             at[found++] = i;
         }
     }
@@ -330,11 +330,10 @@ TEST(test_a_preview_is_due_if_iterations_take_longer_than_predicted)
     fill(x, 30, 2, 1.5);
     /* only after two iterations in a row */
     check_previews(x, 32, 1.0, 0.0, (const int[]){31, -1});
-    plb_promise_t fresh;
-    plb_promise_init(&fresh);
+    plb_promise_t fresh = NO_PROMISE;
     for (int i = 0; i < 10; i++) {
-        assert_false(plb_promise_observe(&fresh, 3.0, 1.0)); /* there is no prediction yet */
-        assert_false(plb_promise_observe(&fresh, 0.0, 0.0));
+        assert_false(promise_observe(&fresh, 3.0, 1.0)); /* there is no prediction yet */
+        assert_false(promise_observe(&fresh, 0.0, 0.0));
     }
     fill(x, 0, 14, 1.5);
     /* each iteration loses 1 s, a preview costs 0.8 s */

@@ -1,7 +1,7 @@
 /* Tests of csrc/replay: the rounding of sums. tests/fuzz/c/fuzz_replay.c
  * replays random and broken traces, with failing allocations. */
 #include "plb.h"
-#include "replay/internal.h"
+#include "replay/phase_loads.c" /* for its static functions */
 #include "test.h"
 
 enum { KINDS = 9 };
@@ -52,7 +52,7 @@ static void check_sums(int kind, int64_t n, int32_t p, uint64_t seed)
         load[k] = load[j];
         load[j] = swap;
     }
-    plb_load_sums(load, n, rank, p, sum, room);
+    load_sums(load, n, rank, p, sum, room);
     for (int32_t r = 0; r < p; r++) {
         plb_exact_t of = {{0}};
         for (int64_t k = 0; k < n; k++) {

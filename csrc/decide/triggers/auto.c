@@ -114,12 +114,6 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static double cost_of(const plb_trigger_t *self)
-{
-    const state_t *s = self->state;
-    return isnan(self->cost) ? plb_trigger_guess(self, self->params[GUESS]) * s->mean : self->cost;
-}
-
 /* The parameter, times `unsure` while the cost of an LB step is not known. */
 static double times(const plb_trigger_t *self, int param)
 {
@@ -299,7 +293,9 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     state_t *s = self->state;
     const int64_t n = self->cycle.n;
     record(self, o);
-    const double theta = cost_of(self);
+    const double theta = isnan(self->cost)
+                             ? plb_trigger_guess(self, self->params[GUESS]) * s->mean
+                             : self->cost;
     replay(s, n);
     v->excess = self->cycle.U;
     v->residual = s->residual;

@@ -153,14 +153,6 @@ plb_group_t *plb_group(MPI_Comm comm)
     return self;
 }
 
-static void define_made(MPI_Comm comm, const plb_group_t *parent)
-{
-    if (comm != MPI_COMM_NULL) {
-        map_take(&groups, PLB_HANDLE(comm)); /* MPI reuses handles */
-        define(comm, parent ? parent->id : 1);
-    }
-}
-
 /* Log the collective of all members that makes a communicator, if it can be simulated. */
 static void meet(const plb_group_t *group)
 {
@@ -173,24 +165,17 @@ static void meet(const plb_group_t *group)
     }
 }
 
-void plb_note_made(MPI_Comm parent, MPI_Comm fresh)
+void plb_note_made(plb_makers_t by, MPI_Comm parent, MPI_Comm fresh)
 {
-    plb_group_t *group = plb_group(parent);
-    meet(group);
-    define_made(fresh, group);
-}
-
-/* The id must not depend on the parent, which is a different one in each of the two groups. */
-void plb_made_between(MPI_Comm parent, MPI_Comm fresh)
-{
-    meet(plb_group(parent));
-    define_made(fresh, NULL);
-}
-
-void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
-{
-    define_made(fresh, plb_group(parent));
+    const plb_group_t *group = plb_group(parent);
+    if (by != PLB_BY_MEMBERS) {
+        meet(group);
+    }
     if (fresh != MPI_COMM_NULL) {
+        map_take(&groups, PLB_HANDLE(fresh)); /* MPI reuses handles */
+        define(fresh, by == PLB_BY_TWO_GROUPS || group == NULL ? 1 : group->id);
+    }
+    if (by == PLB_BY_MEMBERS && fresh != MPI_COMM_NULL) {
         meet(plb_group(fresh));
     }
 }
@@ -278,12 +263,6 @@ static void request_made(MPI_Request request, plb_op_t op, const plb_group_t *gr
         self->active = true;
         plb_note(op);
     }
-}
-
-/* Record a persistent request with MPI_PROC_NULL, of which nothing is logged. */
-static void request_to_nobody(MPI_Request request)
-{
-    request_made(request, (plb_op_t){.kind = PLB_OP_END}, NULL, true);
 }
 
 static request_t *find(MPI_Request request)
@@ -460,47 +439,40 @@ static bool receive_of(plb_op_t *out, int kind, int source, int tag, MPI_Comm co
     return out->peer >= 0 || any;
 }
 
-void plb_note_send(int flags, int64_t bytes, int dest, int tag, MPI_Comm comm)
+/* Log an operation, if there is any: now, or as that of a request. */
+static void note_or_begin(bool any, plb_op_t op, const MPI_Request *request, bool persistent,
+                          MPI_Comm comm)
 {
-    plb_op_t op;
-    if (send_of(&op, PLB_OP_SEND, flags, bytes, dest, tag, comm)) {
+    if (any && request == NULL) {
         plb_note(op);
+    } else if (any) {
+        request_made(*request, op, plb_group(comm), persistent);
+    } else if (persistent) { /* with MPI_PROC_NULL: nothing of it is logged */
+        request_made(*request, (plb_op_t){.kind = PLB_OP_END}, NULL, true);
     }
 }
 
-void plb_note_receive(int kind, int source, int tag, MPI_Comm comm, const MPI_Status *status)
-{
-    plb_op_t op;
-    if (receive_of(&op, kind, source, tag, comm, status)) {
-        plb_note(op);
-    }
-}
-
-void plb_made_send(MPI_Request request, bool persistent, int flags, int64_t bytes, int dest,
+void plb_note_send(const MPI_Request *request, bool persistent, int flags, int64_t bytes, int dest,
                    int tag, MPI_Comm comm)
 {
     plb_op_t op;
-    if (send_of(&op, PLB_OP_ISEND, flags, bytes, dest, tag, comm)) {
-        request_made(request, op, plb_group(comm), persistent);
-    } else if (persistent) {
-        request_to_nobody(request);
-    }
+    const int kind = request == NULL ? PLB_OP_SEND : PLB_OP_ISEND;
+    const bool any = send_of(&op, kind, flags, bytes, dest, tag, comm);
+    note_or_begin(any, op, request, persistent, comm);
 }
 
-void plb_made_receive(MPI_Request request, bool persistent, int source, int tag, MPI_Comm comm)
+void plb_note_receive(const MPI_Request *request, bool persistent, int kind, int source, int tag,
+                      MPI_Comm comm, const MPI_Status *status)
 {
     plb_op_t op;
-    if (receive_of(&op, PLB_OP_IRECV, source, tag, comm, NULL)) {
-        request_made(request, op, plb_group(comm), persistent);
-    } else if (persistent) {
-        request_to_nobody(request);
-    }
+    const bool any = receive_of(&op, kind, source, tag, comm, status);
+    note_or_begin(any, op, request, persistent, comm);
 }
 
 void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Status *status)
 {
     if (flag) {
-        plb_note_receive(PLB_OP_PROBE, source, tag, comm, status);
+        plb_note_receive(NULL, false, PLB_OP_PROBE, source, tag, comm, status);
     } else {
         plb_polled();
     }
@@ -512,45 +484,25 @@ static plb_map_t taken;
 void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
                      const MPI_Status *status)
 {
-    if (flag) {
-        plb_note_receive(PLB_OP_PROBE, source, tag, comm, status);
+    plb_note_probe(flag, source, tag, comm, status);
+    if (flag && message != MPI_MESSAGE_NULL) {
         plb_op_t *op = plb_must_have(malloc(sizeof *op));
-        if (message != MPI_MESSAGE_NULL &&
-            receive_of(op, PLB_OP_RECV, status->MPI_SOURCE, status->MPI_TAG, comm, status)) {
+        if (receive_of(op, PLB_OP_RECV, status->MPI_SOURCE, status->MPI_TAG, comm, status)) {
             plb_map_put(&taken, PLB_HANDLE(message), op);
         } else {
             free(op);
         }
-    } else {
-        plb_polled();
     }
 }
 
-static bool taken_out(uint64_t message, plb_op_t *op)
+void plb_note_taken(const MPI_Request *request, uint64_t message)
 {
     plb_op_t *its = map_take(&taken, message);
-    if (its == NULL) {
-        return false;
-    }
-    *op = *its;
-    free(its);
-    return true;
-}
-
-void plb_note_taken(uint64_t message)
-{
-    plb_op_t op;
-    if (taken_out(message, &op)) {
-        plb_note(op);
-    }
-}
-
-void plb_made_taken(uint64_t message, MPI_Request request)
-{
-    plb_op_t op;
-    if (taken_out(message, &op)) {
-        op.kind = PLB_OP_IRECV;
-        request_made(request, op, NULL, false);
+    if (its != NULL) {
+        plb_op_t op = *its;
+        free(its);
+        op.kind = request == NULL ? PLB_OP_RECV : PLB_OP_IRECV;
+        note_or_begin(true, op, request, false, MPI_COMM_NULL);
     }
 }
 
@@ -571,43 +523,21 @@ void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int rec
 
 /* ---- collectives ---------------------------------------------------------------------------- */
 
-static bool collective_of(plb_op_t *out, plb_collective_t what, int root, int64_t bytes,
-                          MPI_Comm comm)
+void plb_note_collective(const MPI_Request *request, plb_collective_t what, int root,
+                         int64_t bytes, MPI_Comm comm)
 {
     const plb_group_t *group = plb_group(comm);
-    if (group == NULL) {
-        return false;
-    }
-    if (group->n_remote > 0) {
+    if (group != NULL && group->n_remote > 0) {
         plb_lacks("a collective between the groups of an intercommunicator");
     }
-    if (!group->meets) {
-        return false;
-    }
-    *out = (plb_op_t){.kind = PLB_OP_COLL,
-                      .what = (uint16_t)what,
-                      .bytes = bytes,
-                      .peer = root,
-                      .tag = group->rank,
-                      .comm = group->number};
-    return true;
-}
-
-void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm)
-{
-    plb_op_t op;
-    if (collective_of(&op, what, root, bytes, comm)) {
-        plb_note(op);
-    }
-}
-
-void plb_made_collective(MPI_Request request, plb_collective_t what, int root, int64_t bytes,
-                         MPI_Comm comm)
-{
-    plb_op_t op;
-    if (collective_of(&op, what, root, bytes, comm)) {
-        op.kind = PLB_OP_ICOLL;
-        request_made(request, op, plb_group(comm), false);
+    if (group != NULL && group->meets) {
+        const plb_op_t op = {.kind = request == NULL ? PLB_OP_COLL : PLB_OP_ICOLL,
+                             .what = (uint16_t)what,
+                             .bytes = bytes,
+                             .peer = root,
+                             .tag = group->rank,
+                             .comm = group->number};
+        note_or_begin(true, op, request, false, comm);
     }
 }
 

@@ -17,14 +17,6 @@
 
 #define PLB_EXPORT __attribute__((visibility("default")))
 
-int64_t plb_now(clockid_t clock); /* in nanoseconds */
-
-/** Prepare the log.  Called by the thread whose calls are logged.  Returns true if the kernel
- * reports how long the thread waited for a processor. */
-bool plb_log_prepare(void);
-void plb_log_begin(bool on);
-void plb_log_end(bool finalized); /* also closes the connection to the monitor */
-
 /** Begin a call.  Returns true if the call is logged; then plb_leave must follow. */
 bool plb_enter(void);
 void plb_leave(void);
@@ -80,12 +72,11 @@ typedef struct plb_group {
 
 /** Return the group of a communicator, registered if it is new; NULL: for MPI_COMM_NULL. */
 plb_group_t *plb_group(MPI_Comm comm);
-/** Register a new communicator, created by a call that was collective over `parent`.
- * plb_made_between: an intercommunicator, created by two groups with different parents;
- * plb_made_among: collective over the members of `fresh` only. */
-void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
-void plb_made_between(MPI_Comm parent, MPI_Comm fresh);
-void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
+/** Register a new communicator, created by a call that was collective over `parent`, by two groups
+ * with different parents (an intercommunicator, whose id must not depend on them), or over the
+ * members of `fresh` only. */
+typedef enum plb_makers { PLB_BY_PARENT, PLB_BY_TWO_GROUPS, PLB_BY_MEMBERS } plb_makers_t;
+void plb_note_made(plb_makers_t by, MPI_Comm parent, MPI_Comm fresh);
 /** Register a copy with the members of `comm`; MPI may not have completed it yet. */
 void plb_made_copy(MPI_Comm comm, MPI_Comm fresh);
 void plb_group_gone(MPI_Comm comm);
@@ -130,16 +121,16 @@ static inline bool plb_took_effect(int code)
     return class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE || class == MPI_ERR_IN_STATUS;
 }
 
-/** Log a blocking send.  flags: PLB_OP_BUFFERED, PLB_OP_SYNCHRONOUS or 0.  plb_made_send: log a
- * nonblocking or persistent send, with its request. */
-void plb_note_send(int flags, int64_t bytes, int dest, int tag, MPI_Comm comm);
-void plb_made_send(MPI_Request request, bool persistent, int flags, int64_t bytes, int dest,
+/* request: NULL: log a blocking call; else a nonblocking or persistent one, with its request. */
+
+/** Log a send.  flags: PLB_OP_BUFFERED, PLB_OP_SYNCHRONOUS or 0. */
+void plb_note_send(const MPI_Request *request, bool persistent, int flags, int64_t bytes, int dest,
                    int tag, MPI_Comm comm);
 
-/** Log a blocking receive, or a probe that has found a message.  kind: PLB_OP_RECV or
- * PLB_OP_PROBE.  plb_made_receive: log a nonblocking or persistent receive, with its request. */
-void plb_note_receive(int kind, int source, int tag, MPI_Comm comm, const MPI_Status *status);
-void plb_made_receive(MPI_Request request, bool persistent, int source, int tag, MPI_Comm comm);
+/** Log a receive, or a probe that has found a message.  kind: PLB_OP_RECV, PLB_OP_IRECV or
+ * PLB_OP_PROBE; status: NULL if nothing is received yet. */
+void plb_note_receive(const MPI_Request *request, bool persistent, int kind, int source, int tag,
+                      MPI_Comm comm, const MPI_Status *status);
 /** Log MPI_Sendrecv: a send of `bytes` to `dest`, and a receive from `source`. */
 void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int recvtag,
                        MPI_Comm comm, const MPI_Status *status);
@@ -151,17 +142,13 @@ void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Stat
 void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
                      const MPI_Status *status);
 
-/** Log the blocking receive of a message that a matched probe has found.  plb_made_taken: log a
- * nonblocking receive, with its request. */
-void plb_note_taken(uint64_t message);
-void plb_made_taken(uint64_t message, MPI_Request request);
+/** Log the receive of a message that a matched probe has found. */
+void plb_note_taken(const MPI_Request *request, uint64_t message);
 
 /* Logs collectives; `bytes` is explained at PLB_COLLECTIVES (whatif.h). */
 
-/** Log a blocking collective.  plb_made_collective: log a nonblocking one, with its request. */
-void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm);
-void plb_made_collective(MPI_Request request, plb_collective_t what, int root, int64_t bytes,
-                         MPI_Comm comm);
+void plb_note_collective(const MPI_Request *request, plb_collective_t what, int root,
+                         int64_t bytes, MPI_Comm comm);
 /** Log a neighbourhood collective that sends `bytes` to each neighbour. */
 void plb_note_neighbours(MPI_Comm comm, int64_t bytes);
 /** Whether the rank has a neighbour to which it sends: else, its lists of counts may be empty. */
@@ -186,17 +173,35 @@ int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
  * the macro of pylb_procedure.h in C; or the compiler's -finstrument-functions, with -rdynamic for
  * the linker and the procedure's name in PYLB_PROCEDURES. */
 
-/* The connection to the monitor, a process that writes the recording to a file. */
-
-/** Connect to the monitor at the address in PYLB_RECORDER; false: not connected. */
-bool plb_monitor_reach(int rank);
-bool plb_monitor_is_open(void);
-
-/** Send a frame of `length` bytes; type: a letter.  A failure closes the connection. */
+/** Send `length` bytes to the monitor, a process that writes the recording to a file; type: a
+ * letter.  A failure closes the connection. */
 void plb_frame(char type, const void *data, uint32_t length);
-void plb_frame_text(char type, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Begins a recording after MPI_Init, and ends it before MPI_Finalize. */
 
 void plb_record_start(int provided);
 void plb_record_end(bool finalized);
+
+/* The clock "mpi" (base/clock.h): the time for which a thread works, which is the time between its
+ * calls of MPI.
+ *
+ * Each call of MPI by the program is between plb_mpi_enter and plb_mpi_leave; calls that MPI makes
+ * itself do not count.  Each thread has its own time.
+ *
+ * A program that waits often does so by polls: it repeats MPI_Test or MPI_Iprobe until one
+ * succeeds.  So the time from a poll that has failed to the next poll is no work if it is shorter
+ * than PLB_MPI_POLL_NS, or if the process slept for longer than PLB_MPI_NAP_NS and did not use its
+ * processor for longer than PLB_MPI_WAKE_NS. */
+enum {
+    PLB_MPI_POLL_NS = 10000, /* more than two context switches, or a loop in Python */
+    PLB_MPI_NAP_NS = 10000,
+    PLB_MPI_WAKE_NS = 200000, /* falling asleep and waking up take long on an idle core */
+    PLB_MPI_LONG_NS = 20000,  /* after a longer call the run delay is read, which takes 1 us */
+};
+
+/** Begin a call.  polls: whether the call is a poll.  False: MPI itself has made this call; then
+ * plb_mpi_leave must not follow. */
+bool plb_mpi_enter(bool polls);
+
+/** End a call.  failed: whether it was a poll that has failed. */
+void plb_mpi_leave(bool failed);

@@ -1,13 +1,17 @@
-/* The connection to the monitor, the clocks, and the buffer of operations. */
+/* A recording: the connection to the monitor, the clocks, and the buffer of operations; marked
+ * procedures; begin and end. */
 #include "whatif/recorder/internal.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <mpi.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +23,6 @@
 
 static int connection = -1, own_rank;
 static int64_t sent; /* number of operations that have been sent */
-
-bool plb_monitor_is_open(void)
-{
-    return connection >= 0;
-}
 
 static void monitor_close(void)
 {
@@ -67,7 +66,7 @@ void plb_frame(char type, const void *data, uint32_t length)
     }
 }
 
-void plb_frame_text(char type, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void frame_text(char type, const char *fmt, ...)
 {
     char text[1024];
     va_list args;
@@ -81,7 +80,7 @@ void plb_frame_text(char type, const char *fmt, ...)
 
 /* PYLB_RECORDER is address:port, without the secret token: this variable appears in command lines,
  * which every user can read. */
-bool plb_monitor_reach(int rank)
+static bool monitor_reach(int rank)
 {
     own_rank = rank;
     char text[128] = "";
@@ -120,9 +119,8 @@ enum {
     FLUSH_NS = 200 * 1000000, /* ns: if not sent for longer, the buffer is sent in the next call */
     /* ns: a process that did not run for a longer time may have slept; one that sleeps between two
      * polls and computes for less is polling */
-    LONG_NS = 200 * 1000,
+    LONG_NS = PLB_MPI_WAKE_NS,
     POLL_NS = 20 * 1000, /* ns: a shorter computation between polls counts as polling */
-    NAP_NS = 10 * 1000,  /* ns: a process that did not run for a longer time has slept */
     MOST_LACKS = 64,
 };
 
@@ -157,19 +155,12 @@ static pthread_mutex_t foreign_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- clocks --- */
 
-int64_t plb_now(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void flush_ops(int64_t wall)
 {
     if (me.n > 0) {
         plb_frame('O', me.op, (uint32_t)me.n * (uint32_t)sizeof *me.op);
         sent += me.n;
-        me.on = me.on && plb_monitor_is_open();
+        me.on = me.on && connection >= 0;
         me.n = 0;
     }
     me.flushed = wall;
@@ -187,8 +178,8 @@ bool plb_enter(void)
         return false;
     }
     inside_call = true;
-    me.begin = plb_now(CLOCK_MONOTONIC);
-    const int64_t cpu = plb_now(CLOCK_PROCESS_CPUTIME_ID) - me.cpu, wall = me.begin - me.wall;
+    me.begin = plb_monotonic_ns();
+    const int64_t cpu = plb_posix_ns(CLOCK_PROCESS_CPUTIME_ID) - me.cpu, wall = me.begin - me.wall;
     me.first = -1;
     me.compute = cpu + me.carried;
     me.beyond += cpu > wall + LONG_NS ? cpu - wall : 0;
@@ -226,32 +217,26 @@ void plb_note(plb_op_t op)
     }
 }
 
-static int64_t slept(int64_t computed)
-{
-    int64_t away = me.begin - me.wall - computed;
-    /* the process may have waited for its processor instead of sleeping */
-    if (away > LONG_NS || computed >= POLL_NS) {
-        const int64_t delay = plb_run_delay_ns();
-        away -= delay - me.delay;
-        me.delay = delay;
-    }
-    return away;
-}
-
 /* A process that sleeps between two polls is only waiting, even if it uses more time than POLL_NS:
  * falling asleep and waking up take longer than the poll, most of all on an idle core. */
 void plb_polled(void)
 {
     const int64_t computed = me.compute - me.carried;
     if (me.asked && computed < LONG_NS) {
-        const int64_t away = slept(computed);
-        if (computed < POLL_NS || away > NAP_NS) {
+        int64_t away = me.begin - me.wall - computed;
+        /* the process may have waited for its processor instead of sleeping */
+        if (away > LONG_NS || computed >= POLL_NS) {
+            const int64_t delay = plb_run_delay_ns();
+            away -= delay - me.delay;
+            me.delay = delay;
+        }
+        if (computed < POLL_NS || away > PLB_MPI_NAP_NS) {
             const double since = (double)(computed + away);
             if (away >= 0) {
                 me.asked_wall += since;
                 me.asked_square += since * since;
             }
-            if (away > NAP_NS) {
+            if (away > PLB_MPI_NAP_NS) {
                 me.napped += (double)away;
             }
             me.compute = me.carried;
@@ -262,7 +247,7 @@ void plb_polled(void)
 
 void plb_leave(void)
 {
-    int64_t wall = plb_now(CLOCK_MONOTONIC);
+    int64_t wall = plb_monotonic_ns();
     const int64_t inside = wall - me.begin;
     if (me.first >= 0) {
         if (me.first < me.n) {
@@ -278,11 +263,11 @@ void plb_leave(void)
     }
     if (me.n > BUFFERED / 2 || wall - me.flushed > FLUSH_NS) {
         flush_ops(wall);
-        wall = plb_now(CLOCK_MONOTONIC);
+        wall = plb_monotonic_ns();
     }
     inside_call = false;
     me.wall = wall;
-    me.cpu = plb_now(CLOCK_PROCESS_CPUTIME_ID);
+    me.cpu = plb_posix_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void plb_lacks(const char *what)
@@ -314,25 +299,239 @@ static void stop_in_child(void)
     me.on = false;
 }
 
-bool plb_log_prepare(void)
+/* ---- procedures ----------------------------------------------------------------------------- */
+
+enum { MOST = 256, LONGEST = 252 };
+
+static char names[MOST][LONGEST];
+static int32_t n_names, n_told;
+static plb_map_t numbers; /* maps an instrumented function to its number + 2; 1: not chosen */
+
+PLB_EXPORT int pylb_procedure(const char *name);
+PLB_EXPORT void pylb_procedure_enter(int number);
+PLB_EXPORT void pylb_procedure_leave(int number);
+
+/* Send those names of marked procedures that the monitor does not have yet. */
+static void procedures_tell(void)
 {
-    me.thread = pthread_self();
-    pthread_atfork(NULL, NULL, stop_in_child);
-    return access("/proc/thread-self/schedstat", R_OK) == 0;
+    for (; n_told < n_names; n_told++) {
+        char frame[4 + LONGEST];
+        const size_t length = strlen(names[n_told]);
+        memcpy(frame, &n_told, 4);
+        memcpy(frame + 4, names[n_told], length);
+        plb_frame('P', frame, (uint32_t)(4 + length));
+    }
 }
 
-void plb_log_begin(bool on)
+int pylb_procedure(const char *name)
 {
-    me.on = on;
+    for (int32_t i = 0; i < n_names; i++) {
+        if (strncmp(names[i], name, LONGEST - 1) == 0) {
+            return i;
+        }
+    }
+    if (n_names == MOST) {
+        plb_lacks("more than 256 marked procedures");
+        return MOST - 1;
+    }
+    strncpy(names[n_names], name, LONGEST - 1);
+    n_names++;
+    return n_names - 1;
+}
+
+static void mark(int kind, int number)
+{
+    if (plb_enter()) {
+        procedures_tell();
+        plb_note((plb_op_t){.kind = (uint8_t)kind, .tag = number});
+        plb_leave();
+    }
+}
+
+void pylb_procedure_enter(int number)
+{
+    mark(PLB_OP_ENTER, number);
+}
+
+void pylb_procedure_leave(int number)
+{
+    mark(PLB_OP_LEAVE, number);
+}
+
+/* --- -finstrument-functions --- */
+
+static bool is_chosen(const char *name)
+{
+    const char *all = getenv("PYLB_PROCEDURES");
+    const size_t length = strlen(name);
+    for (const char *at = all; at != NULL && *at != '\0'; at += *at == ',') {
+        const size_t word = strcspn(at, ",");
+        if (word == length && strncmp(at, name, word) == 0) {
+            return true;
+        }
+        at += word;
+    }
+    return false;
+}
+
+PLB_EXPORT void __cyg_profile_func_enter(void *function, void *site);
+PLB_EXPORT void __cyg_profile_func_exit(void *function, void *site);
+
+static void mark_function(int kind, void *function)
+{
+    uintptr_t known = (uintptr_t)plb_map_get(&numbers, (uint64_t)(uintptr_t)function);
+    if (known == 0) {
+        Dl_info info;
+        const bool named = dladdr(function, &info) != 0 && info.dli_sname != NULL;
+        known =
+            named && is_chosen(info.dli_sname) ? (uintptr_t)pylb_procedure(info.dli_sname) + 2 : 1;
+        plb_map_put(&numbers, (uint64_t)(uintptr_t)function, (void *)known);
+    }
+    const int number = (int)known - 2;
+    if (number >= 0) {
+        mark(kind, number);
+    }
+}
+
+void __cyg_profile_func_enter(void *function, void *site)
+{
+    (void)site;
+    mark_function(PLB_OP_ENTER, function);
+}
+
+void __cyg_profile_func_exit(void *function, void *site)
+{
+    (void)site;
+    mark_function(PLB_OP_LEAVE, function);
+}
+
+/* ---- calibrate ----------------------------------------------------------------------------- */
+
+typedef struct call_costs {
+    double overhead;    /* seconds of a call */
+    double alpha, beta; /* seconds per message and per byte; -1: the rank has no partner */
+} call_costs_t;
+
+enum { CALLS = 200, TRIPS = 30, LARGE = 1 << 18 };
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* Measure the seconds of one message to `partner`: half of the fastest round trip. */
+static double trip_seconds(MPI_Comm comm, int partner, bool first, void *buffer, int bytes)
+{
+    double best = 1.0;
+    for (int i = 0; i < TRIPS; i++) {
+        const double begin = PMPI_Wtime();
+        if (first) {
+            PMPI_Send(buffer, bytes, MPI_BYTE, partner, 0, comm);
+        }
+        PMPI_Recv(buffer, bytes, MPI_BYTE, partner, 0, comm, MPI_STATUS_IGNORE);
+        if (!first) {
+            PMPI_Send(buffer, bytes, MPI_BYTE, partner, 0, comm);
+        }
+        best = least(best, (PMPI_Wtime() - begin) / 2.0);
+    }
+    return best;
+}
+
+/* Measure the costs, in some milliseconds.  Collective over MPI_COMM_WORLD. */
+static void call_costs(call_costs_t *out)
+{
+    int rank, size;
+    MPI_Comm own;
+    *out = (call_costs_t){.alpha = -1.0, .beta = -1.0};
+    PMPI_Comm_dup(MPI_COMM_WORLD, &own);
+    PMPI_Comm_rank(own, &rank);
+    PMPI_Comm_size(own, &size);
+    double best = 1.0;
+    for (int repeat = 0; repeat < 5; repeat++) {
+        int flag;
+        const double begin = PMPI_Wtime();
+        for (int i = 0; i < CALLS; i++) {
+            PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, own, &flag, MPI_STATUS_IGNORE);
+        }
+        best = least(best, (PMPI_Wtime() - begin) / CALLS);
+    }
+    out->overhead = best;
+    const int partner = rank ^ 1;
+    static char buffer[LARGE]; /* static: an allocation could fail on only one of two ranks */
+    if (partner < size) {
+        const double small = trip_seconds(own, partner, rank < partner, buffer, 8);
+        const double large = trip_seconds(own, partner, rank < partner, buffer, LARGE);
+        out->alpha = small;
+        out->beta = (large > small ? large - small : 0.0) / LARGE;
+    }
+    PMPI_Barrier(own);
+    PMPI_Comm_free(&own);
+}
+
+static pid_t process; /* the recorded one; processes that it forks are not recorded */
+
+void plb_record_start(int provided)
+{
+    const char *only = getenv("PYLB_RECORD_ONLY");
+    const bool timed_only = only != NULL && strcmp(only, "time") == 0;
+    int rank = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    process = getpid();
+    me.thread = pthread_self(); /* only its calls are logged */
+    pthread_atfork(NULL, NULL, stop_in_child);
+    if (!monitor_reach(rank)) {
+        return;
+    }
+    int size = 1;
+    char host[256] = "?", library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    gethostname(host, sizeof host - 1);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    int length = 0;
+    PMPI_Get_library_version(library, &length);
+    library[strcspn(library, "\n\",")] = '\0';
+    int first = -1;
+    for (int i = 0; i < CPU_SETSIZE && first < 0; i++) {
+        first = CPU_ISSET(i, &set) ? i : -1;
+    }
+    frame_text('H',
+               "{\"rank\": %d, \"size\": %d, \"host\": \"%s\", \"pid\": %d, \"now\": %lld, "
+               "\"cores\": %d, \"core\": %d, \"thread_multiple\": %s, \"delays\": %s, "
+               "\"library\": \"%s\"}",
+               rank, size, host, (int)getpid(), (long long)plb_monotonic_ns(), CPU_COUNT(&set),
+               first, provided == MPI_THREAD_MULTIPLE ? "true" : "false",
+               access("/proc/thread-self/schedstat", R_OK) == 0 ? "true" : "false", library);
+    /* Do not record programs that this program starts. */
+    const char *before = getenv("PYLB_RECORD_PRELOAD");
+    if (before != NULL) {
+        setenv("LD_PRELOAD", before, 1);
+    } else {
+        unsetenv("LD_PRELOAD");
+    }
+    if (!timed_only) {
+        call_costs_t costs;
+        call_costs(&costs);
+        frame_text('N', "{\"overhead\": %.4g, \"alpha\": %.4g, \"beta\": %.4g}", costs.overhead,
+                   costs.alpha, costs.beta);
+        plb_group(MPI_COMM_WORLD);
+        procedures_tell();
+    }
+    PMPI_Barrier(MPI_COMM_WORLD); /* then all ranks begin the program at the same time */
+    me.on = !timed_only;
     me.n = 0;
     me.delay = plb_run_delay_ns();
-    me.start = me.wall = me.flushed = plb_now(CLOCK_MONOTONIC);
-    me.cpu = plb_now(CLOCK_PROCESS_CPUTIME_ID);
+    me.start = me.wall = me.flushed = plb_monotonic_ns();
+    me.cpu = plb_posix_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-void plb_log_end(bool finalized)
+void plb_record_end(bool finalized)
 {
-    const int64_t seconds = plb_now(CLOCK_MONOTONIC) - me.start;
+    if (connection < 0 || getpid() != process) {
+        return;
+    }
+    const int64_t seconds = plb_monotonic_ns() - me.start;
     if (plb_enter()) {
         plb_note((plb_op_t){.kind = PLB_OP_END});
         plb_leave();
@@ -340,16 +539,22 @@ void plb_log_end(bool finalized)
     me.on = false;
     flush_ops(0);
     for (int32_t i = 0; i < me.n_lacks; i++) {
-        plb_frame_text('L', "{\"what\": \"%s\", \"times\": %lld}", me.lack[i].what,
-                       (long long)me.lack[i].times);
+        frame_text('L', "{\"what\": \"%s\", \"times\": %lld}", me.lack[i].what,
+                   (long long)me.lack[i].times);
     }
-    plb_frame_text('E',
-                   "{\"ops\": %lld, \"ns\": %lld, \"start\": %lld, \"now\": %lld, "
-                   "\"beyond\": %lld, \"foreign\": %lld, \"finalized\": %s, "
-                   "\"asked\": {\"wall\": %.6g, \"square\": %.6g, \"napped\": %.6g}}",
-                   (long long)sent, (long long)seconds, (long long)me.start,
-                   (long long)plb_now(CLOCK_MONOTONIC), (long long)me.beyond,
-                   (long long)me.foreign, finalized ? "true" : "false", 1e-9 * me.asked_wall,
-                   1e-18 * me.asked_square, 1e-9 * me.napped);
+    frame_text('E',
+               "{\"ops\": %lld, \"ns\": %lld, \"start\": %lld, \"now\": %lld, "
+               "\"beyond\": %lld, \"foreign\": %lld, \"finalized\": %s, "
+               "\"asked\": {\"wall\": %.6g, \"square\": %.6g, \"napped\": %.6g}}",
+               (long long)sent, (long long)seconds, (long long)me.start,
+               (long long)plb_monotonic_ns(), (long long)me.beyond, (long long)me.foreign,
+               finalized ? "true" : "false", 1e-9 * me.asked_wall, 1e-18 * me.asked_square,
+               1e-9 * me.napped);
     monitor_close();
+}
+
+/* Ends the recording of a program that ends without MPI_Finalize. */
+__attribute__((destructor)) static void at_exit(void)
+{
+    plb_record_end(false);
 }

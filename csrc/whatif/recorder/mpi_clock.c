@@ -1,4 +1,5 @@
-#include "whatif/recorder/mpi_clock.h"
+/* The clock "mpi" (internal.h). */
+#include "whatif/recorder/internal.h"
 
 #include <fcntl.h>
 #include <mpi.h>
@@ -31,13 +32,6 @@ static __thread struct {
 
 static bool seen; /* whether any thread has called MPI */
 
-static int64_t processor_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Return the work between a poll that has failed and the next one.  The first time that it is
  * long, the processor time is not known: it is read only in programs that do not poll at once. */
 static int64_t between_polls(bool brief, int64_t gap)
@@ -46,7 +40,7 @@ static int64_t between_polls(bool brief, int64_t gap)
         me.naps = false;
         return 0;
     }
-    const int64_t used = me.naps ? processor_ns() - me.processor : gap;
+    const int64_t used = me.naps ? plb_posix_ns(CLOCK_PROCESS_CPUTIME_ID) - me.processor : gap;
     me.naps = true;
     const bool slept = gap - used > PLB_MPI_NAP_NS && used < PLB_MPI_WAKE_NS;
     return gap < PLB_MPI_POLL_NS || slept ? 0 : used < gap ? used : gap;
@@ -109,7 +103,7 @@ void plb_mpi_leave(bool failed)
     me.inside = false;
     me.asked = failed;
     if (failed && me.naps) {
-        me.processor = processor_ns();
+        me.processor = plb_posix_ns(CLOCK_PROCESS_CPUTIME_ID);
     }
 }
 

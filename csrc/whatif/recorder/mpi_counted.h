@@ -13,7 +13,7 @@
  *   POLL_CALL(found, ...), POLL_CALL_AFTER(found, code, ...)   like STATUS_CALL, for a call that a
  *                       program repeats until it succeeds; found: whether it has
  *   WAITS(Name, name, parameters, arguments)   a call that is not logged: only the clock "mpi"
- *                       (mpi_clock.h) sees it, as it sees all the others
+ *                       (internal.h) sees it, as it sees all the others
  *   UNSEEN(Name, name, parameters, arguments)   the same, a call in which waiting counts as
  *                       computing in a recording
  *   In, Out, COUNT, UNIT, Int, ...   parameter types; UNIT: of displacements; ...Out: of results
@@ -30,37 +30,37 @@
 
 #define MESSAGE(buffer) buffer buf, COUNT count, Type type, Int peer, Int tag, Comm comm
 #define MESSAGE_ARGS buf, count, type, peer, tag, comm
-#define MAKE_SEND(persistent, flags)                                                              \
-    plb_made_send(MADE(Request, request), persistent, flags, BYTES(count, type), V(peer), V(tag), \
+#define REQUEST (&(MPI_Request){MADE(Request, request)})
+#define SEND_AS(request, persistent, flags)                                                       \
+    plb_note_send(request, persistent, flags, BYTES(count, type), V(peer), V(tag),                \
                   HANDLE(Comm, comm))
 #define SENDS(Send, Isend, Send_init, send, flags)                                                \
-    CALL(Send, send, (MESSAGE(In)), (MESSAGE_ARGS),                                               \
-         plb_note_send(flags, BYTES(count, type), V(peer), V(tag), HANDLE(Comm, comm)))           \
+    CALL(Send, send, (MESSAGE(In)), (MESSAGE_ARGS), SEND_AS(NULL, false, flags))                  \
     CALL(Isend, i##send, (MESSAGE(In), RequestOut request), (MESSAGE_ARGS, request),              \
-         MAKE_SEND(false, flags))                                                                 \
+         SEND_AS(REQUEST, false, flags))                                                          \
     CALL(Send_init, send##_init, (MESSAGE(In), RequestOut request), (MESSAGE_ARGS, request),      \
-         MAKE_SEND(true, flags))
+         SEND_AS(REQUEST, true, flags))
 SENDS(Send, Isend, Send_init, send, 0)
 SENDS(Bsend, Ibsend, Bsend_init, bsend, PLB_OP_BUFFERED)
 SENDS(Ssend, Issend, Ssend_init, ssend, PLB_OP_SYNCHRONOUS)
 SENDS(Rsend, Irsend, Rsend_init, rsend, 0)
 
+#define RECEIVE_AS(request, persistent, kind, status)                                             \
+    plb_note_receive(request, persistent, kind, V(peer), V(tag), HANDLE(Comm, comm), status)
 STATUS_CALL(Recv, recv, (MESSAGE(Out)), (MESSAGE_ARGS),
-            plb_note_receive(PLB_OP_RECV, V(peer), V(tag), HANDLE(Comm, comm), STATUS))
-#define MAKE_RECEIVE(persistent)                                                                  \
-    plb_made_receive(MADE(Request, request), persistent, V(peer), V(tag), HANDLE(Comm, comm))
+            RECEIVE_AS(NULL, false, PLB_OP_RECV, STATUS))
 CALL(Irecv, irecv, (MESSAGE(Out), RequestOut request), (MESSAGE_ARGS, request),
-     MAKE_RECEIVE(false))
+     RECEIVE_AS(REQUEST, false, PLB_OP_IRECV, NULL))
 CALL(Recv_init, recv_init, (MESSAGE(Out), RequestOut request), (MESSAGE_ARGS, request),
-     MAKE_RECEIVE(true))
+     RECEIVE_AS(REQUEST, true, PLB_OP_IRECV, NULL))
 
 /* Keep the message's handle, because the call changes it. */
 #define WAS_MESSAGE const uint64_t was = BITS(Message, message)
 STATUS_CALL_AFTER(WAS_MESSAGE, Mrecv, mrecv, (Out buf, COUNT count, Type type, MessageOut message),
-                  (buf, count, type, message), plb_note_taken(was))
+                  (buf, count, type, message), plb_note_taken(NULL, was))
 CALL_AFTER(WAS_MESSAGE, Imrecv, imrecv,
            (Out buf, COUNT count, Type type, MessageOut message, RequestOut request),
-           (buf, count, type, message, request), plb_made_taken(was, MADE(Request, request)))
+           (buf, count, type, message, request), plb_note_taken(REQUEST, was))
 
 #define EXCHANGED                                                                                 \
     plb_note_exchange(BYTES(count, type), V(dest), V(sendtag), V(source), V(recvtag),             \
@@ -80,10 +80,10 @@ STATUS_CALL(Sendrecv_replace, sendrecv_replace,
 
 #define BOTH(Name, Iname, name, params, args, what, root, bytes)                                  \
     CALL(Name, name, (LIST params, Comm comm), (LIST args, comm),                                 \
-         plb_note_collective(what, root, bytes, HANDLE(Comm, comm)))                              \
+         plb_note_collective(NULL, what, root, bytes, HANDLE(Comm, comm)))                        \
     CALL(Iname, i##name, (LIST params, Comm comm, RequestOut request),                            \
          (LIST args, comm, request),                                                              \
-         plb_made_collective(MADE(Request, request), what, root, bytes, HANDLE(Comm, comm)))
+         plb_note_collective(REQUEST, what, root, bytes, HANDLE(Comm, comm)))
 
 #define SEND In sendbuf, COUNT sendcount, Type sendtype
 #define SENDV In sendbuf, COUNTS sendcounts, UNITS sdispls, Type sendtype

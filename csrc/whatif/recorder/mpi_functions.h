@@ -1,9 +1,9 @@
 /* MPI's functions without counts of items; mpi_counted.h explains the macros. */
 
 CALL(Barrier, barrier, (Comm comm), (comm),
-     plb_note_collective(PLB_BARRIER, 0, 0, HANDLE(Comm, comm)))
+     plb_note_collective(NULL, PLB_BARRIER, 0, 0, HANDLE(Comm, comm)))
 CALL(Ibarrier, ibarrier, (Comm comm, RequestOut request), (comm, request),
-     plb_made_collective(MADE(Request, request), PLB_BARRIER, 0, 0, HANDLE(Comm, comm)))
+     plb_note_collective(REQUEST, PLB_BARRIER, 0, 0, HANDLE(Comm, comm)))
 
 /* --- probes --- */
 
@@ -69,12 +69,14 @@ FREES(Comm_disconnect, comm_disconnect, Comm, plb_group_gone)
  * members of the new communicator --- */
 
 #define MAKES(Name, name, params, args)                                                           \
-    CALL(Name, name, params, args, plb_note_made(HANDLE(Comm, comm), MADE(Comm, fresh)))
+    CALL(Name, name, params, args,                                                                \
+         plb_note_made(PLB_BY_PARENT, HANDLE(Comm, comm), MADE(Comm, fresh)))
 #define MAKES_AMONG(Name, name, params, args)                                                     \
-    CALL(Name, name, params, args, plb_made_among(HANDLE(Comm, comm), MADE(Comm, fresh)))
+    CALL(Name, name, params, args,                                                                \
+         plb_note_made(PLB_BY_MEMBERS, HANDLE(Comm, comm), MADE(Comm, fresh)))
 MAKES(Comm_dup, comm_dup, (Comm comm, CommOut fresh), (comm, fresh))
 CALL(Comm_idup, comm_idup, (Comm comm, CommOut fresh, RequestOut request), (comm, fresh, request),
-     plb_made_collective(MADE(Request, request), PLB_ALLREDUCE, 0, 8, HANDLE(Comm, comm));
+     plb_note_collective(REQUEST, PLB_ALLREDUCE, 0, 8, HANDLE(Comm, comm));
      plb_made_copy(HANDLE(Comm, comm), MADE(Comm, fresh)))
 MAKES(Comm_dup_with_info, comm_dup_with_info, (Comm comm, Info info, CommOut fresh),
       (comm, info, fresh))
@@ -104,7 +106,7 @@ MAKES(Dist_graph_create_adjacent, dist_graph_create_adjacent,
 CALL(Intercomm_create, intercomm_create,
      (Comm comm, Int leader, Comm peer, Int remote, Int tag, CommOut fresh),
      (comm, leader, peer, remote, tag, fresh),
-     plb_made_between(HANDLE(Comm, comm), MADE(Comm, fresh)))
+     plb_note_made(PLB_BY_TWO_GROUPS, HANDLE(Comm, comm), MADE(Comm, fresh)))
 MAKES_AMONG(Intercomm_merge, intercomm_merge, (Comm comm, Int high, CommOut fresh),
             (comm, high, fresh))
 

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "whatif/recorder/internal.h"
-#include "whatif/recorder/mpi_clock.h"
 
 typedef const void *In;
 typedef void *Out;
@@ -113,6 +112,7 @@ typedef MPI_Message *MessageOut;
 #define UNIT MPI_Aint
 #define UNITS const MPI_Aint *
 #define NAME(name) name##_c
+#include "mpi_counted.h" /* a second time */
 #endif
 
 /* --- all other functions --- */

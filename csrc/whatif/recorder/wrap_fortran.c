@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "whatif/recorder/internal.h"
-#include "whatif/recorder/mpi_clock.h"
 
 typedef MPI_Fint *F, *Int, *IntOut, *Ints, *Type, *Types, *Op, *Info, *Group, *Comm, *CommOut,
     *Win, *WinOut, *File, *Request, *RequestOut, *MessageOut, *StatusOut;

@@ -17,44 +17,30 @@ static int32_t min32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* A step of a tree from the root.  v: the rank, counted from the root on.  The parent of v is v
- * without its lowest set bit; the subtree of child v + bit has up to `bit` ranks. */
-static bool from_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
-                      plb_hop_t *out)
+/* Step 0, 1, ... of a binomial tree, in which data go from the root (v = 0) or, `up`, to it.  v:
+ * the rank, counted from the root on.  Its parent is v without its lowest set bit; the subtree of
+ * child v + bit has up to `bit` ranks.  Down, the child with the largest subtree comes first; up,
+ * all steps come in the opposite order. */
+static bool tree_hop(int32_t v, int32_t size, int64_t bytes, bool personal, bool up, int32_t step,
+                     plb_hop_t *out)
 {
-    /* distance to the parent; for the root, the first power of two that is not below `size` */
-    int32_t bit = 1;
-    while (bit < size && (v & bit) == 0) {
-        bit <<= 1;
+    int32_t low = 1, children = 0; /* distance to the parent; number of children */
+    for (; low < size && (v & low) == 0; low <<= 1) {
+        children += v + low < size;
     }
-    if (v != 0 && step-- == 0) {
-        *out = (plb_hop_t){-1, v - bit, 0};
-        return true;
+    const int32_t parents = v != 0;
+    if (step >= parents + children) {
+        return false;
     }
-    for (bit >>= 1; bit > 0; bit >>= 1) { /* the child with the largest subtree comes first */
-        if (v + bit < size && step-- == 0) {
-            *out = (plb_hop_t){v + bit, -1, personal ? bytes * min32(bit, size - v - bit) : bytes};
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool to_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
-                    plb_hop_t *out)
-{
-    int32_t bit = 1;
-    for (; bit < size && (v & bit) == 0; bit <<= 1) {
-        if (v + bit < size && step-- == 0) {
-            *out = (plb_hop_t){-1, v + bit, 0};
-            return true;
-        }
-    }
-    if (v != 0 && step == 0) {
-        *out = (plb_hop_t){v - bit, -1, personal ? bytes * min32(bit, size - v) : bytes};
-        return true;
-    }
-    return false;
+    step = up ? parents + children - 1 - step : step;
+    const int32_t bit = step < parents ? low : 1 << (children - 1 - (step - parents));
+    const int32_t peer = step < parents ? v - bit : v + bit;
+    const int32_t below =
+        v > peer ? v : peer; /* the root of the subtree whose data go up or down */
+    *out = up == (step < parents)
+               ? (plb_hop_t){peer, -1, personal ? bytes * min32(bit, size - below) : bytes}
+               : (plb_hop_t){-1, peer, 0};
+    return true;
 }
 
 static int64_t doubling_bytes(plb_collective_t what, int32_t size, int64_t bytes, int32_t bit)
@@ -95,21 +81,6 @@ static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t by
     return true;
 }
 
-static bool rooted(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
-                   int32_t step, plb_hop_t *out)
-{
-    const int32_t v = (me - root + size) % size;
-    const bool personal = what == PLB_GATHER || what == PLB_SCATTER;
-    const bool any = what == PLB_BCAST || what == PLB_SCATTER
-                         ? from_root(v, size, bytes, personal, step, out)
-                         : to_root(v, size, bytes, personal, step, out);
-    if (any) {
-        out->to = out->to < 0 ? -1 : (int32_t)(((int64_t)out->to + root) % size);
-        out->from = out->from < 0 ? -1 : (int32_t)(((int64_t)out->from + root) % size);
-    }
-    return any;
-}
-
 /* Get step 0, 1, ... of rank `me` of `size`; false: there are no more steps.
  *   - Collectives with a root: binomial trees.
  *   - Alltoall with long data: each rank sends directly to one rank after the other.
@@ -117,12 +88,19 @@ static bool rooted(plb_collective_t what, int32_t me, int32_t size, int32_t root
 static bool tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                       int32_t step, plb_hop_t *out)
 {
+    const bool personal = what == PLB_GATHER || what == PLB_SCATTER;
     switch (what) {
     case PLB_BCAST:
     case PLB_SCATTER:
     case PLB_GATHER:
     case PLB_REDUCE:
-        return rooted(what, me, size, root, bytes, step, out);
+        if (!tree_hop((me - root + size) % size, size, bytes, personal,
+                      what == PLB_GATHER || what == PLB_REDUCE, step, out)) {
+            return false;
+        }
+        out->to = out->to < 0 ? -1 : (int32_t)(((int64_t)out->to + root) % size);
+        out->from = out->from < 0 ? -1 : (int32_t)(((int64_t)out->from + root) % size);
+        return true;
     case PLB_ALLTOALL:
         if (bytes < PAIRWISE_BYTES) {
             return doubling(what, me, size, bytes, step, out);
@@ -147,20 +125,6 @@ static void tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32
     }
     if (what == PLB_GATHER || what == PLB_REDUCE) { /* messages go to the root */
         *total = what == PLB_GATHER ? bytes * (size - 1) : bytes * *steps;
-    }
-}
-
-static plb_awaits_t tree_awaits(plb_collective_t what, bool is_root)
-{
-    switch (what) {
-    case PLB_BCAST:
-    case PLB_SCATTER:
-        return is_root ? PLB_AWAITS_NOBODY : PLB_AWAITS_ROOT;
-    case PLB_GATHER:
-    case PLB_REDUCE:
-        return is_root ? PLB_AWAITS_ALL : PLB_AWAITS_NOBODY;
-    default:
-        return PLB_AWAITS_ALL;
     }
 }
 
@@ -216,52 +180,31 @@ static double slowest(const double *matrix, int32_t n_nodes)
     return out;
 }
 
-static int new_icoll(plb_whatif_t *self, int32_t size, int32_t *out, plb_err_t *err)
+/* The nonblocking collective of this number in its communicator; the first rank to enter makes it.
+ */
+static int icoll_of(icolls_t *self, int64_t number, int32_t size, icoll_t **out, plb_err_t *err)
 {
-    if (self->free_icoll >= 0) {
-        *out = self->free_icoll;
-        self->free_icoll = self->icoll[*out].next;
-    } else {
-        PLB_PASS_GROW(self->icoll, self->room_icolls, self->n_icolls + 1);
-        *out = self->n_icolls++;
-        self->icoll[*out].slot = NULL;
+    if (number == self->n) {
+        PLB_PASS_GROW(self->at, self->room, self->n + 1);
+        icoll_t *fresh = &self->at[self->n];
+        *fresh = (icoll_t){.latest_rank = -1, .root_rank = -1};
+        PLB_PASS_NEW(fresh->slot, size);
+        memset(fresh->slot, -1, (size_t)size * sizeof *fresh->slot);
+        self->n++;
     }
-    icoll_t *one = &self->icoll[*out];
-    plb_free(one->slot);
-    *one = (icoll_t){.latest_rank = -1, .root_rank = -1};
-    PLB_PASS_NEW(one->slot, size);
-    memset(one->slot, -1, (size_t)size * sizeof *one->slot);
+    *out = &self->at[number];
     return PLB_OK;
-}
-
-static int find_icoll(plb_whatif_t *self, const plb_op_t *op, int32_t size, int64_t sequence,
-                      int32_t *out, plb_err_t *err)
-{
-    int32_t *head = &self->icoll_open[op->comm];
-    for (*out = *head; *out >= 0; *out = self->icoll[*out].next) {
-        if (self->icoll[*out].sequence == sequence) {
-            return PLB_OK;
-        }
-    }
-    const int ret = new_icoll(self, size, out, err);
-    if (ret == PLB_OK) {
-        self->icoll[*out].sequence = sequence;
-        self->icoll[*out].next = *head;
-        *head = *out;
-    }
-    return ret;
 }
 
 int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
     const int64_t first = self->comms->start[op->comm];
     const int32_t size = (int32_t)(self->comms->start[op->comm + 1] - first);
-    const int64_t sequence = self->icoll_sequence[first + op->tag]++;
+    const int64_t number = self->icolls_entered[first + op->tag]++;
     const int32_t slot = op->request + 1;
-    int32_t which = -1;
+    icoll_t *one = NULL;
     PLB_PASS(plb_slot_open(self, rank, slot, err));
-    PLB_PASS(find_icoll(self, op, size, sequence, &which, err));
-    icoll_t *one = &self->icoll[which];
+    PLB_PASS(icoll_of(&self->icolls[op->comm], number, size, &one, err));
     one->entered++;
     one->latest = self->now;
     one->latest_rank = rank;
@@ -271,7 +214,7 @@ int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, p
         one->root_rank = rank;
         one->root_op = one->latest_op;
     }
-    if (tree_awaits((plb_collective_t)op->what, op->tag == op->peer) == PLB_AWAITS_NOBODY) {
+    if (plb_awaits_of(op, op->tag == op->peer) == PLB_AWAITS_NOBODY) {
         plb_slot_complete(self, rank, slot, self->now, -1, 0);
     } else {
         one->slot[op->tag] = slot;
@@ -291,7 +234,7 @@ int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, p
             if (one->slot[i] < 0) {
                 continue;
             }
-            const plb_awaits_t awaits = tree_awaits((plb_collective_t)op->what, i == op->peer);
+            const plb_awaits_t awaits = plb_awaits_of(op, i == op->peer);
             const bool root = awaits == PLB_AWAITS_ROOT && one->root_rank >= 0;
             if (!root && one->entered < size) {
                 continue;
@@ -304,13 +247,8 @@ int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, p
         }
     }
     if (one->entered == size) {
-        int32_t *link = &self->icoll_open[op->comm];
-        while (*link != which) {
-            link = &self->icoll[*link].next;
-        }
-        *link = one->next;
-        one->next = self->free_icoll;
-        self->free_icoll = which;
+        plb_free(one->slot);
+        one->slot = NULL;
     }
     return PLB_OK;
 }

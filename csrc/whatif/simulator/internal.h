@@ -82,12 +82,16 @@ typedef struct processor {
 
 typedef struct icoll { /* A nonblocking collective that some ranks have entered. */
     double latest, root_at;
-    int64_t sequence;
     int64_t latest_op, root_op;
     int32_t latest_rank, root_rank; /* the rank that entered last; the root; -1: not entered */
-    int32_t entered, next;
+    int32_t entered;
     int32_t *slot; /* [size] slot of each member that waits; -1: the member does not wait */
 } icoll_t;
+
+typedef struct icolls { /* The nonblocking collectives of a communicator, in order. */
+    icoll_t *at;
+    int64_t n, room;
+} icolls_t;
 
 typedef struct plb_whatif {
     int32_t n_ranks;
@@ -101,16 +105,14 @@ typedef struct plb_whatif {
     /* Pools; unused entries form chains. */
     message_t *message;
     post_t *post;
-    int64_t room_messages, room_posts, room_channels, room_icolls;
+    int64_t room_messages, room_posts, room_channels;
     int32_t n_messages, free_message;
     int32_t n_posts, free_post;
     channel_t *channel;
     plb_keys_t channels; /* maps sender, receiver and context to the channel's number */
-    icoll_t *icoll;
-    int32_t n_icolls, free_icoll;
+    icolls_t *icolls;    /* [communicators] */
     /* [members of all communicators] number of nonblocking collectives that each has entered */
-    int64_t *icoll_sequence;
-    int32_t *icoll_open; /* [communicators] first nonblocking collective under way; -1: none */
+    int64_t *icolls_entered;
 } plb_whatif_t;
 
 /* The context of an operation's messages.  Messages of collectives have the next odd number. */
@@ -121,11 +123,6 @@ static inline uint32_t context_of(const plb_op_t *op)
 
 /* Owners on the agenda: 0 ... n_ranks - 1 for the next arrival at each rank, then one for the
  * wake-up of each rank, then one for each processor. */
-static inline int32_t owner_arrival(const plb_whatif_t *self, int32_t rank)
-{
-    (void)self;
-    return rank;
-}
 static inline int32_t owner_wake(const plb_whatif_t *self, int32_t rank)
 {
     return self->n_ranks + rank;
@@ -164,14 +161,6 @@ int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_
 /** Post the receive of `slot`; complete it if its message is there. */
 int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                         int32_t tag, int32_t slot, plb_err_t *err);
-/** Let the first message that is in flight to `rank` arrive. */
-void plb_message_arrive(plb_whatif_t *self, int32_t rank);
-/** Return the first message that has arrived and fits; -1: there is none, or src is -1. */
-int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
-                         int32_t tag);
-/** Begin a call of `rank`: transfer the rendezvous messages that wait for a call of this rank. */
-void plb_message_progress(plb_whatif_t *self, int32_t rank);
-void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);
 
 /* Simulates collectives, by the rules in whatif.h. */
 

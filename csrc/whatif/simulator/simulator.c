@@ -8,6 +8,282 @@
 #include "base/mem.h"
 #include "whatif/whatif.h"
 
+/* ---- links ---------------------------------------------------------------------------------- */
+
+static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
+{
+    const plb_target_t *t = self->target;
+    return matrix[(int64_t)t->node[t->place[src]] * t->n_nodes + t->node[t->place[dst]]];
+}
+
+/* ---- slots ---------------------------------------------------------------------------------- */
+
+int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err)
+{
+    process_t *process = &self->process[rank];
+    if (slot >= process->n_slots) {
+        const int64_t had = process->n_slots;
+        PLB_PASS_GROW(process->slot, process->n_slots, slot + 1);
+        memset(process->slot + had, 0, (size_t)(process->n_slots - had) * sizeof *process->slot);
+    }
+    process->slot[slot] = (slot_t){.state = SLOT_OPEN, .cause_rank = -1};
+    return PLB_OK;
+}
+
+void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
+                       int32_t cause_rank, int64_t cause_op)
+{
+    process_t *process = &self->process[rank];
+    process->slot[slot] = (slot_t){when, cause_op, cause_rank, SLOT_DONE};
+    if (process->state == WAITING && process->waits_for == slot) {
+        plb_agenda_set(self, owner_wake(self, rank), when);
+    }
+}
+
+verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot)
+{
+    process_t *process = &self->process[rank];
+    if (slot >= process->n_slots || process->slot[slot].state == SLOT_FREE) {
+        return NEXT;
+    }
+    slot_t *one = &process->slot[slot];
+    if (one->state == SLOT_DONE && one->done <= self->now) {
+        one->state = SLOT_FREE;
+        return NEXT;
+    }
+    process->waits_for = slot;
+    plb_agenda_set(self, owner_wake(self, rank), one->state == SLOT_DONE ? one->done : INFINITY);
+    return WAIT;
+}
+
+/* --- channels --- */
+
+static int64_t key_of(const plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst)
+{
+    return ((int64_t)context * self->n_ranks + src) * self->n_ranks + dst;
+}
+
+static int channel_of(plb_whatif_t *self, uint32_t context, int32_t src, int32_t dst, int32_t *out,
+                      plb_err_t *err)
+{
+    const int64_t had = self->channels.n;
+    PLB_PASS(plb_keys_add(&self->channels, key_of(self, context, src, dst), out, err));
+    PLB_PASS_GROW(self->channel, self->room_channels, self->channels.n);
+    if (*out == had) {
+        self->channel[*out] = (channel_t){dst, -1, -1, -1, -1};
+    }
+    return PLB_OK;
+}
+
+/* --- pools --- */
+
+/* Get an unused entry of a pool, or a new one. */
+#define POOL(name)                                                                                \
+    static int new_##name(plb_whatif_t *self, int32_t *out, plb_err_t *err)                       \
+    {                                                                                             \
+        int ret = PLB_OK;                                                                         \
+        if (self->free_##name >= 0) {                                                             \
+            *out = self->free_##name;                                                             \
+            self->free_##name = self->name[*out].next;                                            \
+            return ret;                                                                           \
+        }                                                                                         \
+        PLB_GROW(self->name, self->room_##name##s, self->n_##name##s + 1);                        \
+        *out = self->n_##name##s++;                                                               \
+    out:                                                                                          \
+        return ret;                                                                               \
+    }
+POOL(message)
+POOL(post)
+
+static void drop_message(plb_whatif_t *self, int32_t m)
+{
+    self->message[m].next = self->free_message;
+    self->free_message = m;
+}
+
+/* --- a match --- */
+
+/* The receive, and the send if its sender waits, are complete when the data have arrived. */
+static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot)
+{
+    const double alpha = link_of(self, self->target->alpha, m->src, dst);
+    const double data = link_of(self, self->target->beta, m->src, dst) * (double)m->bytes;
+    if (m->slot < 0) {
+        const double there = m->at + data;
+        plb_slot_complete(self, dst, slot, there > self->now ? there : self->now, m->src, m->op);
+        return;
+    }
+    const double done = self->now + 2.0 * alpha + data;
+    plb_slot_complete(self, dst, slot, done, m->src, m->op);
+    plb_slot_complete(self, m->src, m->slot, done, dst, self->process[dst].at);
+}
+
+/* Match a message, which is no longer in any list, with a receive.  If the receiver is not in a
+ * call, a rendezvous message waits for the receiver's next call. */
+static void match(plb_whatif_t *self, int32_t m, int32_t dst, int32_t slot, bool in_call)
+{
+    message_t *one = &self->message[m];
+    if (one->slot >= 0 && !in_call) {
+        one->into = slot;
+        one->next = self->process[dst].rendezvous;
+        self->process[dst].rendezvous = m;
+        return;
+    }
+    transfer(self, one, dst, slot);
+    drop_message(self, m);
+}
+
+/* Begin a call of `rank`: transfer the rendezvous messages that wait for a call of this rank. */
+static void message_progress(plb_whatif_t *self, int32_t rank)
+{
+    int32_t m = self->process[rank].rendezvous;
+    self->process[rank].rendezvous = -1;
+    while (m >= 0) {
+        const int32_t next = self->message[m].next;
+        transfer(self, &self->message[m], rank, self->message[m].into);
+        drop_message(self, m);
+        m = next;
+    }
+}
+
+/* --- sending --- */
+
+int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_t message,
+                     plb_err_t *err)
+{
+    int32_t channel = -1, m = -1;
+    PLB_PASS(channel_of(self, context, message.src, dst, &channel, err));
+    PLB_PASS(new_message(self, &m, err));
+    message.at = self->now + link_of(self, self->target->alpha, message.src, dst);
+    message.channel = channel;
+    message.behind = -1;
+    self->message[m] = message;
+    process_t *to = &self->process[dst];
+    message_t *const all = self->message;
+    /* sorted by arrival, ties in order of sending; nearly always, a message goes to the end */
+    int32_t before = to->flying_last;
+    while (before >= 0 && all[before].at > all[m].at) {
+        before = all[before].prev;
+    }
+    all[m].prev = before;
+    all[m].next = before >= 0 ? all[before].next : to->flying;
+    *(before >= 0 ? &all[before].next : &to->flying) = m;
+    *(all[m].next >= 0 ? &all[all[m].next].prev : &to->flying_last) = m;
+    plb_agenda_set(self, dst, all[to->flying].at);
+    return PLB_OK;
+}
+
+/* --- receiving --- */
+
+/* Return the first receive of a channel with a tag; *before: the receive before it, or -1. */
+static int32_t first_post(plb_whatif_t *self, const channel_t *channel, int32_t tag,
+                          int32_t *before)
+{
+    int32_t p = channel->post;
+    *before = -1;
+    while (p >= 0 && self->post[p].tag != tag) {
+        *before = p;
+        p = self->post[p].next;
+    }
+    return p;
+}
+
+static int32_t take_post(plb_whatif_t *self, channel_t *channel, int32_t p, int32_t before)
+{
+    post_t *const all = self->post;
+    *(before >= 0 ? &all[before].next : &channel->post) = all[p].next;
+    if (channel->post_last == p) {
+        channel->post_last = before;
+    }
+    all[p].next = self->free_post;
+    self->free_post = p;
+    return all[p].slot;
+}
+
+/* Let the first message that is in flight to `rank` arrive. */
+static void message_arrive(plb_whatif_t *self, int32_t rank)
+{
+    process_t *to = &self->process[rank];
+    const int32_t m = to->flying;
+    message_t *one = &self->message[m];
+    to->flying = one->next;
+    *(to->flying >= 0 ? &self->message[to->flying].prev : &to->flying_last) = -1;
+    plb_agenda_set(self, rank, to->flying >= 0 ? self->message[to->flying].at : INFINITY);
+
+    channel_t *channel = &self->channel[one->channel];
+    int32_t before;
+    const int32_t p = first_post(self, channel, one->tag, &before);
+    if (p >= 0) {
+        match(self, m, rank, take_post(self, channel, p, before), to->state == WAITING);
+        return;
+    }
+    *(channel->last >= 0 ? &self->message[channel->last].behind : &channel->first) = m;
+    channel->last = m;
+    to->n_there++;
+    if (to->probing) {
+        plb_agenda_set(self, owner_wake(self, rank), self->now);
+    }
+}
+
+/* Return the first message that has arrived and fits; -1: there is none, or src is -1. */
+static int32_t message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
+                            int32_t tag)
+{
+    const int32_t c =
+        src < 0 ? -1 : plb_keys_find(&self->channels, key_of(self, context, src, rank));
+    int32_t m = c < 0 ? -1 : self->channel[c].first;
+    while (m >= 0 && self->message[m].tag != tag) {
+        m = self->message[m].behind;
+    }
+    return m;
+}
+
+int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
+                        int32_t tag, int32_t slot, plb_err_t *err)
+{
+    const int32_t m = message_find(self, rank, context, src, tag);
+    if (m >= 0) {
+        message_t *const all = self->message;
+        channel_t *channel = &self->channel[all[m].channel];
+        int32_t before = -1;
+        for (int32_t i = channel->first; i != m; i = all[i].behind) {
+            before = i;
+        }
+        *(before >= 0 ? &all[before].behind : &channel->first) = all[m].behind;
+        if (channel->last == m) {
+            channel->last = before;
+        }
+        self->process[rank].n_there--;
+        match(self, m, rank, slot, true);
+        return PLB_OK;
+    }
+    int32_t p = -1, number = -1;
+    PLB_PASS(new_post(self, &p, err));
+    PLB_PASS(channel_of(self, context, src, rank, &number, err));
+    channel_t *channel = &self->channel[number];
+    self->post[p] = (post_t){tag, slot, -1};
+    *(channel->post_last >= 0 ? &self->post[channel->post_last].next : &channel->post) = p;
+    channel->post_last = p;
+    return PLB_OK;
+}
+
+static void message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot)
+{
+    /* slow, but rare: most programs cancel receives only just before they end */
+    for (int32_t c = 0; c < self->channels.n; c++) {
+        channel_t *channel = &self->channel[c];
+        int32_t before = -1, p = channel->dst == rank ? channel->post : -1;
+        while (p >= 0 && self->post[p].slot != slot) {
+            before = p;
+            p = self->post[p].next;
+        }
+        if (p >= 0) {
+            take_post(self, channel, p, before);
+            return;
+        }
+    }
+}
+
 /* ---- processor ------------------------------------------------------------------------------ */
 
 /* Divides the processors' time among processes: egalitarian processor sharing.  Each of k
@@ -72,8 +348,12 @@ static void processor_leave(plb_whatif_t *self, int32_t rank)
 static const double MOST = 1e30;  /* the product of two such numbers does not overflow */
 static const double LEAST = 1e-9; /* smallest share; smallest seconds of a period */
 
-static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
+static int check(int32_t n_ranks, const plb_comms_t *comms, const plb_target_t *t, plb_err_t *err)
 {
+    /* the keys of channels must fit into 64 bits */
+    PLB_FAIL_IF(comms->n > INT64_MAX / 2 / n_ranks / n_ranks, err, PLB_ERR_VALUE,
+                "%d communicators of %d ranks: expected fewer", comms->n, n_ranks);
+    PLB_PASS(plb_comms_check(comms, n_ranks, err));
     for (int32_t p = 0; p < t->n_processors; p++) {
         PLB_FAIL_IF(!(t->speed[p] >= 1.0 / MOST && t->speed[p] <= MOST), err, PLB_ERR_VALUE,
                     "speed of processor %d is %g: expected 1e-30 ... 1e30", p, t->speed[p]);
@@ -107,22 +387,6 @@ static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
 
 /* --- begin and end --- */
 
-/* Set the share of a processor.  Its periods are shifted by a multiple of the golden ratio, so
- * that the periods of different processors do not begin together. */
-static void hold_to_share(processor_t *one, int32_t number, double share, double period)
-{
-    if (share >= 1.0) {
-        return;
-    }
-    if (period <= 0.0) {
-        one->speed *= share;
-        return;
-    }
-    one->period = period;
-    one->on = share * period;
-    one->phase = period * (fmod(0.6180339887498949 * number, 1.0) - 1.0);
-}
-
 static int make_processors(plb_whatif_t *self, plb_err_t *err)
 {
     const plb_target_t *t = self->target;
@@ -135,23 +399,18 @@ static int make_processors(plb_whatif_t *self, plb_err_t *err)
     for (int32_t p = 0; p < t->n_processors; p++) {
         processor_t *one = &self->processor[p];
         const int32_t residents = one->active.n;
-        *one = (processor_t){.speed = t->speed[p]};
-        hold_to_share(one, p, t->share != NULL ? t->share[p] : 1.0, t->period);
-        one->active.item = room;
+        const double share = t->share != NULL ? t->share[p] : 1.0;
+        *one = (processor_t){.speed = t->speed[p], .active = {.item = room}};
+        if (t->period <= 0.0) {
+            one->speed *= share;
+        } else if (share < 1.0) {
+            /* the periods are shifted by multiples of the golden ratio, so that those of different
+             * processors do not begin together */
+            one->period = t->period;
+            one->on = share * t->period;
+            one->phase = t->period * (fmod(0.6180339887498949 * p, 1.0) - 1.0);
+        }
         room += residents;
-    }
-    return PLB_OK;
-}
-
-static int check_comms(int32_t n_ranks, const plb_comms_t *comms, plb_err_t *err)
-{
-    /* the keys of channels must fit into 64 bits */
-    PLB_FAIL_IF(comms->n > INT64_MAX / 2 / n_ranks / n_ranks, err, PLB_ERR_VALUE,
-                "%d communicators of %d ranks: expected fewer", comms->n, n_ranks);
-    for (int64_t i = 0; i < comms->start[comms->n]; i++) {
-        PLB_FAIL_IF(comms->member[i] < 0 || comms->member[i] >= n_ranks, err, PLB_ERR_RANGE,
-                    "a member of a communicator is rank %d: expected 0 ... %d", comms->member[i],
-                    n_ranks - 1);
     }
     return PLB_OK;
 }
@@ -175,9 +434,8 @@ static int init(plb_whatif_t *self, const plb_streams_t *s, plb_op_time_t *const
     const int64_t owners = 2 * (int64_t)self->n_ranks + self->target->n_processors;
     PLB_PASS_NEW_EACH(owners, self->agenda.item, self->agenda.at);
     memset(self->agenda.at, -1, (size_t)owners * sizeof *self->agenda.at);
-    PLB_PASS_NEW0(self->icoll_sequence, s->comms.start[s->comms.n]);
-    PLB_PASS_NEW(self->icoll_open, s->comms.n);
-    memset(self->icoll_open, -1, (size_t)s->comms.n * sizeof *self->icoll_open);
+    PLB_PASS_NEW0(self->icolls_entered, s->comms.start[s->comms.n]);
+    PLB_PASS_NEW0(self->icolls, s->comms.n);
     return PLB_OK;
 }
 
@@ -186,13 +444,15 @@ static void release(plb_whatif_t *self)
     for (int32_t r = 0; self->process != NULL && r < self->n_ranks; r++) {
         plb_free(self->process[r].slot);
     }
-    for (int32_t i = 0; i < self->n_icolls; i++) {
-        plb_free(self->icoll[i].slot);
+    for (int32_t c = 0; self->icolls != NULL && c < self->comms->n; c++) {
+        for (int64_t i = 0; i < self->icolls[c].n; i++) {
+            plb_free(self->icolls[c].at[i].slot);
+        }
+        plb_free(self->icolls[c].at);
     }
     plb_keys_free(&self->channels);
     PLB_FREE(self->process, self->processor, self->heap_room, self->agenda.item, self->agenda.at,
-             self->message, self->post, self->channel, self->icoll, self->icoll_sequence,
-             self->icoll_open);
+             self->message, self->post, self->channel, self->icolls, self->icolls_entered);
 }
 
 static void read_times(const plb_whatif_t *self, plb_process_times_t *out)
@@ -262,26 +522,7 @@ static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t
     return receive(self, rank, &as, as.request + 1, err);
 }
 
-static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
-{
-    process_t *process = &self->process[rank];
-    const plb_op_t *op = &process->op[process->at];
-    if (op->kind == PLB_OP_PROBE) {
-        process->probing = plb_message_find(self, rank, context_of(op), op->peer, op->tag) < 0;
-        *verdict = process->probing ? WAIT : NEXT;
-        return PLB_OK;
-    }
-    PLB_PASS(receive(self, rank, op, OWN_SLOT, err));
-    *verdict = plb_slot_wait(self, rank, OWN_SLOT);
-    return PLB_OK;
-}
-
 /* --- one operation after the other --- */
-
-static void wake_at(plb_whatif_t *self, int32_t rank, double when)
-{
-    plb_agenda_set(self, owner_wake(self, rank), when);
-}
 
 static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
@@ -301,11 +542,16 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
     case PLB_OP_IRECV:
         return irecv(self, rank, op, err);
     case PLB_OP_RECV:
+        PLB_PASS(receive(self, rank, op, OWN_SLOT, err));
+        *verdict = plb_slot_wait(self, rank, OWN_SLOT);
+        break;
     case PLB_OP_PROBE:
-        return receive_or_probe(self, rank, verdict, err);
+        process->probing = message_find(self, rank, context_of(op), op->peer, op->tag) < 0;
+        *verdict = process->probing ? WAIT : NEXT;
+        break;
     case PLB_OP_WAIT:
         if (op->flags & PLB_OP_CANCELLED) {
-            plb_message_cancel(self, rank, op->request + 1);
+            message_cancel(self, rank, op->request + 1);
         } else {
             *verdict = plb_slot_wait(self, rank, op->request + 1);
         }
@@ -315,7 +561,7 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
     case PLB_OP_ICOLL:
         return plb_collective_enter(self, rank, op, err);
     case PLB_OP_PAUSE:
-        wake_at(self, rank, self->now + 1e-9 * (double)op->bytes);
+        plb_agenda_set(self, owner_wake(self, rank), self->now + 1e-9 * (double)op->bytes);
         *verdict = PAUSE;
         break;
     default: /* marks of procedures take no time */
@@ -358,9 +604,7 @@ static void complete(plb_whatif_t *self, int32_t rank)
 static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
-    if (process->rendezvous >= 0) {
-        plb_message_progress(self, rank);
-    }
+    message_progress(self, rank);
     PLB_PASS(perform(self, rank, verdict, err));
     switch (*verdict) {
     case NEXT:
@@ -436,13 +680,13 @@ static int computed(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
 {
     if (owner < self->n_ranks) {
-        plb_message_arrive(self, owner);
+        message_arrive(self, owner);
         return PLB_OK;
     }
     if (owner < 2 * self->n_ranks) {
         const int32_t rank = owner - self->n_ranks;
         process_t *process = &self->process[rank];
-        wake_at(self, rank, INFINITY);
+        plb_agenda_set(self, owner_wake(self, rank), INFINITY);
         *(process->state == PAUSED ? &process->times.paused : &process->times.waiting) +=
             self->now - process->since;
         process->since = self->now;
@@ -477,14 +721,12 @@ int plb_whatif(const plb_streams_t *streams, const plb_target_t *target,
     int ret = PLB_OK;
     const int32_t p = streams->n_ranks;
     PLB_FAIL_IF(p < 1, err, PLB_ERR_VALUE, "a program of %d ranks: expected at least 1", p);
-    PLB_PASS(check(p, target, err));
-    PLB_PASS(check_comms(p, &streams->comms, err));
+    PLB_PASS(check(p, &streams->comms, target, err));
     plb_whatif_t self = {.n_ranks = p,
                          .target = target,
                          .comms = &streams->comms,
                          .free_message = -1,
-                         .free_post = -1,
-                         .free_icoll = -1};
+                         .free_post = -1};
     PLB_TRY(init(&self, streams, step, err));
     for (int32_t r = 0; r < p; r++) {
         PLB_TRY(begin(&self, r, err));
