@@ -114,7 +114,7 @@ def position(name: str, value: Any) -> NDArray[np.float64]:
 
 
 def shared(name: str, value: Any) -> NDArray[np.int64]:
-    """Check (number, bytes[, home rank]) of the data that an object shares; return three numbers.
+    """Check (id, bytes[, home rank]) of the data that an object shares; return three numbers.
 
     The home is -1 if it is not given.
     """
@@ -125,7 +125,7 @@ def shared(name: str, value: Any) -> NDArray[np.int64]:
         out = np.zeros(0, np.int64)
     if len(parts) not in (2, 3) or len(out) != 3 or (out[: len(parts)] < 0).any():
         raise DomainError(
-            f"{name} is {clip(repr(value), 60)}: expected (number, bytes) or (number, bytes, home "
+            f"{name} is {clip(repr(value), 60)}: expected (id, bytes) or (id, bytes, home "
             "rank), whole numbers, 0 or more"
         )
     return out

@@ -65,11 +65,11 @@ def test_one_process_may_tell_the_seconds_of_all_ranks():
     lb = pylb.Advisor(ranks=3)
     for call, message in [
         (lambda: pylb.Advisor(ranks=0), "ranks is 0: expected a number of ranks, 1"),
-        (lambda: pylb.Advisor(cost=0.2), "cost is 0.2: expected it only with ranks="),
+        (lambda: pylb.Advisor(cost=0.2), "cost is 0.2: expected cost only together with ranks="),
         (lambda: pylb.Advisor(ranks=3, cost=-1), "cost is -1"),
         (lambda: pylb.Advisor(ranks=3, lag=2), "lag is 2: expected 0 with ranks="),
         (lambda: pylb.Advisor(pylb.virtual, ranks=3), "comm"),
-        (lambda: lb.advise(), "seconds is None: expected the seconds of all 3 ranks"),
+        (lambda: lb.advise(), "seconds is None: expected one number for each of 3 ranks"),
         (lambda: lb.advise(seconds=1.0), r"seconds has shape \(\): expected \(3,\)"),
         (lambda: lb.advise(seconds=[1, -1, 1]), r"seconds\[1\] is -1: expected seconds"),
         (lambda: lb.advise(loads=[1.0]), "cells are given with ranks="),
