@@ -155,7 +155,7 @@ class Stopwatch:
         self._resumed = _core.clock() - self.move.seconds
 
     def worked(self) -> float:
-        """Return the seconds of work since the step (or the redistribution in it) began (ended)."""
+        """Return the seconds of work in this step; after `moved`, only the work since then."""
         return max(_core.load_clock(self.work.clock) - self._worked, 0.0)
 
     def shared(self, began: float, seconds: float) -> None:
