@@ -461,8 +461,8 @@ def with_edges(to=None, nbytes=8.0, messages=1.0):
         (with_cells(keys=None), DomainError, "arguments differ between ranks"),
         (with_cells(weights=np.ones(4)), DomainError, "expected only one of them"),
         (with_cells(seconds=1.0), DomainError, "seconds and loads"),
-        (with_cells(loads=None), DomainError, "without cells, after steps with them"),
-        (with_cells(loads=None, keys=None, seconds=1.0), DomainError, "after steps with them"),
+        (with_cells(loads=None), DomainError, "without cells, after steps with cells"),
+        (with_cells(loads=None, keys=None, seconds=1.0), DomainError, "after steps with cells"),
         (with_cells(step=7), StateError, "different places"),
         (
             with_edges(messages=np.array([1, 1.5, 1, 1])),

@@ -168,7 +168,7 @@ def test_a_folder_without_permission_stops_no_run(path, monkeypatch, caplog):
 
     monkeypatch.setattr(experience.files, "write_text", refuse)
     assert len(run(path)) == 1
-    assert "what this run has learned is not kept" in caplog.text
+    assert "what this run has learned is not stored" in caplog.text
     assert len(caplog.records) == 1
 
 
