@@ -163,7 +163,7 @@ class RunState:
         return settings.selects or measured
 
     def find_links(self) -> None:
-        """If `network` says so, measure the machine, or check that it fits this job.  Collective."""
+        """If `network` says so, measure the machine, or check a given one.  Collective."""
         given, facts = self.options.network, self.options.facts
         transport = self.agreement.transport
         plain = isinstance(given, Links) and given.machine is None
