@@ -268,7 +268,7 @@ def phase(name: str, inside: str, before: Collection[str]) -> None:
         raise StateError(f"phase({name!r}) within phase({inside!r}): expected it after that phase")
     if name not in before and len(before) == _core.MOST_PHASES:
         raise DomainError(
-            f"phase {name!r} would be phase {len(before) + 1}: expected at most {len(before)}"
+            f"phase {name!r} is one phase too many: expected at most {len(before)} in an iteration"
         )
 
 

@@ -743,7 +743,7 @@ def fractions(ends: F64, sharing: Sharing) -> F64:
 
 
 def as_before(before: F64, loads: F64) -> F64:
-    """Divide the total of each iteration in `loads` like the loads `before` were; both (k, p)."""
+    """Divide the total of each row of `loads`, (k, p), in the proportions of `before`, (j, p)."""
     share, total = before.sum(axis=0), loads.sum(axis=1, keepdims=True)
     whole = share.sum()
     return total * (share / whole) if whole > 0 else loads

@@ -215,7 +215,7 @@ class ProgramObjects:
             if given:
                 raise StateError(f"phase() with {what}={given!r}: expected a Balancer without it")
         if not objects.in_loop:
-            raise StateError("phase() outside of iterate(): expected it within an iteration")
+            raise StateError("phase() outside iterate(): expected it within an iteration")
         return objects.store.phase(name, phase_clock(clock))
 
     def load(self, key: int, /, **seconds: float) -> None:

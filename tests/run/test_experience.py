@@ -87,7 +87,7 @@ def test_other_numbers_of_ranks_have_entries_of_their_own(path, caplog):
     run(path)
     first = run(path, n_ranks=3)[0][0]
     assert first > 2
-    assert "no run of (" in caplog.text
+    assert "no entry for (" in caplog.text
     assert [entry["runs"] for entry in experience.read(path).values()] == [1, 1]
 
 

@@ -179,7 +179,7 @@ def test_without_memory_the_bytes_of_a_migration_count():
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_limits_that_nothing_can_keep(strategy, caplog):
-    """A rank above its limit gets no more bytes than it holds, and rank 0 logs this once."""
+    """A rank above its limit gets no more bytes than it has, and rank 0 logs this once."""
     with caplog.at_level(logging.WARNING, "pylb"):
         held, _, history = run(
             2, strategy, loops=(5,), n=40, memory=lambda key: 10,
