@@ -145,7 +145,7 @@ class Stopwatch:
         self.begin_work()
 
     def begin_work(self, done: float = 0.0) -> None:
-        """Begin to measure the work of a step, if `measures`; `done` seconds count already."""
+        """If the clock `measures`, begin to measure a step, of which `done` seconds are past."""
         self._worked = _core.load_clock(self.work.clock) - done if self.measures else 0.0
 
     def moved(self, seconds: float) -> None:

@@ -148,7 +148,7 @@ class AdvisorInput:
                 )
             return 0.0, False
         if advice.moves:
-            raise StateError("advise() while cells are on their way: expected their wait() first")
+            raise StateError("advise() while cells are on their way: expected wait() before that")
         return move.seconds + move.earlier, self._rebalanced(advice, now)
 
     def _seconds(self, seconds: Any) -> tuple[float, F64]:
@@ -594,11 +594,11 @@ class Advisor(RunResults):
     def rebalancing(self) -> AbstractContextManager[None]:
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.
 
-        The time of the block is the cost of the LB step; a block that raises an error does not
-        count: then the advice was not followed.  With the clock "mpi" and without cells, the block
-        may be left out: then the cost is estimated from the lengths of the next two steps.  Raises
-        StateError if `advise` has not just advised to rebalance, or within another block of `timed`
-        or `rebalancing`.
+        The time of the block is the cost of the LB step.  If the block raises an error, it does not
+        count, and the advice was not followed.  With the clock "mpi" and without cells, no block is
+        needed: the cost is estimated from the lengths of the next two steps.  Raises StateError if
+        `advise` has not just advised to rebalance, or within another block of `timed` or
+        `rebalancing`.
         """
         self._check_advised("rebalancing()")
         return self._watch.move

@@ -71,7 +71,7 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
 
 
 def _shared(shared: Any, n: int) -> I64:
-    """Check (ids, bytes[, home ranks]), arrays (n,); return them as the columns of one (n, 3)."""
+    """Check (ids, bytes[, home ranks]), arrays (n,); return them as one array, (n, 3)."""
     if not isinstance(shared, tuple) or len(shared) not in (2, 3):
         raise DomainError(
             "shared: expected a tuple of arrays, (ids, bytes) or (ids, bytes, home ranks)"
@@ -89,7 +89,7 @@ def _shared(shared: Any, n: int) -> I64:
 
 
 def edges_of(edges: Any) -> I64:
-    """Check `edges`; return (m, 5), with the columns of `Mail.edges`.  Multicasts: 0."""
+    """Check `edges`; return (m, 5), the columns of `Mail.edges`, of which the last one is 0."""
     if edges is None:
         return NO_EDGES
     if not isinstance(edges, tuple | list) or len(edges) not in (3, 4):
@@ -192,7 +192,7 @@ class LocalCells:
         return CellMessages(edges, int(out[:, 1].sum()), int(out[:, 0].sum()))
 
     def accept(self, now: Cells, changed: bool, sent: CellMessages) -> None:
-        """Store the cells of a step that has ended.  The argument `changed`: see the method."""
+        """Store the cells of a step that has ended; `changed` is the result of that method."""
         new, old = now.columns, self.now.columns
         same = new.keys() == old.keys() and all(map(np.array_equal, new.values(), old.values()))
         self.version += "coords" in new or not same

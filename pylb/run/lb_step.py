@@ -138,7 +138,7 @@ class LBStep:
             )
         core = self.decider.core
         core.placed(placed.figures, placed.speed_of_all)
-        if not core.goes_on:  # if it does, `was` stays: the ranks before the first slice
+        if not core.goes_on:  # otherwise `was` remains: the ranks before the first slice
             objects.store.objects.columns.pop("was", None)
         moving = _core.clock()
         moves = objects.kept(placed.moves)
@@ -228,7 +228,7 @@ class LBStep:
         return [came[rank] for rank in sorted(came)]
 
     def _filled(self, fill: Callable[[Snapshot, Objects, tuple[F64, F64, I32]], None]) -> Placed:
-        """Let rank 0 call `fill`, and return this rank's part of its answer.  Collective.
+        """Let rank 0 call `fill`, and return this rank's part of the placement.  Collective.
 
         `fill` gets a snapshot, its objects, and three arrays to fill: metrics of the placement (see
         `FIGURES`); (p,) speeds of the ranks, or zeros if all are equal; (n,) new ranks.
@@ -607,7 +607,7 @@ def _packed(
 
 
 def _pack(items: Items, wire: bytes, others: list[Any]) -> tuple[parcel.Parts, parcel.Parts]:
-    """Return buffers of properties and messages, the first with their counts; buffers of values."""
+    """Return two lists of buffers: counts, properties and messages; and the objects' values."""
 
     def refused(i: int, why: Exception) -> Exception:
         return SerializationError(

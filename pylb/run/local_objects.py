@@ -23,7 +23,7 @@ from pylb.model.objects import NO_KEYS, Objects, joined
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.clocks import PhaseClock
 
-NO_PARTS: F64 = np.zeros((0, 0))  # loads in no phases
+NO_PARTS: F64 = np.zeros((0, 0))  # loads by phase, if there are no phases
 HERE = _core.ESTIMATE_HERE  # this row of estimates and later ones use only iterations on this rank
 Ints = NDArray[np.integer[Any]]
 
@@ -378,7 +378,7 @@ class Store:
     def join_phases(self, iteration: int, rank: int) -> str:
         """At the end of an iteration, sum the loads over the phases; return the phases' names."""
         names = tuple(self._parts)
-        # Add the seconds by clocks of phases; replace those that the program has measured.
+        # Add the times by clocks of phases; seconds that the program has given replace all others.
         for name, i, read in self._marks:
             self._parts[name][i] += checks.load(int(self.keys[i]), read(), name)
         for (name, i), value in self._given.items():
@@ -586,7 +586,7 @@ class Mailbox:
     def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
         """Restore the messages for objects of this rank, and pack the others for their ranks.
 
-        With `asks`, this rank, as a home rank, also answers the senders where the targets are.
+        With `asks`, this rank, as a home rank, also tells the senders where the targets are.
         """
         mail, ends = self.mail, [self.mail.n_coming]
         for _, (rows, *packed) in received:
@@ -649,7 +649,7 @@ class LocalObjects:
         self._gone: set[int] = set()  # keys of removed objects that are still in the store
         self._lost = NO_KEYS  # keys whose removal the other ranks do not know yet
         self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
-        self._births = 0  # how often `learn` was called, on all ranks
+        self._births = 0  # number of `learn` calls so far, the same on all ranks
         # in_loop: whether a loop is under way.  stale: whether objects were added or removed within
         # the loop; a loop with a lag sets it to False when it has applied these changes.
         self.in_loop = self.stale = False
@@ -819,7 +819,7 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, forgotten)
 
     def ranks_of(self, keys: I64) -> I32:
-        """Return the rank of each of any objects, (n,).  Collective."""
+        """Return the ranks, (n,), of the objects `keys`, which may be anywhere.  Collective."""
         new = np.isin(keys, self.new.keys)
         here = new | (self.store.places.places(keys) >= 0)
         self.addresses.ask(keys[~(new | (here & np.isin(keys, self._unregistered)))])
@@ -830,7 +830,7 @@ class LocalObjects:
 
         If an object that sends messages moves, its new rank must know the ranks of its receivers.
         If a receiver leaves and its sender stays, this rank must know the receiver's new rank.
-        Returns (m,) keys of receivers, (m,) the rank that must know each, and all receivers' keys.
+        Returns (m,) keys of receivers, (m,) ranks that must know them, and all receivers' keys.
         """
         edges, me = self.edges(), np.int32(self.rank)
         new = np.full(len(self.store) + 1, me, np.int32)

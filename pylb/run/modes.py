@@ -372,7 +372,7 @@ class MeasuringMode:
         return (*state.network(), most["handling"], rest)
 
     def priced_loops(self) -> list[Loop]:
-        """Return the loops; if there was no LB step and no lag, measure its cost.  Collective."""
+        """Return the loops; without LB steps and lag, first measure the cost.  Collective."""
         loops = self._state.records.loops
         if not loops or self.n_lb_steps or self._state.options.lag:
             return loops
@@ -586,7 +586,7 @@ class ReplayingMode(BalancingMode):
     def _check_objects(self, ranks: bool = True) -> None:
         """Check that the recorded run had this program's objects in that iteration.  Collective.
 
-        ranks=True: also check that each object was on this rank.  ranks=False: check this only for
+        With `ranks`, also check that each object was on this rank; without it, check this only for
         objects that may not migrate, because an LB step now moves the other objects.
         """
         state, objects, run = self._state, self._state.objects, self._decider.run
@@ -652,8 +652,8 @@ class AdvisorState(RunState):
         self.cost = math.nan  # seconds of the first LB step, if the program has given them
         self.model: LoadModel | None = None  # estimates the loads of cells from their features
         self.features: F64 | None = None  # (n, k), of the cells in the most recent step
-        # If an LB step is advised now: the last step before it takes effect, i.e. the present one,
-        # or the next one (`ahead`); then the seconds of the present step on this rank.
+        # If an LB step is advised now: index of the last step before it takes effect, which is the
+        # present step or (`ahead`) the next one; and seconds of the present step on this rank.
         self.ended = (-1, 0.0)
 
     def observe(self, stats: Stats) -> None:
@@ -680,7 +680,7 @@ class AdvisorState(RunState):
         if self.places is not None and self.places != places:
             now, before = ("with", "without") if places else ("without", "with")
             raise DomainError(
-                f"advise() {now} cells, after steps {before} cells: expected all steps to be alike"
+                f"advise() {now} cells, after steps {before} cells: expected the same in all steps"
             )
         settings = self.options.settings
         if places:
@@ -898,7 +898,7 @@ class ShadowMode(MeasuringMode):
         return self._state.records.loops
 
     def _started(self, n: int) -> None:
-        """Begin the loop in the replay, which is on rank 0; first, make the replay.  Collective."""
+        """Begin the loop in the replay on rank 0; the first loop makes the replay.  Collective."""
         if self._in_loop:  # the program left the previous loop early
             self._catch_up(left_early=True)
         self._in_loop = True

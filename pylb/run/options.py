@@ -80,9 +80,9 @@ class Bound(NamedTuple):
 def share(agreement: Agreement, iteration: int, before: int) -> int:
     """Return the bytes that objects of this rank may occupy.  Collective.
 
-    This is the limit of the machine or of the control group, divided by the number of ranks that
-    share it, minus `before`, the bytes that the process used before there were objects, divided by
-    the number of ranks in the process.
+    This is the rank's share of the limit of the machine or of the control group, minus its share of
+    `before`, the bytes that the process used before there were objects.  The ranks that share the
+    limit, or that are in the process, have equal shares.
     """
     bound, process = tightest(), f"{socket.gethostname()} {os.getpid()}"
     sharing, in_process = (
@@ -226,7 +226,7 @@ class RankFacts:
         return (self._now or {}).get(name)
 
     def start(self, done: int) -> None:
-        """At the start of a loop: if `background` is a function, call all.  Collective."""
+        """At the start of a loop, call all functions if `background` is one.  Collective."""
         if callable(self._given.get("background")):
             self._ask(done, starts=True)
 

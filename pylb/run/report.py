@@ -181,7 +181,7 @@ class Report:
 
     @property
     def messages(self) -> float:
-        """Seconds in the loops that remain: messages and other waits, not computing or LB steps."""
+        """Seconds in the loops without computing, imbalance and LB steps: messages, other waits."""
         steps = 0.0 if self.shadow else self.lb_seconds
         return max(self.seconds - self.computing - self.imbalance - steps, 0.0)
 
