@@ -98,7 +98,7 @@ class Addresses:
         return rows_to(self._home(columns[0]), self._size, columns)
 
     def _by_rank(self, rows: I64) -> dict[int, I64]:
-        """Split rows (rank, key, value) by rank; return (key, value), each key once per rank."""
+        """Split rows (rank, key, value) by rank; return (key, value) rows, each key once a rank."""
         if not len(rows):
             return {}
         rank, key, value = _distinct(rows).T

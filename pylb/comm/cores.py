@@ -62,7 +62,7 @@ class Cores(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether some ranks have fewer cores than ranks, so that they wait for one another."""
+        """Whether a group of ranks has fewer cores than ranks, so that they wait for one another."""
         return any(n > self.cores[g] for g, n in Counter(self.group).items())
 
     @property

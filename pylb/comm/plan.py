@@ -153,7 +153,7 @@ class StepExchanger:
     def meet(self, sides: Sides, tag: int) -> StepLane:
         """Begin to check that all partners exchange objects, too.
 
-        ``wait()`` raises StateError if a partner exchanges rows, as it takes no further step then.
+        ``wait()`` raises StateError if a partner exchanges rows, and so takes no further step.
         """
         # no message is necessary: all exchanges are collective steps, which compare their kinds
         return StepLane(self.agreement, sides, np.empty((0, 0), np.uint8), tag)
@@ -569,7 +569,7 @@ class Plan:
         return came if out is None else out
 
     def _tell(self, pending: Pending, sides: Sides, error: Exception | None) -> None:
-        """Make an exchange fail that this rank cannot begin, and report it to the partners."""
+        """Make an exchange fail that this rank cannot begin; report the error to the partners."""
         assert error is not None
         pending.met |= self._exchanger.tell(sides, error)
         pending.parts.append(partial(_raise, error))

@@ -182,7 +182,7 @@ class Transfer(Transferred):
         self._comm = comm
         # A request keeps the memory of its piece until the piece has left.
         self._leave = deque(comm.Isend(part, to, LATE) for to, part in _pieces(sends))
-        self._wanted = deque(_pieces(into.items()))  # what this rank has not asked for yet
+        self._wanted = deque(_pieces(into.items()))  # pieces not asked for yet by this rank
         self._come: list[Any] = []
 
     def progress(self, times: int = 1) -> bool:

@@ -58,8 +58,8 @@ class Receipt:
     """
 
     iteration: int  #: The iteration after which the decision was taken.
-    #: {"balance", "hold", "off"}: "balance": an LB step.  "hold": the trigger considered an LB step
-    #: and decided against it. "off": the trigger asked for an LB step, but earlier LB steps did not
+    #: "balance": an LB step.  "hold": the trigger considered an LB step, and decided against it.
+    #: "off": the trigger asked for an LB step, but there was none, because earlier LB steps did not
     #: pay.
     choice: str
     reason: str  #: Why, in words.

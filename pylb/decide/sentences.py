@@ -158,7 +158,7 @@ def _memory(r: Any) -> str:
     if math.isnan(r.memory_full):
         return ""
     full = f"{100 * r.memory_full:.3g} % of its memory limit"
-    return f"Afterwards the fullest rank or node held {full}."
+    return f"Afterwards the fullest rank or node used {full}."
 
 
 def _heaviest(r: Any) -> str:

@@ -93,7 +93,7 @@ class Monitor:
             Work in the block, in any unit; give it on all ranks or on none.
         """
         if self._inside:
-            raise StateError("timed() is called inside a timed() block: expected it after that")
+            raise StateError("timed() inside a timed() block: expected it after the block")
         if work == work and not checks.number("work", work) >= 0.0:  # nan: not given
             raise DomainError(f"work is {work!r}: expected 0 or more")
         self._inside, start, cpu = True, _core.clock(), _core.load_clock("cpu")

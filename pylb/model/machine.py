@@ -477,7 +477,7 @@ class Machine:
             sizes.append(len(level[0].children))
             level = [child for place in level for child in place.children]
         if self.ranks != tuple(range(self.n_ranks)):
-            raise DomainError(f"ranks are {self.ranks}: expected them in order of the leaves")
+            raise DomainError(f"ranks are {self.ranks}: expected ranks in order of the leaves")
         return Tree(tuple(sizes))
 
     def network(self, a: int, b: int) -> Network:

@@ -110,7 +110,7 @@ class Snapshot(InNotebook):
     block : (n,) array of int, optional
         Index in `block_bytes` of the data block that an object shares with other objects; -1: none.
     block_bytes : (b,) array of int, optional
-        Memory of each block; a rank holds one copy of a block, for all its objects that share it.
+        Memory of each block; a rank has one copy of a block, for all its objects that share it.
     home : (b,) array of int, optional
         Rank where each block is at home.  A block on another rank costs time in CCMLB.
 

@@ -234,7 +234,7 @@ class Report:
         return out.getvalue()
 
     def _unsaid(self) -> set[str]:
-        """Return the names of figures that the table omits: trivial, or said by a sentence."""
+        """Return the names of figures that the table omits: trivial, or in a sentence already."""
         fast = {"lb_cost"} if self.lb_cost <= self.lb_seconds else set()
         return {"saved", *({"mode"} if self.mode == "on" else ()), *fast}
 
