@@ -165,9 +165,9 @@ class Step(IntEnum):
 
 
 class Attempt:
-    """A block whose error is kept for the next collective step: ``with Attempt() as tried: ...``.
+    """A block whose error is stored for the next collective step: ``with Attempt() as tried: ...``.
 
-    Only errors of the class `kept` are kept; the block raises all others.
+    Only errors of the class `kept` are stored; the block raises all others.
     """
 
     def __init__(self, kept: type[Exception] = Exception) -> None:
@@ -238,7 +238,7 @@ class Agreement:
         self._cores: Cores | None = None
         self.plans = 0  # number of communication plans made so far, the same on all ranks
         self.sharers: WeakSet[Any] = WeakSet()  # others may wait for this rank in `Sharer.share`
-        self._turn = threading.Lock()  # held during a step: a second thread cannot take one
+        self._turn = threading.Lock()  # locked during a step, so that no second thread begins one
 
     @property
     def last_step_in_words(self) -> str:

@@ -62,7 +62,7 @@ class Cores(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether a group of ranks has fewer cores than ranks, so that they wait for one another."""
+        """Whether a group of ranks has fewer cores than ranks, so that they wait for each other."""
         return any(n > self.cores[g] for g, n in Counter(self.group).items())
 
     @property

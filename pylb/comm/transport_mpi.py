@@ -161,7 +161,7 @@ class MPITransport(Transport):
 
     def cores(self) -> Cores:
         known = self.allgather(_core.cores())
-        # all ranks keep the answer, or none: otherwise only some would come to the next call
+        # either all ranks store the answer or none: otherwise only some would call this again
         return self._prepared(lambda: Cores.of(known, self.rank))
 
     def free(self) -> None:

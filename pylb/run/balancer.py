@@ -466,7 +466,7 @@ class Balancer(ProgramObjects, RunResults):
         the memory of the machine, or of the control group of the process, divided by the number of
         ranks that share it, minus the memory that the process uses when the Balancer is made.
 
-        An LB step keeps the limits.  If no placement keeps them, rank 0 warns once, and a rank that
+        LB steps respect the limits.  If no placement does, rank 0 warns once, and a rank that
         exceeds its limit gets no more bytes than it already has.  With a distributed strategy, such
         a rank also gives away objects that fit elsewhere.
     node_memory_limit : int, (p,) array_like or callable, optional
@@ -496,7 +496,7 @@ class Balancer(ProgramObjects, RunResults):
         further LB steps follow at once (`Receipt.slice`, `Receipt.moves_left`), unless the shortest
         LB step takes longer than an iteration.
     record : bool or path
-        True: keep the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
+        True: store the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.
     experience : path, optional
         A file in which runs of the program store what they learn (mode "on"): the cost of an LB

@@ -132,7 +132,7 @@ class LBStep:
         full = float(placed.figures[FULL])
         if self.facts.is_news(full) and self.agreement.transport.rank == 0:
             log.warning(
-                "pylb: after iteration %d: no placement keeps the memory limits; a rank or node "
+                "pylb: after iteration %d: no placement respects memory limits; a rank or node "
                 "uses %.0f %% of its limit, and gets no more bytes than it already has",
                 *(self.iteration, 100 * full),
             )

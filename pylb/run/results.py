@@ -291,8 +291,8 @@ class RunResults(InNotebook):
         saved = RecordWriter(path).save(records, mode.history, mode.priced_loops())
         if state.objects.rank == 0 and saved < records.done:
             log.warning(
-                "pylb: %s has only the first %d of %d iterations; record=path keeps all",
+                "pylb: %s has only the first %d of %d iterations; record=path records all",
                 *(path, saved, records.done),
             )
         if state.objects.rank == 0 and mode.history.dropped.n:
-            log.warning("pylb: %s: %s record=path keeps all", path, mode.history.dropped)
+            log.warning("pylb: %s: %s record=path records all", path, mode.history.dropped)
