@@ -69,7 +69,7 @@ class Place:
             )
 
     def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
-        """Yield (index of the parent in this order, place) for this place and all places below."""
+        """Yield (index of its parent, place) for this place and all below; parents come first."""
         todo, number = [(parent, self)], parent
         while todo:
             above, place = todo.pop()
@@ -693,7 +693,7 @@ class Links(NamedTuple):
             return cls(Network.of(given), None)
         if given.n_ranks != n_ranks:
             raise DomainError(
-                f"network is a machine with {given.n_ranks} ranks: expected one with {n_ranks}"
+                f"network is of a machine with {given.n_ranks} ranks: expected one with {n_ranks}"
             )
         return cls(given.between, given)
 
@@ -714,8 +714,8 @@ class Links(NamedTuple):
         named = not re.fullmatch(r"[\d.]*", name)  # names such as "0.1" come from `parse`
         if host and named and name != host:
             raise DomainError(
-                f"network is another machine: there, rank {rank} is on host {clip(repr(name))}, "
-                f"but here, it is on {clip(repr(host))}"
+                f"network is of another machine: rank {rank} is on host {clip(repr(name))} there, "
+                f"but on {clip(repr(host))} here"
             )
 
 

@@ -236,7 +236,7 @@ class Advisor(RunResults):
         would get under MPI.  Only for "when only", without `comm`.
     cost : float, optional
         With `ranks`: expected seconds of the first redistribution; pylb measures the later ones.
-        Without `cost`, pylb needs a trial, which may cost more than it saves.
+        Without `cost`, pylb must try an LB step first, which may cost more than it saves.
     strategy : str or callable
         How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
         "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":

@@ -625,7 +625,7 @@ class Balancer(ProgramObjects, RunResults):
         """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.
 
         Call it outside ``local()``.  What this rank computes, its own rows and those of others,
-        counts as the load of its objects, so LB steps see the imbalance that lending leaves.
+        counts as the load of its objects, so LB steps see the imbalance after lending.
 
         Parameters
         ----------

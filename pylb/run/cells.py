@@ -192,7 +192,7 @@ class LocalCells:
         return CellMessages(edges, int(out[:, 1].sum()), int(out[:, 0].sum()))
 
     def accept(self, now: Cells, changed: bool, sent: CellMessages) -> None:
-        """Store the cells of a step that has ended; `changed` is the result of that method."""
+        """Store the cells of a step that has ended; `changed` is the result of the method."""
         new, old = now.columns, self.now.columns
         same = new.keys() == old.keys() and all(map(np.array_equal, new.values(), old.values()))
         self.version += "coords" in new or not same

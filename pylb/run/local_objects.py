@@ -794,7 +794,7 @@ class LocalObjects:
         return True
 
     def _pending(self) -> tuple[I64, I64, I64]:
-        """Return the keys to remove on this rank, to announce as added, to announce as removed."""
+        """Return the keys to remove on this rank, to announce as added, and as removed."""
         if not self._gone:
             return NO_KEYS, np.concatenate([self._unregistered, self.new.keys]), self._lost
         gone = np.array(sorted(self._gone), np.int64)
