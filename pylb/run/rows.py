@@ -214,8 +214,8 @@ class Repeats:
         The arguments are seconds of the slowest rank: `now` with the present parts, `bold` with the
         parts of the models, `paging` with the same if ranks page as soon as they have more rows
         than ever, `safe` with parts that avoid this.  New parts must be better by more than chance
-        explains, or by more than the tolerance.  If paging is a risk, the safe parts are chosen if
-        they are nearly as good; if not, the models' must be better by more than the tolerance.
+        explains, or by more than `tolerance`.  If paging is a risk, choose the safe parts if they
+        are nearly as good; if not, parts of the models must be better by more than `tolerance`.
         """
         chance = DEVIATIONS * self._noise() / math.sqrt(max(int(self.n.max()), 1))
         most = 1 - min(chance, tolerance)

@@ -30,7 +30,7 @@ PARTS = 24  # number of parts of the rows; the model of features learns from the
 class Sharer:
     """Lets ranks compute rows of arrays for each other, within a step.
 
-    For work that is expensive in other rows from step to step, and whose data must stay with their
+    For work that is expensive in different rows in each step, but whose data must stay with their
     neighbours, e.g. stiff chemistry, columns of radiation, micro models.  A row is on another rank
     only while it is computed there, and only if that saves time.
 
