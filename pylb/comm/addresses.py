@@ -69,7 +69,7 @@ class Addresses:
         self._agreement = agreement
         self._rank, self._size = agreement.transport.rank, agreement.transport.size
         self._here = _core.Table()  # ranks of the objects whose home is this rank
-        self._asked = _core.Table()  # ranks of other objects, told by their homes
+        self._asked = _core.Table()  # ranks of other objects, as reported by their homes
         self._asker = (
             NO_PAIRS  # rows (key of an object whose home is here, rank that asked), sorted
         )

@@ -106,5 +106,5 @@ class Virtual(Transport):
         return Cores()
 
     def reduction(self, depth: int, /) -> Any:
-        """Raise StateError: virtual ranks take turns at waits, but a loop with a lag has none."""
+        """Raise StateError: virtual ranks switch only at waits, and a loop with a lag has none."""
         raise StateError("a loop with lag > 0 cannot run on virtual ranks: expected lag=0")

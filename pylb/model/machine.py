@@ -496,7 +496,7 @@ class Machine:
         Raises
         ------
         DomainError
-            The machine does not know its network.
+            The network of the machine is not known.
         """
         out = self._mean(within=len(self.alpha) < 2)
         if math.isnan(sum(out)) and self.n_ranks > 1:

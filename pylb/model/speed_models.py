@@ -147,7 +147,7 @@ class SpeedModels:
         if len(times) != len(d) or not (np.isfinite(times) & (times >= 0)).all():
             raise DomainError("seconds: expected finite numbers, 0 or more, one for each rank")
         times, owner = np.clip(times, SHORTEST, LONGEST), self._owner()
-        here, seconds = d[owner], times[owner]  # of the rank of each point
+        here, seconds = d[owner], times[owner]  # rows and seconds of the rank of each point
         best, change = np.zeros(len(self)), np.ones(len(self))
         np.maximum.at(best, owner, self.speed)
         again = np.flatnonzero((self.rows == here) & (self.speed >= PAGING * best[owner]))
@@ -345,7 +345,7 @@ class SpeedModels:
     def wary(self) -> SpeedModels:
         """Return models in which a rank pages as soon as it has more rows than `edges` says.
 
-        With one row more, the rank already has the speed of its next measured point.
+        With one more row than that, the rank already has the speed of its next measured point.
         """
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])
@@ -370,7 +370,7 @@ class SpeedModels:
         return SpeedModels(pairs)
 
     def _counts(self, counts: ArrayLike) -> F64:
-        """Check the rows of each rank, which are whole numbers."""
+        """Check the number of rows of each rank; return them, (p,) float64."""
         given = checks.array("counts", counts)
         if given.shape != (len(self),) or (given.size and given.dtype.kind not in "iu"):
             said = f"shape {given.shape}, dtype {given.dtype}"

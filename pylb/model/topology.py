@@ -272,8 +272,8 @@ def _swapped(machine: Machine, partners: _Partners, group: I32, place: I64) -> I
                 continue
             every = p.nbytes * _apart(machine, place[p.of], place[p.to])
             from_a = _apart(machine, place, place[a])  # hops to each rank
-            there = _apart(machine, place[:, None], place[to]) @ nbytes  # `a` at the others' places
-            here = np.bincount(p.of, p.nbytes * from_a[p.to], len(place))  # the others at that of a
+            there = _apart(machine, place[:, None], place[to]) @ nbytes  # `a` at each rank's place
+            here = np.bincount(p.of, p.nbytes * from_a[p.to], len(place))  # each rank at a's place
             both = 2 * np.bincount(to, nbytes, len(place)) * from_a
             saved = now + np.bincount(p.of, every, len(place)) - there - here - both
             saved[group != group[a]] = 0.0

@@ -123,7 +123,7 @@ class Stopwatch:
         self.parts = {}
 
     def check_closed(self, what: str) -> None:
-        """Raise StateError within a block."""
+        """Raise StateError for the call `what` within a block."""
         if self.open:
             raise StateError(
                 f"{what} is called inside a {self.open}() block: expected it after the block"
@@ -160,7 +160,7 @@ class Stopwatch:
 
     def shared(self, began: float, seconds: float) -> None:
         """Count the work of a `share` call: it began at `began` and computed for `seconds`."""
-        if self.measures:  # the clock counts the rest of the step
+        if self.measures:  # count only this work, not the whole call
             self.work.seconds += seconds
             self._worked += self.clock.seconds() - began
         else:

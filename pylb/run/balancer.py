@@ -836,7 +836,7 @@ class AsyncBalancer(Balancer):
 
         Afterwards ``local()`` yields the objects of this rank, and each may begin its next
         iteration.  If the program itself keeps data of an object, it must move them to the new rank
-        (``rank_of``).  The errors are those of `iterate`, and StateError if `at_sync` has not asked
-        for it.
+        (``rank_of``).  The errors are those of `iterate`, and StateError if `at_sync` has not
+        returned BALANCE.
         """
         self._loop.lb_step()

@@ -247,10 +247,10 @@ class Store:
     # ---- objects that are on their way -----------------------------------------------------------
 
     def expect(self, begin: Callable[[], Transferred], arrivals: list[Arrival]) -> None:
-        """Let objects arrive and leave while the program goes on; the store has new ones already.
+        """Let objects arrive and leave while the program goes on; the store already has new ones.
 
-        Only their values are missing until `settle`.  `begin` starts to move the data; it is called
-        later, because otherwise messages of the LB step itself would wait for these data.
+        Until `settle`, the values of new objects are missing.  `begin` starts to move the data; it
+        is called later, because otherwise messages of the LB step itself would wait for these data.
         """
         self.settle(whole=True)
         self._begin, self._arrivals = begin, arrivals

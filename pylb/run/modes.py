@@ -301,7 +301,7 @@ class MeasuringMode:
 
     @property
     def saved(self) -> float:
-        """Seconds that LB steps have saved (in shadow mode: would save), without their own time."""
+        """Seconds that LB steps have saved (in shadow mode: would save), without their cost."""
         return self._state.records.saved.total
 
     def shadow_figures(self) -> IterationLog:

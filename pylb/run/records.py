@@ -207,7 +207,7 @@ class Saved:
         self._core_waits = core_waits
         self.total = 0.0  # seconds up to the most recent `update`, on all ranks; nan: not known
         self.others = 0.0  # number of cores that other programs used, if ranks waited for them
-        self.log = IterationLog(1)  # on rank 0: seconds of each iteration from the first LB step on
+        self.log = IterationLog(1)  # on rank 0: seconds saved in each iteration since an LB step
         self.waits = False  # whether the loads include the time for which a rank waited for a core
         # Whether it is known where an object was created.  If not, assume that without LB steps,
         # each rank would still have the share of the loads that it had before the first LB step.
@@ -217,8 +217,8 @@ class Saved:
         # Loads of this rank in the last iterations before the first LB step, in each phase.
         self._recent: list[list[float]] = []
         self._width = 1  # number of phases; 1 without phases
-        # Parts (ranks, rows): n ranks where objects were created; for each iteration, a row with n
-        # sums of loads, or a row for each phase, because all ranks wait at the end of a phase.
+        # Parts (ranks, rows): n ranks where objects were created, and rows with n sums of loads:
+        # one for each iteration, or one for each phase, as all ranks wait at the end of a phase.
         self._parts: list[tuple[I32, list[F64]]] = []
         self._kept = 0  # number of iterations in all parts
         self._homes: Any = None  # the array that `_slot` was made from
@@ -617,7 +617,7 @@ class Records:
         self.agreement, self.objects, self.parameters = agreement, objects, options.parameters
         self.figures = IterationLog()  # metrics of each iteration, the same on every rank
         self.rank_loads = IterationLog(1)  # load of this rank in each iteration, (n, 1)
-        # (n, 2 d): in each iteration, the largest load of a rank by phase, then the mean load.
+        # (n, 2 d): for each iteration, the largest loads of a rank in d phases, and d mean loads.
         self.phases: IterationLog | None = None
         self.loops: list[Loop] = []
         in_memory = isinstance(options.record, bool)  # else a file is extended during the run
@@ -670,7 +670,7 @@ class Records:
         self._unwritten += stats.time_max  # time_max is the same on all ranks
 
     def extend(self, rows: F64) -> None:
-        """Add iterations of a loop with a lag; a row has a `Row` and this rank's load, (m, 9)."""
+        """Add iterations of a loop with a lag; `rows`, (m, 9): columns of `Row`, own load."""
         figures = rows[:, :-1].tolist()
         self.figures.extend(figures)
         self.rank_loads.extend(rows[:, -1:].tolist())

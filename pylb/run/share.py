@@ -374,7 +374,7 @@ class SharedCall:
         again = self.computed([a[rows[some]] for a in self.arrays], len(some))
         for mine, theirs in zip(again, made, strict=True):
             same = mine == theirs[some]
-            same |= (mine != mine) & (theirs[some] != theirs[some])  # NaN
+            same |= (mine != mine) & (theirs[some] != theirs[some])  # both are NaN
             wrong = ~same.reshape(len(some), -1).all(axis=1)
             if wrong.any():
                 raise DomainError(
