@@ -301,7 +301,7 @@ class MeasuringMode:
 
     @property
     def saved(self) -> float:
-        """Seconds that LB steps have saved (in shadow mode: would save), without their cost."""
+        """Seconds that LB steps have saved (shadow mode: would save), before subtracting costs."""
         return self._state.records.saved.total
 
     def shadow_figures(self) -> IterationLog:

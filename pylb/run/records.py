@@ -200,7 +200,7 @@ MOST_SUMS = 1 << 14
 
 
 class Saved:
-    """The seconds that LB steps have saved, without their cost."""
+    """The seconds that LB steps have saved, before their cost is subtracted."""
 
     def __init__(self, agreement: Agreement, core_waits: CoreWaits) -> None:
         self._agreement, self._me = agreement, agreement.transport.rank
