@@ -652,7 +652,7 @@ class Plan:
 
 
 def own_rows(plan: Plan) -> tuple[slice, I64]:
-    """Return which rows this rank sends to itself: their places in the result, in the values."""
+    """Return where the rows that this rank sends to itself are: in the result, in the values."""
     me, out, into = plan.agreement.transport.rank, plan._out, plan._into
     (here,), (there,) = np.nonzero(out.rank == me), np.nonzero(into.rank == me)
     if not len(here):

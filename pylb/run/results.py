@@ -133,7 +133,7 @@ class RunResults(InNotebook):
         ----------
         path : str or Path, optional
             Rank 0 also writes the report to this file, as JSON (``.json``), as text (``.txt``), or
-            as an interactive page (``.html``) that needs no network.  Another suffix is a
+            as an interactive page (``.html``) that needs no network.  Any other suffix raises
             DomainError.
         title : str, optional
             Title of the report.  Default: "Run", or, for a page, the file's name.
@@ -261,7 +261,7 @@ class RunResults(InNotebook):
         Parameters
         ----------
         path : path
-            Its suffix is ``.h5`` or ``.hdf5``; another one is a DomainError.
+            Its suffix is ``.h5`` or ``.hdf5``; any other suffix raises DomainError.
 
         Raises
         ------

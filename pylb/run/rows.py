@@ -154,7 +154,7 @@ def _as_divided(snapshot: Any) -> Any:
     return snapshot.rank
 
 
-NOISE = math.log(CHANGED)  # noise is rarely larger
+NOISE = math.log(CHANGED)  # the noise is rarely larger than this
 SURE = 3.0  # a deviation above `NOISE` and this many times the noise can mean a change
 DEVIATIONS = 3.0  # by chance, the slowest mean can be this many standard deviations too large
 STEEP = 2.0  # paging is a risk if it can make the slowest rank this many times slower
