@@ -587,9 +587,7 @@ class Advisor(RunResults):
 
     def _check_alone(self, what: str) -> None:
         if isinstance(self._state.agreement.transport, Together):
-            raise StateError(
-                f"{what} needs the other ranks: expected an Advisor without ranks="
-            )
+            raise StateError(f"{what} needs the other ranks: expected an Advisor without ranks=")
 
     def rebalancing(self) -> AbstractContextManager[None]:
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.

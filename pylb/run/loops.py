@@ -240,9 +240,7 @@ class BalancerLoop(IterationLoop):
 
     def exchange(self) -> None:
         if not self._in_body:
-            raise StateError(
-                "exchange() outside iterate(): expected it within an iteration"
-            )
+            raise StateError("exchange() outside iterate(): expected it within an iteration")
         self._in_body = False  # unpickling a message must not call `exchange`
         try:
             self._deliver(Step.MESSAGES)
