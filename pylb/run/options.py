@@ -157,7 +157,7 @@ Own = dict[str, float | int]
 Answers = tuple[int, dict[str, list[float]]]  # see `run_record.RunFacts.answers`
 NO_RANKS = np.zeros(0, np.int32)
 EXPECTED = {
-    "speed": "a number (1e-30 to 1e30), or one for each rank, or a pylb.Machine, or a function",
+    "speed": "a number above 0 (1e-30 to 1e30), or one for each rank, a pylb.Machine or a function",
     "background": "seconds (0 to 1e30), or one number for each rank, or a function",
     "memory_limit": "bytes, zero or more, or one number for each rank, or a function, or 'auto'",
     "node_memory_limit": "bytes, zero or more, or one number for each rank, or a function",

@@ -103,7 +103,7 @@ def linked(comm):
     root = dataclasses.replace(root, children=elsewhere)
     other = pylb.Machine(root, alpha=machine.alpha, beta=machine.beta)
     raised(
-        *(errors.DomainError, ("is on host 'elsewhere'", f"is on {host!r}")),
+        *(errors.DomainError, ("is on host 'elsewhere'", f"but on {host!r}")),
         lambda: _ring(comm, network=other),
     )
 
