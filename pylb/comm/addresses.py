@@ -54,7 +54,7 @@ def _pairs(rows: I64) -> NDArray[Any]:
 
 
 def rows_to(rank: I32, n_ranks: int, columns: tuple[NDArray[Any], ...]) -> dict[int, I64]:
-    """Return the rows for each rank that gets some; row i is for rank[i], and has its columns."""
+    """Group rows by the rank that gets them: row i has element i of each column, for rank[i]."""
     ranks, start, order = _core.route(rank, n_ranks)
     rows = np.stack(columns, 1).astype(np.int64, copy=False)
     rows = np.ascontiguousarray(rows if order is None else rows[order])
@@ -69,7 +69,7 @@ class Addresses:
         self._agreement = agreement
         self._rank, self._size = agreement.transport.rank, agreement.transport.size
         self._here = _core.Table()  # ranks of the objects whose home is this rank
-        self._asked = _core.Table()  # ranks of other objects, told by their homes
+        self._asked = _core.Table()  # ranks of other objects, as reported by their homes
         self._asker = (
             NO_PAIRS  # rows (key of an object whose home is here, rank that asked), sorted
         )
@@ -80,7 +80,7 @@ class Addresses:
         agreement.objects_on = WeakMethod(self.on)  # for errors about a dead rank
 
     def on(self, rank: int) -> I64:
-        """Return the keys of the objects on a rank, as far as this rank knows, sorted."""
+        """Return the keys, sorted, of those objects on a rank that this rank knows."""
         tables = self._here, self._asked
         return np.unique(np.concatenate([t.ids()[t.find(t.ids()) == rank] for t in tables]))
 
@@ -98,7 +98,7 @@ class Addresses:
         return rows_to(self._home(columns[0]), self._size, columns)
 
     def _by_rank(self, rows: I64) -> dict[int, I64]:
-        """Split rows (rank, key, value) by rank; return (key, value), each key once per rank."""
+        """Split rows (rank, key, value) by rank; return (key, value) rows, each key once a rank."""
         if not len(rows):
             return {}
         rank, key, value = _distinct(rows).T
@@ -113,10 +113,10 @@ class Addresses:
         error: Exception | None = None,
         **figures: Any,
     ) -> tuple[Stats, I64, I64]:
-        """Exchange rows of n integers.  Collective.
+        """Exchange rows of `n` integers.  Collective.
 
-        parcels: the rows for each rank.  Returns the statistics of the step, the received rows,
-        and the rank that sent each row.
+        `parcels` has the rows for each rank.  Returns the statistics of the step, the received
+        rows, and the rank that sent each row.
         """
         own = parcels.pop(self._rank, None)
         sends: Sends = [] if error else [(rank, [rows]) for rank, rows in parcels.items()]
@@ -137,9 +137,9 @@ class Addresses:
     def change(self, iteration: int, new: I64, gone: I64, n_here: int) -> I64:
         """Register this rank's new objects, and forget its removed ones.  Collective.
 
-        n_here: number of objects on this rank after the change.  Returns the keys of the removed
-        objects that this rank had, had asked for, or was the home of.  If a key was added twice,
-        all ranks raise DuplicateKeyError, and nothing has changed.
+        `n_here` is the number of objects on this rank after the change.  Returns the keys of the
+        removed objects that were on this rank, that it had asked for, or whose home it was.  If a
+        key was added twice, all ranks raise DuplicateKeyError, and nothing changes.
         """
         parcels: dict[int, I64] = {}
         with Attempt() as tried:
@@ -194,8 +194,8 @@ class Addresses:
     def route(self, keys: I64) -> tuple[I32, int]:
         """Return the ranks to which to send messages for objects of other ranks.
 
-        keys: the target of each message.  If this rank knows where the target is, the message goes
-        there, else to the home of the target; -1: there is no such object.  Also returns the
+        `keys` has the target of each message.  If this rank knows where the target is, the message
+        goes there, else to the home of the target; -1: there is no such object.  Also returns the
         number of messages that homes must forward.
         """
         home, to = self._home(keys), self.find(keys)
@@ -210,14 +210,14 @@ class Addresses:
     def answer(self, keys: I64, source: I64) -> dict[int, I64]:
         """Record which ranks send messages to objects whose home is this rank.
 
-        keys: the object of each message; source: the rank that sent the message.  Returns, for each
-        sender, the rows (key, rank) that it should `learn`.
+        ``keys[i]`` is the target of message i, and ``source[i]`` the rank that sent the message.
+        Returns, for each sender, the rows (key, rank) that it should `learn`.
         """
         asked = (source != self._rank) & (self._home(keys) == self._rank)
         return self._by_rank(self._answers(keys[asked], source[asked]))
 
     def learn(self, rows: I64) -> None:
-        """Store where objects are, as their homes have answered; rows: (key, rank)."""
+        """Store the rows (key, rank) by which homes have answered where objects are."""
         self._asked.put(rows[:, 0], rows[:, 1].astype(np.int32))
 
     def ask(self, keys: I64) -> None:
@@ -240,9 +240,9 @@ class Addresses:
     ) -> int:
         """Tell the homes where objects have moved; return how many moved, over all ranks.
 
-        Collective.  keys, rank: objects that have left this rank, and their new ranks; wanted, by:
-        objects, and for each a rank that must know from now on where it is; used: objects to which
-        this rank has sent messages.  It may forget the others, except those given to `ask`.
+        Collective.  The objects `keys` have left this rank for the ranks `rank`.  From now on, rank
+        ``by[i]`` must know where object ``wanted[i]`` is.  This rank has sent messages to the
+        objects `used`; it may forget where other objects are, except those given to `ask`.
         """
         left = self._leave(used)
         about = np.concatenate([keys, wanted, left])

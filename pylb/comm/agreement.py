@@ -51,7 +51,7 @@ def _say_shared(words: str) -> None:
 class Stats(NamedTuple):
     """The contributions of all ranks to a step, merged; fields as in ``csrc/measure/measure.h``.
 
-    mixed: whether kind, iteration or arguments differ between ranks.
+    `mixed` says whether kind, iteration or arguments differ between ranks.
     """
 
     kind: int
@@ -76,7 +76,7 @@ class Stats(NamedTuple):
     failed_rank: int
     n_phases: int
     mixed: bool
-    # of each phase, the load of the most loaded rank; then the total load of each phase
+    # the largest load of a rank in each phase, then the total load in each phase
     phases: tuple[float, ...] = ()
 
 
@@ -100,12 +100,12 @@ class Contribution(NamedTuple):
     # receiver may be unable to restore.
     messages_open: int = 0
     background: float = 0.0  # seconds of work outside the rank's objects, part of its load
-    # (n_phases, n), seconds of each object of the rank in each phase; n_phases is 0: no phases
+    # (n_phases, n), seconds of each object of the rank in each phase; without phases, n_phases is 0
     phases: NDArray[np.float64] = NO_LOADS
     n_phases: int = 0
 
 
-# How `Agreement.reduce` merges numbers: for each operation, fields of a `Contribution`, and the
+# For `Agreement.reduce`: the fields of a `Contribution` which each operation can use, and the
 # fields of the merged `Stats` with the results.  Floats are 0 or more.
 MERGED = {
     ("max", float): (("time", "time_max"), ("cost", "cost_max")),
@@ -118,9 +118,9 @@ MERGED = {
 
 
 class Step(IntEnum):
-    """The kinds of collective steps, each with its number and its words for error messages.
+    """The kinds of collective steps, each with its id and its text for error messages.
 
-    If ranks are in steps of different kinds, `Stats.kind` is the largest of the numbers.
+    If ranks are in steps of different kinds, `Stats.kind` is the largest of the ids.
     """
 
     words: str
@@ -165,9 +165,9 @@ class Step(IntEnum):
 
 
 class Attempt:
-    """A block whose error is kept for the next collective step: ``with Attempt() as tried: ...``.
+    """A block whose error is stored for the next collective step: ``with Attempt() as tried: ...``.
 
-    Only errors of the class `kept` are kept; the block raises all others.
+    Only errors of the class `kept` are stored; the block raises all others.
     """
 
     def __init__(self, kept: type[Exception] = Exception) -> None:
@@ -194,14 +194,14 @@ class OpenLoop:
     def give_up(self, failed: bool) -> None:
         """Leave the loop; afterwards `serve` helps the other ranks.
 
-        failed: whether this rank has failed; then the other ranks must leave the loop, too.
+        With `failed`, this rank has failed, and the other ranks must leave the loop, too.
         """
         raise NotImplementedError
 
     def serve(self, seconds: float) -> bool:
         """Take part in the reductions of the other ranks; return whether none is pending.
 
-        seconds: how long to wait at most; negative: until none is pending.
+        Waits at most `seconds`; if negative, until none is pending.
         """
         raise NotImplementedError
 
@@ -211,7 +211,7 @@ class OpenLoop:
         self.close()
 
     def close(self) -> None:
-        """End the loop on this rank, so that another one may begin on the communicator."""
+        """End the loop on this rank, so that another loop may begin on the communicator."""
         if self._agreement.running is self:
             self._agreement.running = None
 
@@ -238,7 +238,7 @@ class Agreement:
         self._cores: Cores | None = None
         self.plans = 0  # number of communication plans made so far, the same on all ranks
         self.sharers: WeakSet[Any] = WeakSet()  # others may wait for this rank in `Sharer.share`
-        self._turn = threading.Lock()  # held during a step: a second thread cannot take one
+        self._turn = threading.Lock()  # locked during a step, so that no second thread begins one
 
     @property
     def last_step_in_words(self) -> str:
@@ -247,7 +247,7 @@ class Agreement:
     def network(self) -> Network:
         """Return the cost of messages, which is measured once.  Collective the first time."""
         if self.known_network is None:
-            # A rank that has failed comes to this step, but not to the measurement after it.
+            # If a rank has failed, this step raises the error; the measurement would never end.
             self.step(Step.FORESEE, 0)
             self.known_network = self.transport.network()
         return self.known_network
@@ -272,12 +272,12 @@ class Agreement:
     ) -> tuple[Stats, Sends]:
         """Take one collective step; return the merged contributions, and what others have sent.
 
-        arguments: what must be the same on all ranks, as a number and in words; error: of this rank
-        before the step; into: memory for the buffers of each rank; figures: more fields of
-        `Contribution`.
+        `arguments` must be the same on all ranks: a hash, and words for errors.  `into` is memory
+        for received buffers, `figures` are more fields of `Contribution`, and `error` is an error
+        of this rank before the step.
 
-        This rank raises `error`, the others pylb's error of the same class, or RemoteError.  All
-        raise an error if they are at different places or a rank has ended.
+        This rank raises `error`; the other ranks raise pylb's error of the same class, or
+        RemoteError.  All raise an error if they are at different places or a rank has ended.
         """
         sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
         return self.take(sample, sends or [], error, arguments[1], into=into)
@@ -321,8 +321,8 @@ class Agreement:
     ) -> tuple[Stats, Sends]:
         """Take one collective step like `step`, with a `Contribution` instead of its fields.
 
-        alike: True: a rank that has failed raises the same message as the other ranks.  False: it
-        raises `error`.
+        With `alike`, a rank that has failed raises the same message as the other ranks; without it,
+        the rank raises `error`.
         """
         if not self._turn.acquire(blocking=False):
             first, second = (Step(k).words.format(i) for k, i in (self.last_step[:2], sample[:2]))
@@ -334,7 +334,7 @@ class Agreement:
         try:
             return self._take(sample, sends, error, words, alike, into)
         except Exception as why:
-            # to keep `why` would keep the program's arrays alive
+            # a reference to `why` would keep the program's arrays in memory
             why.__dict__[KNOWN] = id(self), self.taken
             raise
         finally:
@@ -399,7 +399,7 @@ class Agreement:
         before = self.taken
         with Attempt() as tried:
             out = action()
-        # without a step in `action`, an error that is known is an older one, which is being handled
+        # if `action` took no step, a known error is an older one that the program just handles
         if self.taken != before and self.knows(tried.error):
             raise tried.error  # type: ignore[misc]
         self.step(kind, iteration, error=tried.error)
@@ -427,7 +427,7 @@ class Agreement:
             raise why from error
 
     def messages_about(self, error: BaseException) -> Sends:
-        """Return the messages that tell the other ranks about an error on this rank."""
+        """Return messages that report an error of this rank to the other ranks."""
         t, words = self.transport, self._description(error)
         return [(rank, words) for rank in range(t.size) if rank != t.rank]
 
@@ -439,13 +439,13 @@ class Agreement:
     ) -> tuple[Any, Sends, Exception | None]:
         """Complete a step, if possible, in which this rank had no memory.
 
-        error: an error of this rank before the step.  Returns the merged contributions, what other
-        ranks sent, and the error that all ranks raise, or None.
+        `error` is an error of this rank before the step.  Returns the merged contributions, what
+        other ranks sent, and the error that all ranks raise, or None.
         """
         raise why
 
     def tell(self, error: Exception) -> None:
-        """Tell the other ranks an error of this rank, unless they know it."""
+        """Report an error of this rank to the other ranks, unless they know it."""
 
     def explained(self, error: MPIError) -> MPIError:
         """Return an error of MPI; if ranks have died, its message names them and their objects."""

@@ -18,10 +18,10 @@ from pylb.virtual.comm import VirtualComm
 
 
 def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
-    """Return the `Agreement` of the ranks of a communicator.
+    """Return the `Agreement` of a communicator, or, for None, a new one of a single rank.
 
-    For one communicator this is the same object at each call; for None, one rank, it is a new one.
-    hold: it must still exist after the user has freed the communicator.  Collective the first time.
+    Every call with the same communicator returns the same object; the first call is collective.
+    With `hold`, the agreement remains usable after the user has freed the communicator.
     """
     if comm is None:
         return Agreement(Transport())
@@ -46,12 +46,12 @@ RECORD = _core.STATS_BYTES
 
 
 class Virtual(Transport):
-    """The transport of a virtual rank; a message takes its time at once."""
+    """The transport of a virtual rank; sending a message advances the virtual time at once."""
 
     def __init__(self, comm: VirtualComm):
         self.comm = comm
         self.rank, self.size = comm.rank, comm.size
-        # Virtual seconds per second of computing; 0 if virtual time passes only when declared.
+        # Virtual seconds per second of computing; 0 if only declared work advances virtual time.
         self.pace = 0.0 if comm.world.scheduler.source == "none" else 1.0 / comm.speed
 
     def step(
@@ -68,7 +68,7 @@ class Virtual(Transport):
         return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
 
     def transfer(self, sends: Sends, into: Memory, /) -> Transferred:
-        """Send all at once: the time of a message in virtual time is the sender's."""
+        """Send everything at once; the virtual time of a message counts for its sender."""
         for source, parts in self.step(Contribution(Step.MIGRATE, 0, 0), sends)[1]:
             for memory, part in zip(into[source], parts, strict=True):
                 memory[:] = np.frombuffer(part, np.uint8)
@@ -102,9 +102,9 @@ class Virtual(Transport):
         return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)
 
     def cores(self) -> Cores:
-        """Return that no ranks share cores: each virtual rank counts as having its own core."""
+        """Return the default: each virtual rank counts as having its own core."""
         return Cores()
 
     def reduction(self, depth: int, /) -> Any:
-        """Raise StateError: virtual ranks switch only at waits, which a loop with a lag avoids."""
+        """Raise StateError: virtual ranks switch only at waits, and a loop with a lag has none."""
         raise StateError("a loop with lag > 0 cannot run on virtual ranks: expected lag=0")

@@ -26,7 +26,7 @@ def _busy_ticks() -> int:
 
 
 class Used(NamedTuple):
-    """How much the cores of a rank were used, in seconds: by all, by this rank, and elapsed."""
+    """Seconds that a rank's cores were busy, seconds that the rank used, and elapsed seconds."""
 
     busy: float
     own: float
@@ -62,7 +62,7 @@ class Cores(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether some ranks have fewer cores than ranks, so that they wait for one another."""
+        """Whether a group of ranks has fewer cores than ranks, so that they wait for each other."""
         return any(n > self.cores[g] for g, n in Counter(self.group).items())
 
     @property
@@ -72,12 +72,12 @@ class Cores(NamedTuple):
         return min(self.n_cores / p, 1.0) if p and self.n_ranks == p else 1.0
 
     def others(self, used: list[Used]) -> float:
-        """Return how many cores other programs used, if ranks had to wait for these; else 0.
+        """Return how many cores other programs used, if ranks had to wait for them; else 0.
 
-        used: an entry for each rank.  Of all groups of ranks, the one with the largest use counts.
+        `used` has an entry for each rank.  The group of ranks with the largest such use counts.
         """
         most, own = 0.0, dict.fromkeys(self.group, 0.0)
-        for g, by in zip(self.group, used, strict=False):  # no groups: unknown
+        for g, by in zip(self.group, used, strict=False):  # `group` is empty if it is not known
             own[g] += by.own
         for g, n in Counter(self.group).items():
             busy, _, elapsed = used[g]

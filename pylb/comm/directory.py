@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 class _Entries:
-    """The values of some ids: a row of each column for each id."""
+    """The entries of some ids: columns with a row for each id."""
 
     def __init__(self, data: NDArray[Any] | None) -> None:
         self.row = _core.Table()
@@ -41,7 +41,7 @@ class _Entries:
         self.data = data  # (1, ...) or None
         self._none = None if data is None else data[0].copy()
         self._spare = np.zeros(0, np.int64)  # rows of ids that were removed
-        self._n = 0  # rows that have been used
+        self._n = 0  # number of rows that have been used
 
     @property
     def nbytes(self) -> int:
@@ -49,7 +49,7 @@ class _Entries:
         return self.row.nbytes + sum(x.nbytes for x in columns if x is not None)
 
     def add(self, ids: I64) -> tuple[I64, I64]:
-        """Return the row of each id, which differ, and the ids that are new.
+        """Return the row of each id, and the ids that are new; no id occurs twice in `ids`.
 
         The owner of a new id is -1 at first.
         """
@@ -78,7 +78,7 @@ class _Entries:
         self._spare = np.concatenate([self._spare, rows[rows >= 0]])
 
     def find(self, ids: I64) -> tuple[NDArray[Any], ...]:
-        """Return owner, local id and data of each id; unknown: -1, -1 and zeros."""
+        """Return owner, local id and data of each id; unknown ids have -1, -1 and zeros."""
         rows = self.row.find(ids).astype(np.int64)
         gone = rows < 0
         owner, local = self.owner[rows], self.local[rows]
@@ -93,8 +93,8 @@ class _Entries:
 class Directory:
     """A distributed directory, which maps global ids to their owner, local id and user data.
 
-    Each rank holds the entries whose ids hash to it (of n entries on p ranks, about n/p), in a hash
-    table in C.  In a collective method, each rank may pass different ids, or none.
+    Each rank stores the entries whose ids hash to it (of n entries on p ranks, about n/p), in a
+    hash table in C.  In a collective method, each rank may pass different ids, or none.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Directory:
     ----------
     rank, size : int
     n_here : int
-        Number of entries that this rank holds; their objects may be on any rank.
+        Number of entries that this rank stores; the owners of the ids may be any ranks.
     nbytes : int
         Bytes of this rank's table.
 
@@ -225,7 +225,7 @@ class Directory:
         ids : (n,) array_like of int
             Any ids; an id may occur several times.
         missing : bool
-            Whether ids may be missing.  True: they get owner -1.  False: they raise an error.
+            Whether ids may be missing.  True: missing ids get owner -1.  False: raise an error.
 
         Raises
         ------
@@ -273,7 +273,7 @@ class Directory:
         self._entries.drop(here)
 
     def ids(self) -> I64:
-        """Return the ids that this rank holds, ascending."""
+        """Return the ids whose entries this rank stores, ascending."""
         return np.sort(self._entries.row.ids())
 
     # ---- internals -----------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def migrate(
     Raises
     ------
     SerializationError
-        An object cannot be pickled or restored.  All errors are raised on every rank.
+        An object cannot be pickled or restored.  Every error is raised on every rank.
 
     Examples
     --------

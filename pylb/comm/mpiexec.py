@@ -36,14 +36,14 @@ FLAGS = frozenset(
 
 
 def is_mpiexec(word: str) -> bool:
-    """Say whether a command starts MPI ranks: mpiexec, mpirun, mpiexec.hydra, ..."""
+    """Return whether a command starts MPI ranks: mpiexec, mpirun, mpiexec.hydra, ..."""
     return (
         re.fullmatch(r"(mpiexec|mpirun|orterun|prterun)(\.\w+)?", PurePath(word).name) is not None
     )
 
 
 def n_ranks(command: Sequence[str]) -> int | None:
-    """Return how many ranks an mpiexec command starts; None if the command does not say it."""
+    """Return the number of ranks that an mpiexec command starts; None: it does not say so."""
     asked = 0
     for part in _parts(command):
         words = part[: _program(part)]
@@ -72,8 +72,8 @@ def _parts(command: Sequence[str]) -> list[list[str]]:
 def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> list[str]:
     """Return the mpiexec command with `launcher` inserted before each of its programs.
 
-    DomainError: there is no program, a file names the programs, or the supposed program may be the
-    value of an unknown option.
+    Raises DomainError if there is no program, if a file names the programs, or if the supposed
+    program may be the value of an unknown option.
 
     >>> from pylb.comm.mpiexec import insert_before_programs
     >>> insert_before_programs("mpiexec -n 2 ./a : -n 1 ./b".split(), ["hold"])
@@ -93,7 +93,7 @@ def _program(words: Sequence[str]) -> int:
         name, equals, _ = words[i].lstrip("-").partition("=")
         if name in FROM_FILE:
             raise DomainError(
-                f"{words[i]} takes the programs from a file: expected them in the command"
+                f"{words[i]} takes the programs from a file: expected programs in the command"
             )
         if not (equals or name in ONE_VALUE or name in TWO_VALUES or name in FLAGS):
             unknown = words[i]

@@ -47,7 +47,7 @@ def unpack(parts: Parts) -> Any:
 def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception]) -> Parts:
     """Return values as buffers.  One pickler packs all, so data that values share are sent once.
 
-    refused: ``refused(i, why)`` returns the error to raise if value i cannot be pickled.
+    ``refused(i, why)`` returns the error to raise if value i cannot be pickled.
     """
     file = io.BytesIO()
     parts: Parts = [b""]
@@ -60,7 +60,7 @@ def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception])
 def unpack_each(parts: Parts, n: int, refused: Callable[[int, Exception], Exception]) -> list[Any]:
     """Return the n values that `pack_each` was given.
 
-    refused: ``refused(i, why)`` returns the error to raise if value i cannot be restored.
+    ``refused(i, why)`` returns the error to raise if value i cannot be restored.
     """
     file = io.BufferedReader(io.BytesIO(parts[0]))
     load = pickle.Unpickler(file, buffers=iter(parts[1:])).load
@@ -77,7 +77,7 @@ def _call_each(
     out: list[Any] = []
     try:
         out.extend(itertools.starmap(call, arguments))
-        if len(out) < n:  # extend() takes a StopIteration of `call` for the end
+        if len(out) < n:  # extend() ends early, without an error, if `call` raises StopIteration
             raise StopIteration("raised by the object")
     except Exception as why:
         raise refused(len(out), why) from why
@@ -137,11 +137,11 @@ def exchange_objects(
     restored: Step | None = None,
     arguments: tuple[int, str] = (0, ""),
 ) -> dict[int, Any]:
-    """Send each rank its piece, and return the values by the rank that gave them.  Collective.
+    """Send each rank its piece; return the received pieces by the rank that sent them.  Collective.
 
-    This rank's own piece stays as it is.  If `pieces`, which returns them by rank, or `pack` fails,
-    all ranks raise the error.  restored: a step in which all ranks agree that restoring has
-    succeeded; without it, only this rank raises an error of `unpack`.
+    ``pieces()`` returns the pieces by rank; this rank's own piece stays as it is.  If this call or
+    `pack` fails, all ranks raise the error.  In the step `restored`, all ranks agree that `unpack`
+    has succeeded; without this step, only this rank raises an error of `unpack`.
     """
     me = agreement.transport.rank
     own: dict[int, Any] = {}

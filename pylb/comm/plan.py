@@ -22,7 +22,7 @@ from pylb.model.snapshot import I32, I64
 
 
 class Room(NamedTuple):
-    """Memory for `sized`: a rank that waits for the sizes must not fail after they have come."""
+    """Memory for `sized`, allocated before the sizes are exchanged: later, no rank may fail."""
 
     start: I64
     offset: I64
@@ -37,7 +37,7 @@ class Room(NamedTuple):
 
 
 def sized(side: Side, sizes: I64, room: Room) -> Side:
-    """Return `side` for items of several rows; sizes: the number of rows of each item."""
+    """Return `side` for items of several rows each; item i has ``sizes[i]`` rows."""
     start, offset, ends = room
     np.cumsum(sizes, out=offset[1:])
     if side.order is not None:
@@ -101,7 +101,7 @@ class Pending:
 
     def __init__(self, agreement: Agreement, several: bool = False) -> None:
         self._agreement, self._several = agreement, several
-        self.parts: list[Callable[[], Any]] = []  # each ends the exchange of a value
+        self.parts: list[Callable[[], Any]] = []  # functions; each ends the exchange of one value
         self.met = False  # whether a partner passes a list where this rank passes an array
         self._answers: list[Any] = []
         self._error: Exception | None = None
@@ -114,7 +114,7 @@ class Pending:
         return tuple(self._answers) if self._several else self._answers[0]
 
     def drop(self) -> None:
-        """Wait for all parts, also after an error: all their messages are under way."""
+        """Wait for all parts, even after an error, because their messages are under way."""
         while self.parts:
             with Attempt() as tried:
                 self._answers.append(self.parts[0]())
@@ -123,7 +123,7 @@ class Pending:
 
 
 def raise_where_partners_wait(agreement: Agreement, error: Exception, met: bool) -> NoReturn:
-    """Raise an error of this rank; met: also on the ranks that pass lists and wait for this one."""
+    """Raise `error`; if `met`, also on the ranks that pass lists and wait for this rank."""
     if met:
         agreement.step(Step.OBJECTS, 0, error=error)
     raise error
@@ -133,7 +133,7 @@ LOWEST_TAG, TAGS = 2, 32766  # lowest tag of an exchange, number of tags (csrc/c
 
 
 class StepExchanger:
-    """Makes the lanes between the ranks of one communicator: here by collective steps."""
+    """Makes the lanes between the ranks of one communicator; they use collective steps."""
 
     def __init__(self, agreement: Agreement) -> None:
         self.agreement = agreement
@@ -143,7 +143,7 @@ class StepExchanger:
         return StepLane(self.agreement, sides, like, tag)
 
     def tell(self, sides: Sides, error: Exception) -> bool:
-        """Tell an error to the partners instead of exchanging rows; if all ranks are told, raise.
+        """Report an error to the partners instead of exchanging rows; a collective step raises it.
 
         Returns whether a partner exchanges objects.
         """
@@ -153,16 +153,16 @@ class StepExchanger:
     def meet(self, sides: Sides, tag: int) -> StepLane:
         """Begin to check that all partners exchange objects, too.
 
-        ``wait()`` raises StateError if one exchanges rows: it does not come to the next step.
+        ``wait()`` raises StateError if a partner exchanges rows, and so takes no further step.
         """
-        # no message: all exchanges are collective steps, which tell their kinds
+        # no message is necessary: all exchanges are collective steps, which compare their kinds
         return StepLane(self.agreement, sides, np.empty((0, 0), np.uint8), tag)
 
 
 class StepLane:
     """Sends rows of one dtype and shape in one direction of a plan, any number of times.
 
-    Here by collective steps: `begin` already completes the exchange.
+    This lane uses collective steps, so `begin` already completes the exchange.
     """
 
     unlike = ()  # ranks that have just exchanged objects where this one sent rows, or vice versa
@@ -209,7 +209,7 @@ class StepLane:
         return self._answer
 
     def move(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> NDArray[Any] | None:
-        """Call `begin` and `wait`, and return the received rows; None: the caller does both."""
+        """Do `begin` and `wait`, and return the received rows; None: the caller must do both."""
         return None
 
 
@@ -258,8 +258,8 @@ def _check_out(out: Any, rows: Any, sides: Sides, add: bool) -> None:
     right = out.shape == shape and out.dtype == rows.dtype
     if not right or not out.flags.c_contiguous or not out.flags.writeable:
         raise DomainError(
-            f"out is of {out.dtype}, {out.shape}: expected a contiguous, writeable array of "
-            f"{rows.dtype}, {shape}"
+            f"out has dtype {out.dtype}, shape {out.shape}: expected a contiguous, writeable array "
+            f"with dtype {rows.dtype}, shape {shape}"
         )
     if not add and np.may_share_memory(out, rows):
         raise DomainError("out shares memory with the array that is sent: expected another array")
@@ -304,7 +304,7 @@ class Plan:
     def on(cls, agreement: Agreement, destination: Callable[[], ArrayLike]) -> Plan:
         """Make a plan on the ranks of an agreement.
 
-        destination: returns the rank of each item; if it fails, all ranks raise its error.
+        ``destination()`` returns the rank of each item; if it fails, all ranks raise its error.
         """
         self = cls.__new__(cls)
         self._build(agreement, destination)
@@ -340,13 +340,13 @@ class Plan:
         self._exchanger = agreement.transport.exchanger() or StepExchanger(agreement)
         agreement.plans += 1
         self._number = agreement.plans
-        # Lanes not in use, by direction, dtype and shape of a row, and whether answers are summed.
+        # Free lanes, by direction, dtype and shape of a row, and whether answers are added up.
         self._lanes: dict[Any, StepLane] = {}
         self._last: dict[str, StepLane] = {}  # the lane that `_short` uses, by direction
 
     @classmethod
     def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
-        """Make a plan that answers the requests which ranks have sent with another plan.
+        """Make a plan that answers the requests which another plan has sent.
 
         Parameters
         ----------
@@ -453,9 +453,9 @@ class Plan:
         return self._begin("reverse", values, out, add)
 
     def answer(self, n: int, make: Callable[[], tuple[NDArray[Any], ...]]) -> Any:
-        """Do a `reverse` with the n arrays that a function returns.
+        """Do a `reverse` with the `n` arrays that ``make()`` returns.
 
-        If the function fails, the partners, which wait for the arrays, raise an error, too.
+        If ``make()`` fails, the partners, which wait for the arrays, raise an error, too.
         """
         values: tuple[NDArray[Any], ...] = ()
         with Attempt() as tried:
@@ -535,7 +535,7 @@ class Plan:
                     into = None if out is None or add else out.view(np.ndarray)
                     if not lane.begin(rows[i], into):
                         raise StateError(
-                            "the buffers of this plan do not fit the rows, or are used"
+                            "the buffers of this plan do not fit the rows, or are in use"
                         )
                     pending.parts.append(partial(self._end_rows, pending, key, lane, out))
             if len(pending.parts) == i:
@@ -569,13 +569,13 @@ class Plan:
         return came if out is None else out
 
     def _tell(self, pending: Pending, sides: Sides, error: Exception | None) -> None:
-        """Let an exchange fail that this rank cannot begin, and tell the partners."""
+        """Make an exchange fail that this rank cannot begin; report the error to the partners."""
         assert error is not None
         pending.met |= self._exchanger.tell(sides, error)
         pending.parts.append(partial(_raise, error))
 
     def _fail(self, direction: str, n: int, error: Exception) -> NoReturn:
-        """Raise an error instead of exchanging n arrays; tell it to the partners."""
+        """Raise an error instead of exchanging `n` arrays, and report it to the partners."""
         pending = Pending(self.agreement)
         for _ in range(n):
             self._tell(pending, self._sides(direction), error)
@@ -583,7 +583,7 @@ class Plan:
         raise AssertionError
 
     def _lane(self, direction: str, sides: Sides, rows: Any, add: bool) -> tuple[Any, Any]:
-        """Return a lane for an array, and its key; the lane is an old one or a new one."""
+        """Return the key and a lane for an array; make the lane if none is free."""
         if isinstance(rows, list):
             return None, None
         key = direction, rows.dtype, rows.shape[1:], add
@@ -596,7 +596,7 @@ class Plan:
         return key, lane
 
     def _tag(self, words: str, objects: bool) -> int:
-        """Return the tag of an exchange; words: what must be the same on all ranks."""
+        """Return the tag of an exchange from `words`, which must be the same on all ranks."""
         number = zlib.crc32(f"{self._number} {words}".encode()) % (TAGS // 2)
         return LOWEST_TAG + 2 * number + objects
 
@@ -652,7 +652,7 @@ class Plan:
 
 
 def own_rows(plan: Plan) -> tuple[slice, I64]:
-    """Return the rows that this rank sends to itself by `forward`: in the result, in the values."""
+    """Return where the rows that this rank sends to itself are: in the result, in the values."""
     me, out, into = plan.agreement.transport.rank, plan._out, plan._into
     (here,), (there,) = np.nonzero(out.rank == me), np.nonzero(into.rank == me)
     if not len(here):
@@ -665,10 +665,10 @@ def own_rows(plan: Plan) -> tuple[slice, I64]:
 
 
 def _wait_for_partners(meetings: list[StepLane], sides: Sides) -> Exception | None:
-    """Wait until all partners exchange objects; return the error to take to the next step.
+    """Wait until all partners exchange objects; return an error to report in the next step.
 
-    Raises the error if a partner that exchanges rows does not come to the step, because this rank
-    sends it no message, so that it does not know about the meeting.
+    If a partner exchanges rows, and this rank sends it no message, the partner knows nothing of the
+    meeting and does not come to that step.  Then raise the error at once.
     """
     error = None
     unlike: set[int] = set()

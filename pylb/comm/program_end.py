@@ -21,14 +21,14 @@ from pylb.errors import DomainError, MPIError, PylbError
 
 _agreements: list[ExitingAgreement] = []
 _process = 0
-_patience = 10.0  # seconds: `abort_after` when `watch` was called
+_patience = 10.0  # seconds, the result of `abort_after` when `watch` was called
 _guarded = False
 MOST_NAMED = 20  # largest number of lost objects that an error names
 FINALIZE = 5.0  # seconds that MPI_Finalize itself may take on a busy machine
 
 
 def abort_after() -> float:
-    """Return ``PYLB_ABORT_AFTER``, a number of seconds, see `leave`; raises DomainError."""
+    """Return ``PYLB_ABORT_AFTER`` in seconds, see `leave`; raise DomainError if it is invalid."""
     text = os.environ.get("PYLB_ABORT_AFTER") or "10"
     try:
         value = float(text)
@@ -40,7 +40,7 @@ def abort_after() -> float:
 
 
 class ExitingAgreement(Agreement):
-    """An `Agreement` which, when this rank's program ends, tells the other ranks."""
+    """An `Agreement` that tells the other ranks when this rank's program ends."""
 
     transport: Any  # an `MPITransport`
 
@@ -69,7 +69,7 @@ class ExitingAgreement(Agreement):
         return *self.transport.step(failed, self.messages_about(error)), error
 
     def tell(self, error: Exception) -> None:
-        """Tell the other ranks an error of this rank, in the next collective step.
+        """Report an error of this rank to the other ranks, in the next collective step.
 
         Waits for them at most `abort_after` seconds, because they may be waiting for a message from
         the program.  Does nothing if the last step has raised this error, or one that caused it.
@@ -101,7 +101,7 @@ class ExitingAgreement(Agreement):
         return f"; of its objects, this rank knows {len(keys)}: {shown}"
 
     def stop(self, error: BaseException | None) -> None:
-        """Begin to end this rank: leave a loop with a lag, else join the step of the other ranks.
+        """Begin to end this rank: leave a loop with a lag, or join the step of the other ranks.
 
         After an error, do both, because the other ranks may be in a collective step of an LB step.
         """
@@ -154,8 +154,8 @@ class ExitingAgreement(Agreement):
 def watch() -> None:
     """Call `leave` when this program ends.
 
-    Call `watch` before a communicator is made: errors in that call leave other ranks waiting, too.
-    Raises DomainError if `abort_after` does.
+    Call `watch` before pylb makes a communicator, because an error in that call would leave other
+    ranks waiting, too.  Raises DomainError if `abort_after` does.
     """
     global _process, _patience
     if _process:
@@ -169,7 +169,7 @@ def watch() -> None:
 
     sys.excepthook = hook
     atexit.register(leave, None)
-    _patience = abort_after()  # last: after this error, the other ranks are told, too
+    _patience = abort_after()  # last, so that the other ranks learn of this error, too
 
 
 def watch_job() -> None:
@@ -196,9 +196,9 @@ def leave(error: BaseException | None) -> None:
     try:
         for agreement in waiting:
             agreement.stop(error)
-    except Exception as why:  # a call of MPI has failed: no more steps are possible
+    except Exception as why:  # an MPI call has failed, so no more steps are possible
         _abort(f"{type(error or why).__name__}: {error or why}")
-    # After an error of MPI itself, wait less: other ranks may be in a call of MPI that cannot end.
+    # After an error of MPI itself, wait less: other ranks may be in an MPI call that never ends.
     patience = min(_patience, 2.0) if isinstance(error, MPIError) else _patience
     limit = time.monotonic() + patience
     shown = ""  # this message is printed once, not for each communicator

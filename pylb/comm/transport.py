@@ -1,4 +1,4 @@
-"""The transport, its data types, and what it is for a single rank."""
+"""The transport between ranks, its data types, and the transport of a single rank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pylb.model.snapshot import I32, I64
 
 Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
 
-QUICK = 1e-3  # seconds for which `Transport.machine` measures speeds, which are not used
+QUICK = 1e-3  # seconds for which `Transport.machine` measures speeds, because nothing uses them
 
 LOADS = 5  # index of the loads in a sample, see `pylb.comm.agreement.Contribution`
 
@@ -30,7 +30,7 @@ class Side(NamedTuple):
     rank: I32  # (k,), the partners, ascending; this rank may be one
     # (k + 1,): rows ``start[i]`` to ``start[i + 1] - 1`` of the buffer go to, or come from, rank[i]
     start: I64
-    order: I32 | None = None  # (n,), the item at each place i of the buffer; None: it is item i
+    order: I32 | None = None  # (n,), the item at place i of the buffer; None: it is item i
     # (m + 1,): first row of each of the m items of this rank, and the number of all rows.  None:
     # each item has one row.
     offset: I64 | None = None
@@ -55,21 +55,21 @@ class Sides(NamedTuple):
 
 
 class Transferred:
-    """Buffers on their way between ranks while the program goes on; here: all have arrived."""
+    """Buffers that move between ranks while the program goes on; in this class, all have moved."""
 
     def progress(self, times: int = 1) -> bool:
-        """Let data move, as much as needed if this is called `times` times; return if it is all."""
+        """Let data move, so fast that `times` calls are enough; return whether all have moved."""
         return True
 
     def receive(self, rank: int) -> None:
-        """Wait until all buffers of a rank are here; call it for the ranks in ascending order."""
+        """Wait until all buffers from `rank` are here; call it for ranks in ascending order."""
 
     def finish(self) -> None:
-        """Wait until all has been sent and received."""
+        """Wait until all buffers have been sent and received."""
 
 
 class Transport:
-    """Collective operations over all ranks: here of a single rank, without MPI.
+    """Collective operations over all ranks; in this base class, over one rank, without MPI.
 
     A rank that waits does not occupy its processor.
     """
@@ -81,11 +81,11 @@ class Transport:
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
-        """Merge the contributions of all ranks, and exchange buffers; into: memory for these."""
+        """Merge the contributions of all ranks, and exchange buffers (received ones in `into`)."""
         return _core.stats([sample]), []
 
     def transfer(self, sends: Sends, into: Memory, /) -> Transferred:
-        """Begin to exchange buffers; `into` has as many of the same sizes as the ranks send."""
+        """Begin to exchange buffers; `into` has memory of the right size for each one received."""
         return Transferred()
 
     def bcast(self, array: Any, root: int, /) -> None: ...
@@ -95,7 +95,7 @@ class Transport:
     def reduction(self, depth: int, /) -> Any:
         """Return a capsule with the reduction for `_core.AtSync` and `_core.Steps`.
 
-        Returns None on one rank.  depth: how many can be under way.  Collective the first time.
+        None on one rank.  Up to `depth` reductions can be under way.  Collective the first time.
         """
 
     def exchanger(self) -> Any:
@@ -118,16 +118,16 @@ class Transport:
         return 0.0
 
     def cores(self) -> Cores:
-        """Return which ranks share cores; none if nothing is known of them.  Collective."""
+        """Return which ranks share cores, as far as this is known.  Collective."""
         return Cores.of([_core.cores()], 0)
 
 
 class Together(Transport):
-    """The transport of a process that knows the numbers of all p ranks, and acts as rank 0."""
+    """The transport of a process that has the data of all p ranks, and acts as rank 0."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.loads: NDArray[np.float64] | None = None  # (p,) of each rank, for steps with loads
+        self.loads: NDArray[np.float64] | None = None  # (p,) load of each rank
 
     def machine(self) -> Machine:
         raise DomainError("network is 'measure' with ranks=: expected (alpha, beta) or a Machine")

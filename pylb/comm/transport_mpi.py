@@ -23,7 +23,7 @@ from pylb.model.machine import Machine
 from pylb.model.network import Network, measure_network
 
 TIMES, TRANSFERS = 10, 2  # how often a collective step and a transfer are measured
-PAUSE = 20e-6  # seconds between two looks at messages that are waited for
+PAUSE = 20e-6  # seconds between two checks whether messages have arrived
 MOST = 1 << 22  # bytes: `price` measures a transfer of at most this size
 T = TypeVar("T")
 _keyval: Any = None  # key of the MPI attribute in which a communicator keeps its Agreement
@@ -80,7 +80,7 @@ class MPITransport(Transport):
         native = self._native = module.Comm(comm)
         self._module, self.comm = module, type(comm).f2py(native.number)
         self.rank, self.size = native.rank, native.size
-        # `step` is `begin` and `wait`, which returns None after a number of seconds.
+        # `step` does `begin` and `wait`; ``wait(s)`` returns None if it has waited for s seconds.
         for name in ("step", "begin", "wait", "bcast", "allgather", "reduction"):
             setattr(self, name, getattr(native, name))
         self._exchanger: MPIExchanger | None = None
@@ -91,7 +91,7 @@ class MPITransport(Transport):
         return self._native.pending  # type: ignore[no-any-return]
 
     def died(self) -> list[int]:
-        """Return the ranks that have died, if this MPI can tell; otherwise []."""
+        """Return the ranks that have died; [] if none has, or if this MPI does not know."""
         try:
             failed = self.comm.Get_failed()
         except (AttributeError, NotImplementedError, RuntimeError):
@@ -122,8 +122,8 @@ class MPITransport(Transport):
         """Measure one collective step and a transfer of at most `MOST` bytes.
 
         The transfer goes into new memory, as in an LB step; this is several times slower than into
-        memory that was used before.  The smallest of several times counts: a time in which a rank
-        waits for its core would make the first LB step seem too expensive to be tried.
+        memory that was used before.  The smallest of several times counts, because a time in which
+        a rank waits for its core would make the first LB step seem too expensive to be tried.
         """
         known = self.allgather(np.int64(nbytes))
         a_step = self._fastest(TIMES, lambda: self.allgather(b""))
@@ -143,7 +143,7 @@ class MPITransport(Transport):
         return steps + self._fastest(TRANSFERS, transfer) * nbytes / most
 
     def _prepared(self, make: Callable[[], T]) -> T:
-        """Return what a function has allocated; all ranks raise MemoryError, or none."""
+        """Return what ``make()`` allocates; if one rank has no memory, all raise MemoryError."""
         with Attempt(MemoryError) as tried:
             out = make()
         if b"" in self.allgather(b"" if tried.error is not None else b"ready"):
@@ -161,7 +161,7 @@ class MPITransport(Transport):
 
     def cores(self) -> Cores:
         known = self.allgather(_core.cores())
-        # all ranks keep the answer, or none: otherwise only some would come to the next call
+        # either all ranks store the answer or none: otherwise only some would call this again
         return self._prepared(lambda: Cores.of(known, self.rank))
 
     def free(self) -> None:
@@ -180,9 +180,9 @@ class Transfer(Transferred):
 
     def __init__(self, comm: Any, sends: Sends, into: Memory) -> None:
         self._comm = comm
-        # A request keeps its memory, which is free when the piece has left.
+        # A request keeps the memory of its piece until the piece has left.
         self._leave = deque(comm.Isend(part, to, LATE) for to, part in _pieces(sends))
-        self._wanted = deque(_pieces(into.items()))  # what this rank has not asked for yet
+        self._wanted = deque(_pieces(into.items()))  # pieces not asked for yet by this rank
         self._come: list[Any] = []
 
     def progress(self, times: int = 1) -> bool:

@@ -17,7 +17,7 @@ from pylb.model.machine import Machine
 from pylb.model.network import Network, network_between
 
 T = TypeVar("T")
-# Of each group; that it is kept here keeps its `id`.
+# id(group) -> (group, agreement); the group is stored, so that nothing else gets the same id.
 _known: dict[int, tuple[Any, Agreement]] = {}
 
 
@@ -118,7 +118,7 @@ class TorchTransport(Transport):
         return out
 
     def _bytes(self, data: Any) -> Any:
-        """Return a tensor on the memory of `data`, or, if it must not be written, on a copy."""
+        """Return a tensor that shares the memory of `data`, or of a copy if `data` is read-only."""
         view = np.frombuffer(memoryview(data).cast("B"), np.uint8)
         return self._torch.from_numpy(view if view.flags.writeable else view.copy())
 

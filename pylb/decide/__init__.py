@@ -1,7 +1,7 @@
 """Decide when to rebalance, and with which strategy.
 
-In: times of iterations, costs, snapshots.  Out: decisions, each with a receipt that tells its
-reasons, its cost and its gain.  Imports `model`, `partition` (libraries) and `place`.
+In: times of iterations, costs, snapshots.  Out: decisions, each with a receipt: its reasons,
+its cost and its gain.  Imports `model`, `partition` (libraries) and `place`.
 """
 
 from pylb.decide import decider  # noqa: F401  registers "auto" for `pylb.place`

@@ -30,7 +30,7 @@ NOTHING, JUDGE, PREVIEW, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # triggers, by default obeyed even if LB steps do not pay
 LEDGER = [row[1] for row in _core.ledger()]
 FIGURES = _core.FIGURES  # names of the metrics of a placement, csrc/decide/decider.h
-# Fields of a receipt of the C core that `Receipt` lacks: `choice` and `reason` say them in words.
+# Fields that only a receipt of the C core has; in `Receipt`, `choice` and `reason` say the same.
 OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until")
 
 TriggerLike = str | Trigger | Callable[[Cycle], bool] | None
@@ -48,8 +48,8 @@ class Settings:
     learns: bool  #: Whether the speeds of the ranks are learned.
     #: Whether pylb checks that the most recent LB step achieves the max/mean that it predicted.
     watches: bool
-    #: An LB step moves only a part, and further LB steps follow at once, if the next iteration
-    #: would else be longer by more than this fraction; 0: never.
+    #: An LB step moves only some objects, and further LB steps follow at once, if the next
+    #: iteration would otherwise be longer by more than this fraction; 0: never.
     move_at_most: float = 0.0
     seed: int = 0
     #: Variables that override the program's arguments, each as ``name=value``.
@@ -85,8 +85,8 @@ class Settings:
     ) -> Decider:
         """Make a decider that has observed no iteration yet.
 
-        network: (alpha, beta), seconds per message and per byte; keep: largest number of receipts
-        that the decider keeps, 8 or more; 0: no limit.
+        `network` is (alpha, beta), seconds per message and per byte.  The decider stores at most
+        `keep` receipts, 8 or more; 0: no limit.
         """
         return Decider(self, n_ranks, network, keep)
 
@@ -106,7 +106,7 @@ def settings(
 ) -> Settings:
     """Check the arguments of a `Balancer` and fill in its defaults.
 
-    distributed: whether "auto" may use a distributed strategy.
+    With `distributed`, "auto" may use a distributed strategy.
     """
     for name_of_flag, flag in (("pause_if_useless", gives_up), ("learn_speeds", learn_speeds)):
         if flag is not None:
@@ -138,12 +138,12 @@ def learns(learn_speeds: bool | None, speed: Any) -> bool | None:
 
 
 class Decider:
-    """The decider: when to rebalance, and with which strategy.  It keeps the receipts."""
+    """Decides when to rebalance, and with which strategy; stores the receipts."""
 
     # Receipts of LB steps before a checkpoint that the C core does not know, e.g. because the
     # number of ranks was different.
     before: Sequence[Receipt] = ()
-    # What earlier runs have told: the cost of an LB step (nan: nothing), and where it comes from.
+    # The cost of an LB step in earlier runs (nan: not known), and a text that names the source.
     told: tuple[float, str] = (math.nan, "")
 
     def __init__(
@@ -167,11 +167,11 @@ class Decider:
         )
 
     def choose(self, reason: int = -1, n_objects: int = 0) -> Strategy:
-        """Begin an LB step: choose its strategy, load the libraries that the strategy needs.
+        """Begin an LB step: choose its strategy, and load the libraries that the strategy needs.
 
-        reason: number of the trigger's reason (``plb_reason_t`` in csrc/decide/trigger.h); -1: the
-        most recent one.  n_objects: number of objects on all ranks; 0: not known, so "auto" uses a
-        central strategy.
+        `reason` is the id of the trigger's reason (``plb_reason_t`` in csrc/decide/trigger.h), or
+        -1: the most recent one.  `n_objects` is the number of objects on all ranks; 0: not known,
+        so "auto" uses a central strategy.
         """
         indices = self.core.choose(reason, n_objects)
         for i in indices:

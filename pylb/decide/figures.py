@@ -20,13 +20,13 @@ class Figure(NamedTuple):
     heading: str
     kind: str = "number"  #: "number", "seconds", "bytes", "fraction" or "text"
     note: str = ""  #: a footnote
-    #: Of a decision: "step", known for LB steps; "held", known for other decisions.  Of a run:
-    #: "step", would be so in shadow mode; "if", left out if it is 0 or empty; "lending", both.
+    #: Of a decision: "step", only LB steps have it; "held", only other decisions have it.  Of a
+    #: run: "step", hypothetical in shadow mode; "if", omitted if 0 or empty; "lending", both.
     when: str = ""
     printed: bool = True  #: whether tables that people read have room for it
 
     def of(self, receipt: Any) -> Any:
-        """Return the value of a decision; None: not known, or it has none."""
+        """Return the value of this figure for a decision; None: unknown, or there is none."""
         if self.when and (self.when == "step") != receipt.balanced:
             return None
         value = getattr(receipt, self.name)
@@ -34,7 +34,7 @@ class Figure(NamedTuple):
         return None if unknown or (self.kind == "bytes" and not value) else value
 
     def cell(self, value: Any) -> Any:
-        """Return the cell of a table for a value: text with a unit, or a number."""
+        """Return the cell of a table that shows `value`: text with a unit, or a number."""
         return TEXT[self.kind](value) if self.kind in TEXT and value is not None else value
 
     def parts(self, value: Any) -> tuple[Any, str]:

@@ -58,12 +58,12 @@ class Receipt:
     """
 
     iteration: int  #: The iteration after which the decision was taken.
-    #: {"balance", "hold", "off"}: "balance": an LB step.  "hold": the trigger considered an LB step
-    #: and decided against it. "off": the trigger asked for an LB step, but earlier LB steps did not
+    #: "balance": an LB step.  "hold": the trigger considered an LB step, and decided against it.
+    #: "off": the trigger asked for an LB step, but there was none, because earlier LB steps did not
     #: pay.
     choice: str
     reason: str  #: Why, in words.
-    #: Their names; `strategy` is empty if no strategy ran.
+    #: Names of the trigger and of the strategy; `strategy` is empty if no strategy ran.
     trigger: str
     strategy: str = ""
     why: str = ""  #: Why this strategy was chosen, if there were several.
@@ -94,16 +94,16 @@ class Receipt:
     predicted_with_messages: float = NAN
     #: max/mean that the comprehensive strategy predicted, if a refinement replaced it.
     passed_over: float = NAN
-    #: max/mean that a placement by the sum of each object's phases would leave, if VectorLB placed
-    #: the phases instead; nan: it did not, or there are no phases.
+    #: If VectorLB placed objects by their phases: max/mean that would remain after a placement by
+    #: the sum of each object's phases; nan: VectorLB did not run, or there are no phases.
     by_sum: float = NAN
     #: If objects move while the next iteration runs: by how many seconds their move was expected
     #: to lengthen the LB step and that iteration; `seconds_warm_up` is then what was measured.
     felt: float = NAN
-    #: If the moves are spread over several LB steps that follow each other: the number of this one,
-    #: from 1 on; nan: they are not.
+    #: If the moves are spread over several LB steps that follow each other: the index of this one,
+    #: from 1 on; nan: all moves are in one LB step.
     slice: float = NAN
-    #: Number of objects that were still to move; nan: as without `move_at_most`.
+    #: Number of objects that remained to be moved; nan: all moves are in one LB step.
     moves_left: float = NAN
     #: Mean and longest wait of a rank for the slowest one, in seconds per iteration, with the
     #: estimated loads on the old placement (Dasgupta 2013, eq. 1 and 2).
@@ -112,7 +112,7 @@ class Receipt:
     #: `idle_mean` and `idle_max` on the new placement.
     predicted_idle_mean: float = NAN
     predicted_idle_max: float = NAN
-    #: Largest fraction of a rank's or node's memory limit that the new placement uses; nan without.
+    #: Largest fraction of a rank's or node's memory limit that the new placement uses; nan: none.
     memory_full: float = NAN
     #: Time of the heaviest object, and of the next one, on a rank of the highest speed, divided by
     #: the time that perfect balance would give: max/mean cannot be less than `heaviest`.
@@ -250,8 +250,8 @@ class Receipt:
 class Dropped(NamedTuple):
     """The sums of the receipts that a very long run dropped from the middle of its `History`."""
 
-    first: int = 0  #: Number of the first dropped receipt.
-    #: Numbers of all dropped receipts, and of the dropped receipts of LB steps.
+    first: int = 0  #: Index of the first dropped receipt.
+    #: Number of dropped receipts, and number of LB steps among them.
     n: int = 0
     n_lb_steps: int = 0
     migrations: int = 0
@@ -260,12 +260,12 @@ class Dropped(NamedTuple):
     step_seconds: float = 0.0
 
     def number(self, i: int) -> int:
-        """Return the number of kept receipt i among all receipts of the run; both count from 0."""
+        """Return the index, among all receipts of the run, of the receipt ``history[i]``."""
         return i if i < self.first else i + self.n
 
     def __str__(self) -> str:
         return (
-            f"{self.n} decisions after the first {self.first} are not kept, because the run is "
+            f"{self.n} decisions after the first {self.first} are not stored, because the run is "
             f"long; {self.n_lb_steps} of them were LB steps."
         )
 
@@ -325,7 +325,7 @@ class History(list[Receipt]):
         return console.html([f.heading for f in PRINTED], *self._numbered())
 
     def _numbered(self) -> tuple[list[list[Any]], list[str]]:
-        """Return the rows, with a number in place of each reason, and a line for each reason."""
+        """Return the rows, with an index instead of each reason, and a line for each reason."""
         reasons: dict[str, str] = {}
         rows = list(self.rows())
         for row in rows:

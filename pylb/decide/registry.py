@@ -66,8 +66,8 @@ def triggers() -> dict[str, TriggerKind]:
 def trigger(which: str | Trigger | Callable[[Cycle], bool], /, **params: Any) -> Trigger:
     """Make a trigger with values of its parameters.
 
-    All functions that take a trigger accept the name, the function or this object.  They make a
-    trigger of their own from it, so that one object can be used several times.
+    All functions with a trigger as argument accept the name, the function or this object.  They
+    make their own trigger from it, so that one object can be used several times.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ def trigger(which: str | Trigger | Callable[[Cycle], bool], /, **params: Any) ->
         A name of `pylb.triggers()`, or a function that gets a `pylb.decide.Cycle` after each
         iteration and returns whether to rebalance.  It must return the same on all ranks.
     **params
-        ``pylb.triggers()[name].params`` lists the parameters of a trigger.  The others keep their
-        defaults.  A function has none.
+        Parameters of the trigger, see ``pylb.triggers()[name].params``.  Those that are not given
+        have their defaults.  A function has no parameters.
 
     Examples
     --------

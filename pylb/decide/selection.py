@@ -1,4 +1,4 @@
-"""Strategies from which ``"auto"`` selects that of an LB step (Menon 2012, section 3.7)."""
+"""Strategies from which ``"auto"`` selects one for each LB step (Menon 2012, section 3.7)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def registered() -> list[Strategy]:
 def in_rounds() -> list[Strategy]:
     """Return the distributed strategies that "auto" uses if there are many objects.
 
-    Strategies that need to know the nodes are left out; they run only if the user names them.
+    Strategies that need to know the nodes are not among them, and run only if the user names them.
     """
     return [s for s in strategies().values() if s.distributed and "nodes" not in s.looks_at]

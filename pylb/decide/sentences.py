@@ -16,7 +16,7 @@ OWN = "own"  # stands for the program's own redistribution, as in csrc/decide/ad
 
 
 def headline(r: Any) -> str:
-    """Say in one line what a decision did, what it cost and what it gained."""
+    """Return one line that says what a decision did, what it cost and what it gained."""
     after = f"After iteration {r.iteration}" if r.iteration >= 0 else "Before the first iteration"
     if not r.balanced:
         return f"{after}{_again(r)}: no LB step, {r.reason}"
@@ -102,7 +102,7 @@ def _is_known(figures: dict[str, float], name: str) -> bool:
 
 
 def _expected(r: Any) -> str:
-    if not r.balanced and _is_known(r.figures, "level"):  # the reason not to
+    if not r.balanced and _is_known(r.figures, "level"):  # `level` was the reason not to rebalance
         cost = r.figures.get("cost", math.nan)
         expected = _alternative("An LB step", r.figures["level"], cost)
     else:
@@ -158,7 +158,7 @@ def _memory(r: Any) -> str:
     if math.isnan(r.memory_full):
         return ""
     full = f"{100 * r.memory_full:.3g} % of its memory limit"
-    return f"Afterwards the fullest rank or node held {full}."
+    return f"Afterwards the fullest rank or node used {full}."
 
 
 def _heaviest(r: Any) -> str:
@@ -246,9 +246,9 @@ def _times(ratio: float) -> str:
 
 
 def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
-    """Say in one sentence whether LB steps helped, by how much, or why not.
+    """Return one sentence that says whether LB steps helped and by how much, or why not.
 
-    run: figures of the run as it was, by name, see `pylb.decide.figures.RUN`; history: receipts.
+    `run` has the figures of the run by name (`pylb.decide.figures.RUN`), `history` the receipts.
     """
     saved, others = run["saved"], run.get("others") or 0.0
     would, n = run.get("mode") == "shadow", run["n_lb_steps"]
@@ -279,7 +279,7 @@ def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
 
 
 def lb_steps(receipts: Iterable[Any]) -> str:
-    """Say when LB steps took place; empty: there were none."""
+    """Return a sentence that says when LB steps took place, or "" if there were none."""
     steps = [r for r in receipts if r.balanced]
     numbers = [str(r.iteration) for r in steps]
     if len(steps) > MOST_NUMBERS:
@@ -289,8 +289,8 @@ def lb_steps(receipts: Iterable[Any]) -> str:
     return said if steps else ""
 
 
-MOST_NUMBERS = 40  # if there are more LB steps, only some of their numbers are printed
-SAME = 1.005  # less than this ratio of two times is no difference
+MOST_NUMBERS = 40  # if there are more LB steps, only the iterations of some are printed
+SAME = 1.005  # two times with a smaller ratio than this count as equal
 
 
 def _faster(ratio: float) -> str:
@@ -304,7 +304,7 @@ def _disturbed(others: float) -> str:
 
 
 def _because(run: Mapping[str, Any], receipts: list[Any]) -> str:
-    """Say why LB steps did not help, after ", because"; empty: no reason is known."""
+    """Return ", because" and the reason why LB steps did not help, or "" if none is known."""
     steps = [r for r in receipts if r.balanced]
     p, n, mode = run["n_ranks"], run["n_objects"], run.get("mode") or "on"
     ratio = steps[0].before if steps else run["mean_max_over_mean"]

@@ -27,9 +27,9 @@ class LoadModel:
         self.sums: F64 = np.zeros((k, k + 1))
 
     def observe(self, features: F64, seconds: float) -> LoadModel:
-        """Return the model with one more step of this rank; this model does not change.
+        """Return a new model with one more step of this rank.
 
-        features: (n, k), the features of each cell, zero or more; seconds: time of the rank.
+        `features`, (n, k), are those of each cell, zero or more; `seconds` is the rank's time.
         """
         total = features.sum(axis=0)
         out = LoadModel(len(self.sums))
@@ -42,7 +42,7 @@ class LoadModel:
     def coefficients(sums: F64) -> F64:
         """Return seconds per unit of each feature, (k,); all 1 if no time was measured.
 
-        sums: `sums` of one rank, or added up over several ranks.
+        `sums` is that of one rank, or added up over several ranks.
         """
         found = non_negative(sums[:, :-1], sums[:, -1])
         return found if found.any() else np.ones(len(sums))

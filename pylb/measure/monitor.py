@@ -93,7 +93,7 @@ class Monitor:
             Work in the block, in any unit; give it on all ranks or on none.
         """
         if self._inside:
-            raise StateError("timed() is called inside a timed() block: expected one at a time")
+            raise StateError("timed() inside a timed() block: expected it after the block")
         if work == work and not checks.number("work", work) >= 0.0:  # nan: not given
             raise DomainError(f"work is {work!r}: expected 0 or more")
         self._inside, start, cpu = True, _core.clock(), _core.load_clock("cpu")
@@ -188,14 +188,14 @@ class SpeedLearner:
 
     @property
     def sigma(self) -> float:
-        """Noise of the change of a log time from one placement to the next: standard deviation."""
+        """Standard deviation of the noise in the changes of log times between two placements."""
         return self._core.sigma
 
     @property
     def evidence(self) -> float:
-        """Which part of the changes of moved objects the speeds predicted.
+        """The fraction of the changes in moved objects' times that the speeds predicted.
 
-        The sum over the intervals; older ones count less.  Negative: equal speeds predict better.
+        A sum over the intervals; older ones count less.  Negative: equal speeds predict better.
         """
         return self._core.evidence
 

@@ -38,7 +38,7 @@ def flag(name: str, value: Any, what: str = "True or False") -> bool:
 
 
 def instance(name: str, value: Any, kind: type, called: str = "") -> None:
-    """Check that the value is an instance of `kind`; else the error asks for a pylb.`called`."""
+    """Check that the value is an instance of `kind`, which the error calls pylb.`called`."""
     if not isinstance(value, kind):
         raise DomainError(
             f"{name} is {clip(repr(value), 60)}: expected a pylb.{called or kind.__name__}"
@@ -48,7 +48,7 @@ def instance(name: str, value: Any, kind: type, called: str = "") -> None:
 def intracommunicator(comm: Any, or_else: str = "") -> None:
     """Check that `comm` is an intracommunicator of mpi4py that was not freed.
 
-    or_else: what else the caller accepts, in words.
+    `or_else` says in the error message what else the caller accepts.
     """
     optional.require("mpi4py")
     from mpi4py import MPI
@@ -103,7 +103,7 @@ def nbytes(name: str, value: Any) -> int:
 
 
 def position(name: str, value: Any) -> NDArray[np.float64]:
-    """Check that the value is a position; return it as three numbers; missing ones are 0."""
+    """Check that the value is a position; return it as three numbers, with 0 for missing ones."""
     try:
         out = np.asarray(value, np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -114,7 +114,7 @@ def position(name: str, value: Any) -> NDArray[np.float64]:
 
 
 def shared(name: str, value: Any) -> NDArray[np.int64]:
-    """Check (number, bytes[, home rank]) of the data that an object shares; return three numbers.
+    """Check (id, bytes[, home rank]) of the data that an object shares; return it, (3,).
 
     The home is -1 if it is not given.
     """
@@ -125,7 +125,7 @@ def shared(name: str, value: Any) -> NDArray[np.int64]:
         out = np.zeros(0, np.int64)
     if len(parts) not in (2, 3) or len(out) != 3 or (out[: len(parts)] < 0).any():
         raise DomainError(
-            f"{name} is {clip(repr(value), 60)}: expected (number, bytes) or (number, bytes, home "
+            f"{name} is {clip(repr(value), 60)}: expected (id, bytes) or (id, bytes, home "
             "rank), whole numbers, 0 or more"
         )
     return out
@@ -226,9 +226,9 @@ T = TypeVar("T")
 
 
 def alike(comm: Any, words: str, call: Callable[[], T]) -> T:
-    """Call a function on every rank, and return its result; if it fails on one, all raise.
+    """Call a function on every rank, and return its result; if it fails on one, all ranks raise.
 
-    Collective.  words: the arguments that must be equal on all ranks, for the error message.
+    Collective.  Also raise if `words`, the arguments in words, differ between ranks.
     """
     error: Exception | None = None
     try:
@@ -247,7 +247,7 @@ def alike(comm: Any, words: str, call: Callable[[], T]) -> T:
 
 
 def load(key: int, value: Any, phase: str = "") -> float:
-    """Check the load of an object, in a phase if one is named."""
+    """Check and return the load of object `key`, in phase `phase` unless this is empty."""
     try:
         out = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -261,21 +261,21 @@ def load(key: int, value: Any, phase: str = "") -> float:
 
 
 def phase(name: str, inside: str, before: Collection[str]) -> None:
-    """Check that a phase may begin; inside: the one that has not ended, or ""."""
+    """Check that phase `name` may begin; `inside` is a phase that has not ended, or ""."""
     if not isinstance(name, str) or not name:
         raise DomainError(f"phase is {name!r}: expected a name")
     if inside:
-        raise StateError(f"phase({name!r}) within phase({inside!r}): expected one at a time")
+        raise StateError(f"phase({name!r}) within phase({inside!r}): expected it after that phase")
     if name not in before and len(before) == _core.MOST_PHASES:
         raise DomainError(
-            f"phase {name!r} would be number {len(before) + 1}: expected at most {len(before)}"
+            f"phase {name!r} is one phase too many: expected at most {len(before)} in an iteration"
         )
 
 
 def same_phases(
     names: tuple[str, ...], known: tuple[str, ...] | None, rank: int, what: str, number: int
 ) -> None:
-    """Check that an iteration or a step (`what`) had the known phases; None: it is the first."""
+    """Check that iteration or step `number` had the phases `known` (None: it is the first one)."""
     if known is not None and names != known:
         here, before = (", ".join(x) or "none" for x in (names, known))
         raise DomainError(

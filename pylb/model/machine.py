@@ -29,7 +29,7 @@ from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
 
 MOST_RANKS = 1 << 20  # largest number of ranks of a machine that a string describes
-MOST = 1e30  # of speeds and bandwidths, so that their sums are finite
+MOST = 1e30  # largest speed and largest bandwidth, so that their sums are finite
 LEVEL = re.compile(r"(?P<kind>[A-Za-z_]\w*):(?P<count>\d+)(?:\[(?P<facts>[^\[\]]*)\])?")
 
 
@@ -69,7 +69,7 @@ class Place:
             )
 
     def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
-        """Yield this place and all below, parents first: (parent's index in this order, place)."""
+        """Yield (index of its parent, place) for this place and all below; parents come first."""
         todo, number = [(parent, self)], parent
         while todo:
             above, place = todo.pop()
@@ -162,8 +162,8 @@ CPUS = Path("/sys/devices/system/cpu")
 class PlaceFacts(NamedTuple):
     """What a rank knows about the place where it runs.
 
-    cores, sockets: how many of them the node has; socket, core: those to which this rank is bound
-    (-1: several, or not known); speed, load: see `speed_now`.
+    The node has `cores` cores and `sockets` sockets.  This rank is bound to `socket` and `core`
+    (-1: to several, or not known).  See `speed_now` for `speed` and `load`.
     """
 
     node: str
@@ -255,9 +255,9 @@ def _single(numbers: set[int]) -> int:
 
 
 def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield all pairs of the numbers 0 ... n-1, in rounds; a number is at most once in a round.
+    """Yield all pairs of the numbers 0 ... n-1, in rounds with each number at most once.
 
-    The circle method makes n - 1 rounds; if n is odd, n rounds, of which each leaves out a number.
+    The circle method makes n - 1 rounds, or, if n is odd, n rounds that each omit one number.
     """
     ring = list(range(n + n % 2))
     for _ in range(len(ring) - 1):
@@ -267,7 +267,7 @@ def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
 
 
 def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
-    """Measure alpha and beta between all pairs of nodes; on the diagonal, within each node."""
+    """Measure alpha and beta between all pairs of nodes, and (on the diagonal) within nodes."""
 
     leaders = sorted(set(first))
     alpha = np.full((len(leaders),) * 2, np.nan)
@@ -299,7 +299,7 @@ def _line(times: list[float]) -> Network:
 
 
 def bandwidth(beta: F64, node: int) -> float:
-    """Return 1 / mean `beta` of a node: bytes per second to the other nodes; NaN: not known."""
+    """Return a node's bytes per second to other nodes, 1 / mean `beta`; NaN: not known."""
     others = np.delete(beta[node], node)
     mean = float(others.mean()) if len(others) else math.nan
     return 1.0 / mean if mean > 0 else math.nan
@@ -477,11 +477,11 @@ class Machine:
             sizes.append(len(level[0].children))
             level = [child for place in level for child in place.children]
         if self.ranks != tuple(range(self.n_ranks)):
-            raise DomainError(f"ranks are {self.ranks}: expected them in order of the leaves")
+            raise DomainError(f"ranks are {self.ranks}: expected ranks in order of the leaves")
         return Tree(tuple(sizes))
 
     def network(self, a: int, b: int) -> Network:
-        """Return the cost of a message between nodes number `a` and `b`."""
+        """Return the cost of a message between the nodes with the indices `a` and `b`."""
         return Network(float(self.alpha[a, b]), float(self.beta[a, b]))
 
     def _mean(self, within: bool) -> Network:
@@ -491,12 +491,12 @@ class Machine:
 
     @property
     def between(self) -> Network:
-        """The mean cost of a message between two nodes; of one node: between its ranks.
+        """The mean cost of a message between two nodes; if there is one node, between its ranks.
 
         Raises
         ------
         DomainError
-            The machine does not know its network.
+            The network of the machine is not known.
         """
         out = self._mean(within=len(self.alpha) < 2)
         if math.isnan(sum(out)) and self.n_ranks > 1:
@@ -510,7 +510,7 @@ class Machine:
     def near(self) -> F64 | None:
         """The mean cost within a node as fractions of `between`, for `Snapshot(near=...)`.
 
-        (2,): of alpha and of beta.  None: there is one node, or no node has several ranks.
+        (2,): fractions of alpha and beta.  None: there is one node, or no node has several ranks.
         """
         within = self._mean(within=True)
         if len(self.alpha) < 2 or math.isnan(sum(within)):
@@ -693,7 +693,7 @@ class Links(NamedTuple):
             return cls(Network.of(given), None)
         if given.n_ranks != n_ranks:
             raise DomainError(
-                f"network is of another machine, with {given.n_ranks} ranks: expected {n_ranks}"
+                f"network is of a machine with {given.n_ranks} ranks: expected one with {n_ranks}"
             )
         return cls(given.between, given)
 
@@ -708,14 +708,14 @@ class Links(NamedTuple):
         return {"node": self.machine.node, "near": near}
 
     def check_host(self, rank: int, host: str) -> None:
-        """Raise DomainError if `rank` runs on another host than on the machine."""
+        """Raise DomainError if this machine has `rank` on another host than `host`."""
         node = -1 if self.machine is None else int(self.machine.node[rank])
         name = self.machine.nodes[node].name if self.machine and node >= 0 else ""
-        named = not re.fullmatch(r"[\d.]*", name)  # else a place of `parse`
+        named = not re.fullmatch(r"[\d.]*", name)  # names such as "0.1" come from `parse`
         if host and named and name != host:
             raise DomainError(
-                f"network is of another machine: its rank {rank} is on host {clip(repr(name))}, "
-                f"but here rank {rank} is on {clip(repr(host))}"
+                f"network is of another machine: rank {rank} is on host {clip(repr(name))} there, "
+                f"but on {clip(repr(host))} here"
             )
 
 
@@ -723,11 +723,11 @@ class Links(NamedTuple):
 
 
 Sharing = tuple[Any, Any] | None  # group and number of cores of each rank; None: each has its own
-BEFORE = 4  # shares are averaged over at most so many iterations before the first LB step
+BEFORE = 4  # shares are averaged over at most this many iterations before the first LB step
 
 
 def spans(loads: F64, sharing: Sharing) -> F64:
-    """Return the seconds of iterations, (k,), whose ranks need `loads`, (k, p), of a core."""
+    """Return (k,) seconds of iterations whose ranks need a core for `loads`, (k, p) seconds."""
     if sharing is None:
         return np.asarray(loads.max(axis=1, initial=0.0))
     return _core.shared_times(*sharing, loads)
@@ -743,7 +743,7 @@ def fractions(ends: F64, sharing: Sharing) -> F64:
 
 
 def as_before(before: F64, loads: F64) -> F64:
-    """Divide the sum of each iteration's `loads`, (k, p), like the loads `before`, (j, p)."""
+    """Divide the total of each row of `loads`, (k, p), in the proportions of `before`, (j, p)."""
     share, total = before.sum(axis=0), loads.sum(axis=1, keepdims=True)
     whole = share.sum()
     return total * (share / whole) if whole > 0 else loads

@@ -51,7 +51,7 @@ class Metrics(NamedTuple):
     max_over_mean: float  #: max/mean; 1 is perfect (Charm++'s ratio; lambda in the literature).
     percent: float  #: 100 (max/mean - 1); vt and LBAF print the fraction I = max/mean - 1.
     efficiency: float  #: mean/max (load balance of POP and TALP).
-    idle_mean: float  #: Mean over the ranks of max - time, in seconds (Dasgupta 2013, eq. 1).
+    idle_mean: float  #: max - time, the mean over the ranks, in seconds (Dasgupta 2013, eq. 1).
     idle_max: float  #: max - min, in seconds (Dasgupta 2013, eq. 2).
 
     @classmethod
@@ -103,6 +103,6 @@ class PhaseMetrics(NamedTuple):
 
     @classmethod
     def by_name(cls, names: tuple[str, ...], rows: NDArray[np.float64]) -> dict[str, PhaseMetrics]:
-        """Return the metrics of d phases; rows: (n, 2 d), `max` of each, then `mean` of each."""
+        """Return the metrics of d phases; `rows`, (n, 2 d), has their `max`, then their `mean`."""
         d = rows.shape[1] // 2
         return {name: cls(rows[:, k], rows[:, d + k]) for k, name in enumerate(names[:d])}

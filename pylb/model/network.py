@@ -64,7 +64,7 @@ class Network(NamedTuple):
         x, y = np.asarray(nbytes, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
         if x.ndim != 1 or x.shape != y.shape:
             raise DomainError(
-                f"nbytes and seconds have shapes {x.shape} and {y.shape}: expected (n,) of both"
+                f"nbytes and seconds have shapes {x.shape} and {y.shape}: expected (n,) for both"
             )
         if not (np.isfinite(x) & (x >= 0) & np.isfinite(y) & (y > 0)).all():
             raise DomainError(
@@ -110,11 +110,11 @@ def measure_network(comm: Any) -> Network:
 
 
 def network_between(comm: Any, allgather: Callable[[Any], list[Any]]) -> Network:
-    """Measure on a communicator of which only `rank`, `size`, `Send` and `Recv` are used."""
+    """Measure like `measure_network`; only `rank`, `size`, `Send` and `Recv` of `comm` are used."""
     if comm.size == 1:
         return Network(0.0, 0.0)
     pairs = [times for times in allgather(_halves(comm)) if times is not None]
-    # unlike processors may round differently: all ranks take the result of rank 0
+    # different processors may round differently, so all ranks use the result of rank 0
     return Network(*allgather(tuple(Network.fit(SIZES, np.mean(pairs, axis=0))))[0])
 
 

@@ -23,7 +23,7 @@ NO_KEYS: I64 = np.zeros(0, np.int64)
 class Column(NamedTuple):
     """A property of objects; an array of it has the shape (n, *shape).
 
-    uses: words that say where the property is used.  "given": by the user, for each object.
+    The words of `uses` say where it is used.  "given": the user gives it for each object.
     "seen": part of the load database, for strategies.  "recorded": part of a run record;
     "optional": the same, if all objects have it.  "saved": part of a checkpoint.
     """
@@ -45,11 +45,11 @@ COLUMNS = {
     "work": Column(np.float64, 0.0, "given seen optional saved", check=checks.positive),
     # position; nan: not given
     "coords": Column(np.float64, np.nan, "given seen optional saved", (3,), checks.position),
-    # data that it shares with other objects: number, bytes, rank where they are at home; -1: none
+    # id, bytes and home rank of the data that it shares with other objects; -1: none
     "shared": Column(np.int64, -1, "given seen optional saved", (3,), checks.shared),
     # the rank where it was added (not its home rank in the directory); -1: not known
     "home": Column(np.int32, -1, "recorded saved"),
-    # differs between objects that had the same key at different times
+    # a number that differs between objects that had the same key at different times
     "birth": Column(np.int64, 0, "optional"),
     # the rank from which the most recent LB step moved it; -1: none
     "was": Column(np.int32, -1, "saved"),
@@ -62,7 +62,7 @@ COLUMNS = {
 
 
 def used(*words: str) -> tuple[str, ...]:
-    """Return the names of the columns whose `uses` have one of these words."""
+    """Return the names of the columns that have one of these words in `uses`."""
     return tuple(name for name, c in COLUMNS.items() if {*words} & {*c.uses.split()})
 
 
@@ -75,7 +75,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def joined(parts: list[NDArray[Any]], order: Any = None) -> NDArray[Any]:
-    """Join the parts.  order: indices of the elements to return; None: all."""
+    """Join the parts, and return the elements with the indices `order`; None: all."""
     whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return whole if order is None else whole[order]
 
@@ -93,7 +93,7 @@ class Objects:
         return name in self.columns
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return a column, (n, ...), also if all objects have its default."""
+        """Return a column, (n, ...), even if all objects have its default."""
         array = self.columns.get(name)
         if array is None:
             c = COLUMNS[name]
@@ -101,7 +101,7 @@ class Objects:
         return array
 
     def update(self, places: Any, given: dict[str, Any]) -> None:
-        """Change properties of some objects; places: their indices, or one index."""
+        """Change properties of the objects with the indices `places`, or with one index."""
         for name, one in given.items():
             array = self[name]
             array[places] = one
@@ -114,7 +114,7 @@ class Objects:
         return nbytes if memory is None else np.where(memory < 0, nbytes, memory)
 
     def only(self, *uses: str) -> Objects:
-        """Return the objects with the columns of these uses only, which are not copied."""
+        """Return the objects with only the columns of these `uses`; the arrays are not copied."""
         names = used(*uses)
         return Objects(self.key, {x: a for x, a in self.columns.items() if x in names})
 
@@ -130,7 +130,7 @@ class Objects:
 
     @classmethod
     def join(cls, parts: list[Objects], order: Any = None) -> Objects:
-        """Join the parts.  order: indices of the objects to return; None: all."""
+        """Join the parts, and return the objects with the indices `order`; None: all."""
         names = {name for part in parts for name in part.columns}
         columns = {name: joined([part[name] for part in parts], order) for name in names}
         return cls(joined([part.key for part in parts], order), columns)
@@ -144,9 +144,9 @@ class Objects:
 def blocks(shared: I64 | None, key: I64, alike: bool = True) -> dict[str, Any]:
     """Return what objects share as `block`, `block_bytes` and `home` of a `Snapshot`.
 
-    shared: the column "shared" of the objects with these keys.  {}: they share nothing.
-    alike: if objects say different things of the same data, raise DomainError; otherwise, as the
-    program may have changed these data, what they share counts as different data.
+    `shared` is the column "shared" of the objects `key`.  Returns {} if they share nothing.
+    If objects have different bytes or homes for one id, raise DomainError with `alike`; without
+    it, these count as different data, because the program may have changed the data.
     """
     if shared is None or not (shared[:, 0] >= 0).any():
         return {}
@@ -195,7 +195,7 @@ class Database(NamedTuple):
 def database(parts: list[Objects], edges: list[Any], passes: list[int]) -> Database:
     """Join the parts of all ranks; add the column "rank".
 
-    edges: `Mail.edges` of each rank; passes: number of iterations over which they are summed.
+    `edges` has the `Mail.edges` of each rank, summed over the number of iterations in `passes`.
     """
     every = Objects.join(parts)
     rank = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part) for part in parts])

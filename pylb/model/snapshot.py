@@ -79,7 +79,7 @@ class Snapshot(InNotebook):
     rank : (n,) array of int
         The rank of each object, 0 ... n_ranks - 1.
     n_ranks : int, optional
-        Default: the highest number in `rank`, plus one.
+        Default: the highest rank in `rank`, plus one.
     edges : Edges or (src, dst, nbytes[, messages]), optional
         Communication per iteration between objects (by index).
     multicasts : Multicasts or (src, start, dst, nbytes[, messages]), optional
@@ -91,11 +91,11 @@ class Snapshot(InNotebook):
     migratable : (n,) array of bool, optional
         False: the object stays where it is.
     key : (n,) array of int, optional
-        The program's own number of each object.  Default: its index.
+        The program's own key of each object.  Default: its index.
     coords : (n, 3) array of float, optional
         Position of each object.
     speed : (p,) or (p, d) array of float, optional
-        Relative speed of each rank, or for each of its objects' loads.  Default: all 1.
+        Relative speed of each rank; (p, d): for each of the d loads of an object.  Default: all 1.
     background : (p,) array of float, optional
         Seconds per iteration that a rank spends on other work.
     memory_limit : (p,) array of int, optional
@@ -110,7 +110,7 @@ class Snapshot(InNotebook):
     block : (n,) array of int, optional
         Index in `block_bytes` of the data block that an object shares with other objects; -1: none.
     block_bytes : (b,) array of int, optional
-        Memory of each block; a rank holds one copy of a block, for all its objects that share it.
+        Memory of each block; a rank has one copy of a block, for all its objects that share it.
     home : (b,) array of int, optional
         Rank where each block is at home.  A block on another rank costs time in CCMLB.
 
@@ -179,12 +179,12 @@ class Snapshot(InNotebook):
 
     @property
     def n_components(self) -> int:
-        """Loads per object: 1 unless `load` has a second axis."""
+        """Number of loads per object: 1 unless `load` has a second axis."""
         return 1 if self.load.ndim == 1 else self.load.shape[1]
 
     @property
     def n_speeds(self) -> int:
-        """Speeds per rank: 1 unless `speed` has a second axis."""
+        """Number of speeds per rank: 1 unless `speed` has a second axis."""
         return 1 if self.speed is None or self.speed.ndim < 2 else self.n_components
 
     @property
@@ -387,7 +387,7 @@ class Rows(NamedTuple):
         return out if snapshot.multicasts is None else out.plus(snapshot.multicasts)
 
     def plus(self, m: Multicasts) -> Rows:
-        """Append multicasts to these rows, none of which may be part of a multicast yet."""
+        """Append multicasts to these rows, which must not contain multicasts yet."""
         count = np.diff(np.asarray(m.start))
         c = len(count)
         messages = np.ones(c) if m.messages is None else np.asarray(m.messages)

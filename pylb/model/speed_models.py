@@ -21,9 +21,9 @@ PAGING = 0.5  # a rank pages if its speed is below this fraction of its best spe
 CHANGED = 1.25  # noise rarely changes a speed by a larger factor than this
 SAME_TIME = 1e-9  # smaller relative differences of times count as zero
 SHORTEST, LONGEST = 1e-9, 1e29  # seconds; a shorter or longer time counts as this long
-LEAST, MOST = 1e-30, 1e30  # rows and speeds; beyond, products with times would overflow
-MOST_POINTS = 64  # of a model; a further point replaces the least useful one
-MOST_ROWS = 10**12  # the rounding errors of sums of parts stay far below one row
+LEAST, MOST = 1e-30, 1e30  # limits of rows and speeds; larger products with times would overflow
+MOST_POINTS = 64  # of a model; each further point replaces the least useful one
+MOST_ROWS = 10**12  # up to this number, rounding errors of sums of parts stay far below one row
 # Largest number of steps of `_line`.  Newton's method needs about ten; bisection alone halves the
 # interval until no double is left inside it.
 MOST_STEPS = 4000
@@ -122,7 +122,7 @@ class SpeedModels:
         return self.rows[where], self.speed[where]
 
     def copy(self) -> SpeedModels:
-        """Return a copy, which `update` changes on its own."""
+        """Return a copy that is independent of this one."""
         return SpeedModels._of(self.start, self.rows, self.speed)
 
     # ---- measurements --------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class SpeedModels:
         if len(times) != len(d) or not (np.isfinite(times) & (times >= 0)).all():
             raise DomainError("seconds: expected finite numbers, 0 or more, one for each rank")
         times, owner = np.clip(times, SHORTEST, LONGEST), self._owner()
-        here, seconds = d[owner], times[owner]  # of the rank of each point
+        here, seconds = d[owner], times[owner]  # rows and seconds of the rank of each point
         best, change = np.zeros(len(self)), np.ones(len(self))
         np.maximum.at(best, owner, self.speed)
         again = np.flatnonzero((self.rows == here) & (self.speed >= PAGING * best[owner]))
@@ -227,7 +227,7 @@ class SpeedModels:
         n = checks.whole("n", n, 0, "a number of rows", MOST_ROWS + 1)
         low, high = models._line(n) if n else (0.0, 0.0)
         part, _ = models._rows_in(low)
-        if low < high:  # all parts at the same fraction of the way
+        if low < high:  # interpolate all parts by the same fraction
             more = models._rows_in(high)[0]
             part += (n - part.sum()) / (more.sum() - part.sum()) * (more - part)
         out = part.astype(np.int64)
@@ -255,9 +255,9 @@ class SpeedModels:
         return np.asarray(rows / (s + part * (models.speed[high] - s)))
 
     def _pieces(self, behind: NDArray[np.bool_]) -> tuple[I64, I64]:
-        """Return the points at the ends of a piece of each function; outside, one point twice.
+        """Return the indices of the two points at the ends of a piece of each function.
 
-        behind: the points before the piece's end.
+        `behind` marks the points before the end.  Outside all pieces, both are the same point.
         """
         first, last = self.start[:-1], self.start[1:] - 1
         at = first + np.add.reduceat(behind, first, dtype=np.int64)
@@ -280,11 +280,11 @@ class SpeedModels:
         return np.where(low < high, rows, s * seconds), rate
 
     def _line(self, n: int) -> tuple[float, float]:
-        """Return the seconds in which all ranks together compute n rows, to a quarter of a row.
+        """Return, twice, the seconds in which all ranks compute `n` rows, to a quarter of a row.
 
-        If no double is close enough (times hardly rise with the rows), return the last line with
-        fewer rows and the next one; else the line twice.  Uses Newton's method; if a step leaves
-        the interval or hardly shortens it, Lastovetsky and Reddy's bisection.
+        If no double is close enough (times hardly rise with the rows), return the last one with
+        fewer rows and the next one.  Uses Newton's method; if a step leaves the interval or hardly
+        shortens it, uses the bisection of Lastovetsky and Reddy.
         """
         low, high = 0.0, math.inf
         seconds = n / float(self._rows_in(0.0)[1].sum())
@@ -312,7 +312,7 @@ class SpeedModels:
         return np.asarray(rows / self.times(rows))
 
     def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
-        """Say which ranks have a measured point near their given rows.
+        """Return, (p,), whether each rank has a measured point near its given rows.
 
         A point is near if its number of rows differs by at most `part` times the given rows, and if
         the rank pages neither at this point nor at the given rows.
@@ -345,7 +345,7 @@ class SpeedModels:
     def wary(self) -> SpeedModels:
         """Return models in which a rank pages as soon as it has more rows than `edges` says.
 
-        With one row more, the rank already has the speed of its next measured point.
+        With one more row than that, the rank already has the speed of its next measured point.
         """
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])
@@ -370,7 +370,7 @@ class SpeedModels:
         return SpeedModels(pairs)
 
     def _counts(self, counts: ArrayLike) -> F64:
-        """Check the rows of each rank, which are whole numbers."""
+        """Check the number of rows of each rank; return them, (p,) float64."""
         given = checks.array("counts", counts)
         if given.shape != (len(self),) or (given.size and given.dtype.kind not in "iu"):
             said = f"shape {given.shape}, dtype {given.dtype}"

@@ -126,7 +126,7 @@ def _flows(snapshot: Snapshot, rank: I32) -> Flows:
 
 
 def _groups(snapshot: Snapshot) -> I32:
-    """Return a group number for each rank; ranks of one group may exchange their objects."""
+    """Return a group id for each rank; ranks of one group may exchange their objects."""
     p = snapshot.n_ranks
     alone = np.zeros(p, np.int64)
     if snapshot.migratable is not None:
@@ -158,11 +158,11 @@ def _check(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None) -> I32:
 
 
 Machine = Tree | Torus
-PASSES = 20  # how often `_swapped` visits each rank at most
+PASSES = 20  # largest number of times that `_swapped` visits each rank
 
 
 def _apart(machine: Machine, a: Any, b: Any) -> I64:
-    """Return the number of links from places `a` to places `b`, which are broadcast.
+    """Return the number of links from places `a` to places `b`, arrays that NumPy broadcasts.
 
     In a tree, the way leads up to the common vertex and down; in a torus, the shorter way round in
     each dimension.
@@ -210,7 +210,7 @@ def _hops(machine: Machine, flows: Flows, place: Any) -> Hops:
 
 
 class _Partners:
-    """For each rank, the ranks with which it exchanges bytes: entry k is of rank ``of[k]``."""
+    """The ranks with which each rank exchanges bytes: entry k belongs to rank ``of[k]``."""
 
     def __init__(self, flows: Flows) -> None:
         start, to, nbytes = flows
@@ -254,7 +254,7 @@ def _greedy(machine: Machine, partners: _Partners, group: I32) -> I64:
 
 
 def _swapped(machine: Machine, partners: _Partners, group: I32, place: I64) -> I64:
-    """Let each rank change places with the one that saves the most hop-bytes, while any does.
+    """Swap each rank with the rank that saves the most hop-bytes, as long as a swap saves some.
 
     A rank that is next to all its partners is skipped: a byte has at least one hop, in a tree two.
     """
@@ -272,8 +272,8 @@ def _swapped(machine: Machine, partners: _Partners, group: I32, place: I64) -> I
                 continue
             every = p.nbytes * _apart(machine, place[p.of], place[p.to])
             from_a = _apart(machine, place, place[a])  # hops to each rank
-            there = _apart(machine, place[:, None], place[to]) @ nbytes  # `a` at the others' places
-            here = np.bincount(p.of, p.nbytes * from_a[p.to], len(place))  # the others at that of a
+            there = _apart(machine, place[:, None], place[to]) @ nbytes  # `a` at each rank's place
+            here = np.bincount(p.of, p.nbytes * from_a[p.to], len(place))  # each rank at a's place
             both = 2 * np.bincount(to, nbytes, len(place)) * from_a
             saved = now + np.bincount(p.of, every, len(place)) - there - here - both
             saved[group != group[a]] = 0.0

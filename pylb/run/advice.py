@@ -58,9 +58,9 @@ class Block:
 
 
 class Redistribution(Block):
-    """The blocks of a redistribution, which are no work of the step."""
+    """The timed blocks of a redistribution, which do not count as work of the step."""
 
-    earlier = 0.0  # seconds of the step before, if the LB step is not over
+    earlier = 0.0  # seconds in previous steps, if the LB step goes on
     _work = 0.0  # seconds of the step's work before the block
 
     def __enter__(self) -> None:
@@ -73,7 +73,7 @@ class Redistribution(Block):
             self._watch.begin_work(self._work)
 
     def carry(self) -> None:
-        """Keep the seconds for the next step's report."""
+        """Add the seconds to `earlier`, so that the next step reports them."""
         self.earlier, self.seconds = self.earlier + self.seconds, 0.0
 
     def take(self) -> float:
@@ -87,16 +87,16 @@ class Stopwatch:
 
     def __init__(self, clock: str) -> None:
         self.open = ""  # name of the block that is open, or empty
-        self.clock = _core.Clock(clock)  # shows the seconds for cells, by the clock of `work`
+        self.clock = _core.Clock(clock)  # for `Advisor.seconds`; the same clock as that of `work`
         self.work = Block(self, "timed", clock)  # this rank's work in the step
         self.move = Redistribution(self, "rebalancing", "wall")
         self.parts: dict[str, float] = {}  # seconds of work in each phase of the step
-        self.inside = ""  # the phase that the program is in; "": none
+        self.inside = ""  # the present phase, or "" outside the phases
         self.resume()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count what is timed in the block for a phase of the step."""
+        """Begin the phase `name` of the step: what is timed within it counts for this phase."""
         self.check_closed("phase()")
         checks.phase(name, self.inside, self.parts)
         self.check_outside(name)
@@ -105,15 +105,15 @@ class Stopwatch:
             yield
         finally:
             self.inside = ""
-            if self.measures and not self.work.used:  # nothing is timed: all of the block is work
+            if self.measures and not self.work.used:  # nothing was timed: the whole block is work
                 self.work.add(max(_core.load_clock(self.work.clock) - began, 0.0))
             self.parts[name] = self.parts.get(name, 0.0) + self.work.take()
 
     def check_outside(self, phase: str = "") -> None:
-        """Raise DomainError if the step has phases, and work was timed outside of them."""
+        """Raise DomainError if the step has phases, and work was timed outside the phases."""
         if self.work.used and (self.parts or phase):
             raise DomainError(
-                f"{self.work.seconds:.3g} s were timed outside of the phases: expected timed() "
+                f"{self.work.seconds:.3g} s were timed outside the phases: expected timed() only "
                 "within `with lb.phase(name)`"
             )
 
@@ -123,10 +123,10 @@ class Stopwatch:
         self.parts = {}
 
     def check_closed(self, what: str) -> None:
-        """Raise StateError within a block."""
+        """Raise StateError for the call `what` within a block."""
         if self.open:
             raise StateError(
-                f"{what} is called inside a {self.open}() block: expected one at a time"
+                f"{what} is called inside a {self.open}() block: expected it after the block"
             )
 
     def use(self, clock: str) -> None:
@@ -136,7 +136,7 @@ class Stopwatch:
 
     @property
     def measures(self) -> bool:
-        """Whether the clock shows the work of a step without blocks that are timed."""
+        """Whether the clock shows the work of a step even if the program times no blocks."""
         return self.work.clock.startswith("mpi")
 
     def resume(self) -> None:
@@ -145,29 +145,29 @@ class Stopwatch:
         self.begin_work()
 
     def begin_work(self, done: float = 0.0) -> None:
-        """Begin to measure the work of a step, if the clock can; done: seconds of it so far."""
+        """If the clock `measures`, begin to measure a step, of which `done` seconds are past."""
         self._worked = _core.load_clock(self.work.clock) - done if self.measures else 0.0
 
     def moved(self, seconds: float) -> None:
-        """Note that a redistribution, which took `seconds`, has just ended."""
+        """Count a redistribution that took `seconds` and has just ended."""
         self.move.add(seconds)
         self.begin_work()
         self._resumed = _core.clock() - self.move.seconds
 
     def worked(self) -> float:
-        """Return the seconds of work since the step began, or the redistribution in it ended."""
+        """Return the seconds of work in this step; after `moved`, only the work since then."""
         return max(_core.load_clock(self.work.clock) - self._worked, 0.0)
 
     def shared(self, began: float, seconds: float) -> None:
-        """Note that a call of `share`, which began at `began`, has computed for `seconds`."""
-        if self.measures:  # the clock counts the rest of the step
+        """Count the work of a `share` call: it began at `began` and computed for `seconds`."""
+        if self.measures:  # count only this work, not the whole call
             self.work.seconds += seconds
             self._worked += self.clock.seconds() - began
         else:
             self.work.add(seconds)
 
     def elapsed(self) -> float:
-        """Return the seconds since the step began, without the redistribution."""
+        """Return the seconds since the step began, without those of the redistribution."""
         return max(_core.clock() - self._resumed - self.move.seconds, 0.0)
 
 
@@ -214,11 +214,11 @@ class Advice:
             self.rank[part.moves.places] = part.moves.to
         self.migrations = 0 if part is None else part.migrations
         self.nbytes = 0 if part is None else part.nbytes
-        self.over = False  # whether a later step has ended; with `ahead`, one more step
+        self.over = False  # whether the next step (with `ahead`: the one after it) has ended
         self.ahead = ahead  # whether the data may move during the next step
-        self.late = False  # whether that step has ended
+        self.late = False  # with `ahead`: whether the next step has ended
         self._plan: Plan | None = None  # the communication plan of `migrate`; None: not made yet
-        self.moves: list[Migration] = []  # begun and not ended
+        self.moves: list[Migration] = []  # migrations that have begun and not ended
 
     def __bool__(self) -> bool:
         return True
@@ -256,7 +256,7 @@ class Advice:
     def migrate(self, *values: Any, offset: ArrayLike | None = None) -> Any:
         """Move data of the cells to their new ranks.  Collective.
 
-        The time of this call is part of the cost of the LB step, even outside of
+        The time of this call is part of the cost of the LB step, also outside the block
         ``lb.rebalancing()``.
 
         Parameters
@@ -297,13 +297,13 @@ class Advice:
         return self._begin("migrate", values, offset).end()
 
     def migrate_begin(self, *values: Any, offset: ArrayLike | None = None) -> Migration:
-        """Begin a `migrate`; the result's ``wait()`` ends it.  Collective.
+        """Begin a `migrate`; ``wait()`` of the result ends it.  Collective.
 
-        The program computes in between.  It may change the rows of cells that stay: ``wait()``
-        returns them as they are then.  It must not change the rows of cells that leave.  Several
-        migrations may be under way; each ends before the next ``advise()``, or, if the advice came
-        from ``advise(ahead=True)``, before the one after that.  Parameters and errors: as for
-        `migrate`.
+        The program may compute in between.  It may change the rows of cells that stay: ``wait()``
+        returns their new values.  It must not change the rows of cells that leave.  Several
+        migrations may be under way; each must end before the next ``advise()``, or, if the advice
+        came from ``advise(ahead=True)``, before the ``advise()`` after that.  Parameters and errors
+        are those of `migrate`.
 
         Examples
         --------
@@ -335,7 +335,7 @@ class Advice:
         if self.over:
             raise StateError(
                 f"{name}(): the plan is of step {self.step}, and a later step has ended: expected "
-                "the call before the next advise()"
+                f"{name}() before the next advise()"
             )
         assert self.rank is not None
         rank = self.rank
@@ -365,10 +365,10 @@ class Advice:
         return self._part
 
     def was_carried_out(self, keys_before: I64 | None, keys: I64 | None) -> bool | None:
-        """Say whether this rank has followed the advice; None: not known.
+        """Return whether this rank has followed the advice; None: not known.
 
-        True: at least half of the cells that should leave this rank are gone.  If no cell should
-        leave, True: at least half of the cells that should come have come.
+        It has if at least half of the cells that should leave this rank are gone, or, if no cell
+        should leave, at least half of the cells that should come are here.
         """
         if self._part is None or keys_before is None or keys is None:
             return None
@@ -409,7 +409,7 @@ class Migration:
         return self.end(takes_own=True)
 
     def end(self, takes_own: bool = False) -> Any:
-        """End the migration; takes_own: with the rows that stay as they are now."""
+        """End the migration.  With `takes_own`, rows that stay get their present values."""
         pending, self._pending = self._pending, None
         assert pending is not None
         with self._advice.timed():

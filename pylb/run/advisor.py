@@ -59,14 +59,14 @@ class AdvisorInput:
         is_given = [x is not None for x in (loads, weights, features)]
         if any(is_given) and isinstance(self._state.agreement.transport, Together):
             raise DomainError(
-                "cells are given with ranks=: expected only the seconds of each rank; pylb.place "
-                "computes a placement"
+                "cells are given with ranks=: expected only seconds, one number for each rank; to "
+                "place objects, use pylb.place"
             )
         if sum(is_given) > 1:
             raise DomainError(
                 "more than one of loads, weights and features is given: expected only one of them"
             )
-        # Which arguments are given: as a code (0: no cells), and in words.
+        # `form` encodes which arguments are given (0: no cells); `words` lists them in errors.
         names = (*WAYS, *arrays, "ahead")
         there = [*is_given, *(x is not None for x in arrays.values()), ahead]
         form = sum(1 << i for i, one in enumerate(there) if one)
@@ -78,14 +78,14 @@ class AdvisorInput:
             extra = [name for name in ARRAYS if arrays[name] is not None]
             if extra:
                 raise DomainError(
-                    f"{extra[0]} is given without cells: expected loads, weights or features, too"
+                    f"{extra[0]} is given without cells: expected also loads, weights or features"
                 )
             spent, parts = self._seconds(seconds)
             cells = Cells(np.array([spent]), spent, parts=parts[:, None], totals=parts)
         elif loads is not None:
             if seconds is not None:
                 raise DomainError(
-                    "seconds and loads are both given: expected loads only, which add up to seconds"
+                    "seconds and loads are both given: expected only loads; seconds is their sum"
                 )
             seconds_of_cells, of_cells = loads_of(loads)
             if watch.parts and len(watch.parts) != len(of_cells):
@@ -110,7 +110,7 @@ class AdvisorInput:
             if (total := share.sum()) > 0:
                 share = share / total * spent
             cells = cells_of(share, spent, **arrays)
-            if len(parts):  # each cell is taken to have the same share of every phase
+            if len(parts):  # assume that a cell has the same share of the work in every phase
                 of_cells = np.outer(parts, share / spent if spent > 0 else share)
                 cells = cells._replace(parts=of_cells, totals=parts)
         phases = tuple(watch.parts) or tuple(map(str, range(len(cells.totals))))
@@ -121,7 +121,7 @@ class AdvisorInput:
             words += f" with the phases {', '.join(phases)} in step {self._state.done}"
         changed = any(is_given) and self._state.cells.changed(cells)
         sent = self._state.cells.sent
-        if changed:  # edges are checked only then, because the check is slow
+        if changed:  # other steps do not check the edges, because the check is slow
             sent = self._state.cells.messages_of(cells)
         return Measured(
             form,
@@ -140,28 +140,28 @@ class AdvisorInput:
     def _outcome(self, advice: Advice, now: Cells, changed: bool) -> tuple[float, bool]:
         """Return the seconds of the redistribution, and whether this rank carried it out."""
         move = self._watch.move
-        if advice.ahead:  # not known before the end of the next step
+        if advice.ahead:  # the redistribution goes on during the next step
             if changed:
                 raise DomainError(
-                    f"the cells are not those of step {advice.step}: expected the same ones in the "
-                    "step after advise(ahead=True)"
+                    f"the cells are not those of step {advice.step}: expected the same cells, "
+                    "because advise(ahead=True) ended that step"
                 )
             return 0.0, False
         if advice.moves:
-            raise StateError("advise() while cells are on their way: expected wait() before it")
+            raise StateError("advise() while cells are on their way: expected wait() before that")
         return move.seconds + move.earlier, self._rebalanced(advice, now)
 
     def _seconds(self, seconds: Any) -> tuple[float, F64]:
-        """Return the seconds of this rank's work: given, timed, or all since the last step.
+        """Return the seconds of this rank's work, and (d,) those in each of d phases.
 
-        Also returns the seconds in each phase, (d,).
+        The seconds are `seconds`, or the timed blocks, or all work since the previous step.
         """
         watch, none = self._watch, np.zeros(0)
         together = self._state.agreement.transport
         if isinstance(together, Together):
             if self._watch.work.used or seconds is None:
                 raise DomainError(
-                    f"seconds is {seconds!r}: expected the seconds of all {together.size} ranks"
+                    f"seconds is {seconds!r}: expected one number for each of {together.size} ranks"
                 )
             told = checks.floats("seconds", seconds, together.size)
             for r in np.flatnonzero(~((told >= 0) & (told <= 1e30)))[:1]:
@@ -191,7 +191,7 @@ class AdvisorInput:
         return float(parts.sum()), parts
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
-        """Say whether this rank followed the advice and timed the redistribution.
+        """Return whether this rank followed the advice and timed the redistribution.
 
         If the rank did only one of the two, warn once.  If it is not known whether the rank
         followed the advice, only the timing counts.
@@ -222,21 +222,21 @@ class Advisor(RunResults):
     (`rebalancing`).
 
     - *When only*: a rank gives its seconds, and the program redistributes in its own way.
-    - *When and where*: a rank also gives its cells, and the advice has the new rank of each.  If
+    - *When and where*: a rank also gives its cells, and the advice contains their new ranks.  If
       pylb chooses the strategy, the advisor measures in the first step what an LB step may cost.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm, VirtualComm or torch.distributed.ProcessGroup, optional
-        The ranks; pylb works on its own duplicate, for a process group one with gloo, which needs
-        no GPU.  Only MPI lends rows (`share`) or allows `lag` > 0.  None: one rank, without MPI.
+        The ranks.  pylb uses a duplicate of it (of a process group: a new group with gloo, which
+        needs no GPU).  `share` and `lag` > 0 need MPI.  None: one rank, without MPI.
     ranks : int, optional
-        Without MPI: this process alone, e.g. the scheduler of a server, calls `advise`, and tells
-        the seconds of so many ranks.  It gets the same advice as those ranks would get under MPI.
-        Only "when only", without `comm`.
+        Number of ranks for which this process alone, e.g. the scheduler of a server, calls
+        `advise`, without MPI.  It gives the seconds of all of them, and gets the advice that they
+        would get under MPI.  Only for "when only", without `comm`.
     cost : float, optional
-        With `ranks`: seconds that the first rearrangement is expected to take; afterwards, the
-        measured ones count.  Without it, only a trial can tell, and it may cost more than it saves.
+        With `ranks`: expected seconds of the first redistribution; pylb measures the later ones.
+        Without `cost`, pylb must try an LB step first, which may cost more than it saves.
     strategy : str or callable
         How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
         "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
@@ -250,10 +250,10 @@ class Advisor(RunResults):
         0: at the end of each step all ranks wait for one another.  D > 0: a rank waits only for the
         statistics of D steps ago.
     clock : {"auto", "mpi", "wall", "cpu"}
-        The clock of `timed`.  "mpi": elapsed time without the time within calls of MPI, and without
-        the time that the rank waited for a core.  It also measures the work of steps in which
-        nothing is timed and no seconds are given.  It needs a program that `pylb run` has started;
-        there, "auto" is "mpi".  For the others, see `Balancer`.
+        The clock of `timed`.  "mpi": elapsed time without the time within MPI calls, and without
+        the time that the rank waited for a core.  This clock also measures the work of steps in
+        which nothing is timed and no seconds are given.  Only in a program started by `pylb run`;
+        there, "auto" is "mpi".  For "wall" and "cpu", see `Balancer`.
     learn_speeds : bool, optional
         The ranks may have different speeds: learn them from the times of cells on different ranks.
         Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
@@ -270,7 +270,7 @@ class Advisor(RunResults):
     error of one rank in `advise` is raised on all ranks.  If the program of one rank raises or ends
     early, the other ranks end with an error that says so.
 
-    The environment variables ``PYLB_STRATEGY``, ``PYLB_TRIGGER`` (a name, or a number for `every`),
+    The environment variables ``PYLB_STRATEGY``, ``PYLB_TRIGGER`` (a name, or a value of `every`),
     ``PYLB_MODE``, ``PYLB_RECORD``, ``PYLB_CLOCK`` and ``PYLB_EXPERIENCE`` override the program's
     arguments.
 
@@ -286,12 +286,12 @@ class Advisor(RunResults):
     ...         with lb.rebalancing():
     ...             mesh = mesh.copy()  # here the code redistributes its data
 
-    For other processes, in a server that knows what they took:
+    A server decides for other processes, whose seconds it knows:
 
     >>> lb = pylb.Advisor(ranks=4, cost=0.2)
     >>> for step in range(20):
     ...     if lb.advise(seconds=[1.0, 1.0, 1.0, 1.5]):
-    ...         lb.rebalanced(0.2)  # what the rearrangement took
+    ...         lb.rebalanced(0.2)  # seconds of the redistribution
     >>> lb.n_lb_steps
     1
 
@@ -307,8 +307,8 @@ class Advisor(RunResults):
 
     _state: AdvisorState
     _loop: AdvisorLoop
-    #: ``seconds()`` returns the seconds of `clock`, which never decrease: the time of a cell is the
-    #: difference of two values.
+    #: ``seconds()`` reads `clock`, in seconds, and never decreases.  The time of a cell is the
+    #: difference of two readings.
     seconds: Callable[[], float]
     _sharer: Sharer | None
 
@@ -341,15 +341,15 @@ class Advisor(RunResults):
         del arguments["ranks"], arguments["cost"]
         if ranks is not None:
             if comm is not None:
-                raise DomainError(f"ranks is {ranks!r}: expected it only without comm")
+                raise DomainError(f"ranks is {ranks!r}, and comm is given: expected only one")
             if lag:
-                raise DomainError(f"lag is {lag!r}: expected 0 with ranks=, as no rank waits")
+                raise DomainError(f"lag is {lag!r}: expected 0 with ranks=, where no rank waits")
             agreement = Agreement(
                 Together(checks.whole("ranks", ranks, 1, "a number of ranks", 1 << 31))
             )
             arguments["record"] = False
         elif cost is not None:
-            raise DomainError(f"cost is {cost!r}: expected it only with ranks=")
+            raise DomainError(f"cost is {cost!r}: expected cost only together with ranks=")
         options = options_of(agreement, arguments, measures=True)
         if not np.isfinite(options.lag):
             raise DomainError("lag is inf: expected a finite number of steps")
@@ -410,23 +410,23 @@ class Advisor(RunResults):
         """Begin a phase of a step: ``with lb.phase("push"):`` around blocks of `timed`.
 
         All ranks wait for one another between two phases, so a step takes as long as the slowest
-        rank of each phase, one after the other.  What is timed in the block is this rank's work in
-        the phase; with the clock "mpi", all of the block, if nothing is timed.  To place cells by
-        phases, give ``loads=`` of shape (n, d) to `advise`; otherwise they are placed by the sum.
+        rank of each phase, one after the other.  This rank's work in the phase is what is timed in
+        the block; if nothing is timed and the clock is "mpi", it is the whole block.  To place
+        cells by phases, give ``loads=`` of shape (n, d) to `advise`; otherwise their sums count.
 
         Parameters
         ----------
         name : str
             All ranks run the same phases, at most 8, in the same order and in every step; a phase
-            that is entered several times in a step counts as one.  Then all that is timed belongs
-            to a phase.
+            that is entered several times in a step counts as one.  In a step with phases, all
+            timed work must be in a phase.
 
         Raises
         ------
         StateError
             The call is within another phase, or within `timed` or `rebalancing`.
         DomainError
-            There are more than 8 phases; work was timed outside of them; or, in `advise`, the
+            There are more than 8 phases; work was timed outside the phases; or, in `advise`, the
             phases differ between ranks or steps.
 
         Examples
@@ -479,13 +479,13 @@ class Advisor(RunResults):
         Parameters
         ----------
         seconds : float or (d,) array_like of float, optional
-            Seconds of this rank's work in the step, instead of `timed`, or (d,), in each of d
-            phases (see `phase`); with ``Advisor(ranks=p)`` those of all ranks, (p,).
+            Seconds of this rank's work in the step, instead of `timed`; (d,): in each of d phases
+            (see `phase`).  With ``Advisor(ranks=p)``: (p,), the seconds of each rank.
         loads : (n,) or (n, d) array_like of float, optional
-            Seconds of each cell in the step, e.g. by `seconds`, or in each of d phases; their sum
-            is the time of the rank's work.
+            Seconds of each cell in the step, or in each of d phases, e.g. measured by
+            ``lb.seconds()``.  Their sum is the time of the rank's work.
         weights : (n,) array_like of float, optional
-            Estimated work of each cell, in any unit; the seconds of all ranks set the scale.
+            Estimated work of each cell, in any unit; pylb converts it to seconds.
         features : (n, k) array_like of float, optional
             Features of each cell, e.g. its number of particles and the constant 1.  The load of a
             cell is estimated as a sum of features times coefficients.  The coefficients, which are
@@ -500,14 +500,14 @@ class Advisor(RunResults):
         migratable : (n,) array_like of bool, optional
             False: the cell stays on this rank.
         edges : (source keys, target keys, bytes[, messages]), optional
-            Arrays (m,): what the cells of this rank send to any cells in a step, by default one
-            message for each edge; the numbers of messages are whole.  Needs `keys`.
+            Arrays (m,).  Each edge is what a cell of this rank sends to any cell in a step: bytes,
+            and a whole number of messages (default: 1).  Needs `keys`.
         coords : (n, 1 ... 3) array_like of float, optional
             Position of each cell.
-        shared : (numbers, bytes) or (numbers, bytes, home ranks), optional
-            Arrays (n,): data that several cells share, as in `Balancer.add`; number -1: none.
+        shared : (ids, bytes) or (ids, bytes, home ranks), optional
+            Arrays (n,): data that several cells share, as in `Balancer.add`; id -1: no data.
         step : int, optional
-            The program's own number of the step; an error if it differs between ranks.
+            The program's own index of the step; an error if it differs between ranks.
         ahead : bool
             True: if this call advises to rebalance, the data move while the next step computes
             (`Advice.migrate_begin`).  That step runs on the old placement: its `advise` describes
@@ -587,24 +587,22 @@ class Advisor(RunResults):
 
     def _check_alone(self, what: str) -> None:
         if isinstance(self._state.agreement.transport, Together):
-            raise StateError(
-                f"{what} with ranks=: expected ranks that call it; the program has told them itself"
-            )
+            raise StateError(f"{what} needs the other ranks: expected an Advisor without ranks=")
 
     def rebalancing(self) -> AbstractContextManager[None]:
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.
 
-        The time of the block is the cost of the LB step; a block that raises an error does not
-        count: then the advice was not followed.  With the clock "mpi" and without cells, the block
-        may be left out: then the cost is estimated from the lengths of the next two steps.  Raises
-        StateError if `advise` has not just advised to rebalance, or within another block of `timed`
-        or `rebalancing`.
+        The time of the block is the cost of the LB step.  If the block raises an error, it does not
+        count, and the advice was not followed.  With the clock "mpi" and without cells, no block is
+        needed: the cost is estimated from the lengths of the next two steps.  Raises StateError if
+        `advise` has not just advised to rebalance, or within another block of `timed` or
+        `rebalancing`.
         """
         self._check_advised("rebalancing()")
         return self._watch.move
 
     def rebalanced(self, seconds: float) -> None:
-        """Report that this rank has redistributed its data in `seconds`.
+        """Report that this rank's redistribution took `seconds`.
 
         For programs that measure this time themselves; otherwise use `rebalancing`.
         Raises StateError if the previous `advise` has not advised to rebalance.
@@ -639,7 +637,7 @@ class Advisor(RunResults):
 
     @property
     def iteration(self) -> int:
-        """Number of the present step; the first is 0."""
+        """Index of the present step; the first is 0."""
         return self._loop.step
 
     @property

@@ -85,12 +85,12 @@ class ProgramObjects:
         coords : (1 ... 3,) array_like of float, optional
             The object's position, for strategies that read it (RCBLB, HSFCLB); missing dimensions
             are 0.  Give it for all objects, or for none.
-        shared : (number, bytes) or (number, bytes, home rank), optional
-            Data that several objects share, e.g. a table or a part of a mesh: their number, the
-            bytes that a rank holds once for all its objects with these data, and the rank where the
-            data are at home.  The bytes count for ``memory_limit`` (not together with
-            ``node_memory_limit``, and not with distributed strategies); CCMLB also counts the way
-            to the home.  The program moves these data itself.
+        shared : (id, bytes) or (id, bytes, home rank), optional
+            Data that several objects share, e.g. a table or a part of a mesh: the id of the data,
+            their bytes, which each rank with such objects stores once, and the rank where the data
+            are at home.  The bytes count for ``memory_limit`` (not together with
+            ``node_memory_limit``, and not with distributed strategies); CCMLB also counts the
+            communication with the home.  The program moves these data itself.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class ProgramObjects:
         return key
 
     def _again(self, why: UnknownKeyError, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Repeat a call of the mail if objects came or went before it, between two loops."""
+        """Repeat a failed call of the mail if objects came or went between two loops."""
         if not self._objects.catches_up():
             raise UnknownKeyError(f"{why} {self.rank}") from None
         return call(*arguments)
@@ -153,8 +153,8 @@ class ProgramObjects:
         """Yield (key, object) for the objects of this rank, ascending by key; time each loop body.
 
         The times of several loops in one iteration are added up.  In the first loop after an LB
-        step, large objects that have come to this rank are last: they arrive while the others
-        compute.
+        step, large objects that have come to this rank are last, because their data arrive while
+        the other objects compute.
         """
         objects = self._objects
         if not objects.in_loop:
@@ -171,8 +171,8 @@ class ProgramObjects:
         All ranks wait for one another between two phases, e.g. because they exchange data there.
         So an iteration takes as long as the slowest rank of each phase, one after the other, and an
         LB step should balance each phase, not only their sum.  With ``strategy="auto"``, it does so
-        where this is at least 5 % better than the sum (`Receipt.by_sum`); "VectorLB" and a function
-        of yours get the loads of all phases, (n, d); other strategies place by the sum.
+        where this is at least 5 % better than the sum (`Receipt.by_sum`).  "VectorLB" and your own
+        functions get the loads of all phases, (n, d); other strategies place by the sum.
 
         Parameters
         ----------
@@ -182,21 +182,21 @@ class ProgramObjects:
             `local` belongs to a phase.
         clock : callable or "cuda", optional
             Times the loop bodies of this phase.  A function without arguments returns seconds, e.g.
-            those that a device has computed so far.  "cuda": CuPy, PyTorch or Numba (the one that
+            how long a device has computed so far.  "cuda": CuPy, PyTorch or Numba (the one that
             the program has imported) records an event before and after each body on its present
-            stream; the seconds between them are read at the end of the iteration.
+            stream; pylb reads the seconds between the events at the end of the iteration.
 
         Raises
         ------
         StateError
-            The call is outside of ``iterate`` or within another phase; `lag`, or `load` of the
-            balancer, is given; there is no CUDA device.
+            The call is outside ``iterate`` or within another phase; the Balancer was made with
+            `lag` or `load`; there is no CUDA device.
         MissingPartError
             The clock is "cuda", and none of the three packages is installed.
         DomainError
-            There are more than 8 phases; an object was timed outside of the phases; or, at the end
-            of the iteration, the phases differ between ranks or iterations, or a clock has shown no
-            seconds, zero or more.
+            There are more than 8 phases; an object was timed outside the phases; or, at the end of
+            the iteration, the phases differ between ranks or iterations, or a clock has returned
+            something else than seconds, zero or more.
 
         Examples
         --------
@@ -215,26 +215,26 @@ class ProgramObjects:
             if given:
                 raise StateError(f"phase() with {what}={given!r}: expected a Balancer without it")
         if not objects.in_loop:
-            raise StateError("phase() outside of iterate(): expected it within an iteration")
+            raise StateError("phase() outside iterate(): expected it within an iteration")
         return objects.store.phase(name, phase_clock(clock))
 
     def load(self, key: int, /, **seconds: float) -> None:
-        """Give seconds of an object that the program has measured itself, e.g. on a device.
+        """Give the seconds of an object, measured by the program itself, e.g. on a device.
 
-        They take the place of what `local` measures for the object in a phase.  Of several calls
-        in an iteration, the seconds are added up.
+        They replace the time that `local` measures for the object in a phase.  The seconds of
+        several calls in an iteration are added up.
 
         Parameters
         ----------
         key : int
             An object of this rank.
         **seconds : float
-            Seconds in each phase, by its name.
+            The seconds in a phase; the name of the argument is the phase.
 
         Raises
         ------
         StateError
-            The phase has not begun in this iteration.
+            A phase has not begun in this iteration.
 
         Examples
         --------
@@ -328,7 +328,7 @@ class ProgramObjects:
     ) -> None:
         """Send `data` from object `source` on this rank to several objects on any ranks.
 
-        The receivers get the same messages as by a `send` to each of `targets`: an object that is
+        The receivers get the same messages as from a `send` to each of `targets`: an object that is
         named twice gets the data twice.  But this rank copies and packs the data only once, and
         sends them only once to each rank with receivers.  LB steps take this into account: the cost
         of a multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).
@@ -388,7 +388,7 @@ class ProgramObjects:
 
 
 class NoMessages:
-    """Takes the place of `_core.Mail` if the Balancer has a lag: all calls raise StateError."""
+    """Replaces `_core.Mail` if the Balancer has a lag: all calls raise StateError."""
 
     def __init__(self, lag: float) -> None:
         self._lag = lag
@@ -420,7 +420,7 @@ class Balancer(ProgramObjects, RunResults):
     Parameters
     ----------
     comm : mpi4py.MPI.Comm or VirtualComm, optional
-        The ranks; pylb works on its own duplicate.  None: one rank, without MPI.
+        The ranks; pylb uses a duplicate of it.  None: one rank, without MPI.
     strategy : str or callable
         How to place objects: a name of `pylb.strategies()`, or a function of a snapshot.  "auto":
         pylb chooses a strategy for each LB step (Menon 2012, 3.7).
@@ -442,7 +442,7 @@ class Balancer(ProgramObjects, RunResults):
         for a core because other processes had it; like "wall" if the system is not Linux, or if a
         quota of processor time limits only this rank.  "wall": elapsed time.  "cpu": processor
         time; sleep, input and output do not count.  "mpi": like "auto", also without the time
-        within calls of MPI; it needs a program that `pylb run` has started.
+        within MPI calls; only in a program that `pylb run` has started.
     load : callable, optional
         ``load(key, block)`` returns the load of an object in the iteration, in any unit; it is used
         instead of the object's time.
@@ -456,8 +456,8 @@ class Balancer(ProgramObjects, RunResults):
         `speed` is given.
     speed : float, (p,) array_like, Machine or callable, optional
         Relative speeds of the ranks, if they are known.  A number is the speed of this rank; an
-        array has the speed of each rank; a `pylb.Machine` has them, too.  A function without
-        arguments returns the speed of this rank; it is called before each LB step.
+        array or a `pylb.Machine` contains the speed of each rank.  A function without arguments
+        returns the speed of this rank; it is called before each LB step.
     background : float, (p,) array_like or callable, optional
         Seconds per iteration that a rank spends on other work than its objects; they are part of
         the rank's load.  A function is called at the start of each loop and before each LB step.
@@ -466,9 +466,9 @@ class Balancer(ProgramObjects, RunResults):
         the memory of the machine, or of the control group of the process, divided by the number of
         ranks that share it, minus the memory that the process uses when the Balancer is made.
 
-        An LB step keeps the limits.  If no placement keeps them, rank 0 warns once, and a rank that
-        exceeds its limit gets no more bytes than it holds.  With a distributed strategy, such a
-        rank also gives away objects that fit elsewhere.
+        LB steps respect the limits.  If no placement does, rank 0 warns once, and a rank that
+        exceeds its limit gets no more bytes than it already has.  With a distributed strategy, such
+        a rank also gives away objects that fit elsewhere.
     node_memory_limit : int, (p,) array_like or callable, optional
         Bytes that the objects of all ranks of a node may occupy together, given on each rank of the
         node.  Otherwise like `memory_limit`; a distributed strategy divides it equally among the
@@ -479,29 +479,29 @@ class Balancer(ProgramObjects, RunResults):
     network : (alpha, beta), "measure", Machine or path, optional
         Seconds per message and per byte, for "auto" and other strategies with these parameters.
         Default: measured in the first loop, for "auto" only.  "measure": call `Machine.measure`
-        before the first iteration; a `pylb.Machine`, or a file that `Machine.save` wrote, has what
-        was measured before.  Then messages within a node cost less, and strategies that read
+        before the first iteration; a `pylb.Machine`, or a file that `Machine.save` wrote, contains
+        earlier measurements.  Then messages within a node cost less, and strategies that read
         communication keep objects that communicate on one node.
     overlap : {"auto", True, False}
         Whether objects migrate while the program goes on: they are in the store of their new rank
         at once, with their messages, but their data arrive during the next iteration, while the
-        other objects compute.  "auto": if 1 MiB or more, and 4 KiB for each object of the rank,
-        goes from a rank to another one, and `lag` is 0.  Until the end of that iteration, the
+        other objects compute.  "auto": if a rank sends another one at least 1 MiB, and at least
+        4 KiB for each of its objects, and `lag` is 0.  Until the end of that iteration, the
         program must not change data of an object that has left this rank.  A slow strategy written
         in Python then also runs in a thread, and the LB step comes one iteration later.
     move_at_most : float
-        If objects migrate while the program goes on, with strategy "auto": by which fraction this
-        may make an iteration longer than the one before the LB step.  If it would take longer, an
-        LB step moves only those objects that save the most time per byte, and further LB steps
-        follow at once (`Receipt.slice`, `Receipt.moves_left`), unless the shortest LB step takes
-        longer than an iteration.
+        If objects migrate while the program goes on, with strategy "auto": the largest fraction by
+        which an iteration may become longer than the one before the LB step.  If all migrations
+        would take longer, an LB step moves only those objects that save the most time per byte, and
+        further LB steps follow at once (`Receipt.slice`, `Receipt.moves_left`), unless the shortest
+        LB step takes longer than an iteration.
     record : bool or path
-        True: keep the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
+        True: store the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.
     experience : path, optional
-        A file in which runs of the program keep what they learn (mode "on"): what an LB step costs
-        and leaves, whether imbalance persists, and the number of iterations.  A later run on as
-        many ranks begins with that.  Give each of several balancers of a program its own file.
+        A file in which runs of the program store what they learn (mode "on"): the cost of an LB
+        step and the imbalance after it, whether imbalance persists, and the number of iterations.
+        A later run on as many ranks starts from this.  Each balancer of a program needs its own.
     replay : path, optional
         File of a run, written by `save` or `record`: repeat the LB steps of that run at the same
         iterations and with the same placements, whatever the present loads are.  Needs lag=0.
@@ -602,7 +602,7 @@ class Balancer(ProgramObjects, RunResults):
         return f"max/mean {ratio:.2f}, {count(self.n_lb_steps, 'LB step')}" if row else ""
 
     def exchange(self) -> None:
-        """Deliver the messages that were sent so far, in the middle of an iteration.  Collective.
+        """Deliver all messages sent so far, in the middle of an iteration.  Collective.
 
         Call it between two phases of an iteration if the second phase reads messages that the first
         one has sent.  The loads of the phases are added up.
@@ -610,7 +610,7 @@ class Balancer(ProgramObjects, RunResults):
         Raises
         ------
         StateError, RemoteError
-            The call is outside of ``iterate``; `lag` is not 0; the ranks make different calls;
+            The call is outside ``iterate``; `lag` is not 0; the ranks make different calls;
             another rank has failed.
         """
         self._loop.exchange()
@@ -624,8 +624,8 @@ class Balancer(ProgramObjects, RunResults):
     ) -> Any:
         """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.
 
-        Call it outside of ``local()``.  What this rank computes, its own rows and those of others,
-        counts as the load of its objects, so that LB steps see what lending leaves.
+        Call it outside ``local()``.  What this rank computes, its own rows and those of others,
+        counts as the load of its objects, so LB steps see the imbalance after lending.
 
         Parameters
         ----------
@@ -638,8 +638,8 @@ class Balancer(ProgramObjects, RunResults):
         Raises
         ------
         UnknownKeyError, DomainError
-            `keys` has an object that is not on this rank, or not a key for each row; `load` is
-            given, too, and `keys` would have no effect.
+            `keys` has the key of an object that is not on this rank, or not one key for each row;
+            or the Balancer was made with `load`, so that `keys` would have no effect.
         """
         if self._sharer is None:
             self._sharer = Sharer(self._comm, mode=self._state.options.mode)
@@ -654,7 +654,7 @@ class Balancer(ProgramObjects, RunResults):
                 if rows.shape != (n,):
                     raise DomainError(f"keys has shape {rows.shape}: expected ({n},)")
                 if self._state.options.load is not None:
-                    raise DomainError("keys has no effect, because load is given: expected one")
+                    raise DomainError("keys has no effect with load=: expected only one of them")
                 absent = rows[store.places.places(rows) < 0]
                 if len(absent):
                     raise UnknownKeyError(f"key {absent[0]}: no such object on rank {self.rank}")
@@ -671,10 +671,10 @@ class Balancer(ProgramObjects, RunResults):
         """End a loop that the program has left by ``break``, or after an error.  Collective.
 
         The next loop, `rank_loads`, `report` with a path, `save` and `checkpoint` do this, too.
-        With a lag, call it before a collective call of the program itself: it helps the other ranks
-        to the end of the loop.  Only this call ends a loop of `AsyncBalancer.begin` early.  Without
-        a lag, call it if the file of ``record=path``, the gain of the last LB step, or the results
-        of shadow mode should have the last iterations.
+        With a lag, call it before a collective call of the program itself, because other ranks may
+        need this rank to end the loop.  Only this call ends a loop of `AsyncBalancer.begin` early.
+        Without a lag, call it if the file of ``record=path``, the gain of the last LB step, or the
+        results of shadow mode should include the last iterations.
         """
         self._loop.finish()
 
@@ -702,7 +702,7 @@ class Balancer(ProgramObjects, RunResults):
             texts, bytes, NumPy arrays, and lists, tuples and dicts of these.  Default: the object
             itself, which must then be such a value.
         pickled : bool
-            Pickle objects and messages instead; `restore` then executes code of the files.
+            Pickle objects and messages instead; `restore` then executes code from the files.
 
         Raises
         ------
@@ -736,20 +736,20 @@ class Balancer(ProgramObjects, RunResults):
         unpack : callable, optional
             ``unpack(key, value)`` returns the object, given the value that `pack` returned.
         pickled : bool
-            True if the checkpoint is pickled.  Reading it executes code of the files.
+            True if the checkpoint is pickled.  Reading it executes code from the files.
         **options
             As for `Balancer`; ``record`` must be False, which is the default here.
 
         Returns
         -------
         Balancer
-            With the objects and their messages; `iteration` says how many are complete.
+            It has the objects and their messages; `iteration` is how many iterations are complete.
 
         Raises
         ------
         DomainError, StateError, SerializationError
             `unpack` or `pickled` does not fit the checkpoint; `record`, `replay` or shadow mode is
-            asked for; an object cannot be restored.
+            given; an object cannot be restored.
         """
         arguments = {"record": False, **options}
         lb = agreement_of(comm).together(Step.RESTORE, lambda: cls(comm, **arguments))
@@ -770,17 +770,17 @@ class Balancer(ProgramObjects, RunResults):
 
 
 class AsyncBalancer(Balancer):
-    """A balancer whose objects each run at their own pace: Charm++'s AtSync.
+    """A balancer whose objects each run at their own pace, like AtSync of Charm++.
 
     The program calls `begin` once; then each object reports the end of its iterations by `at_sync`,
-    which says whether it may go on.  `lb.iterate(n)` of a `Balancer` with a `lag` is the simpler
-    way if a rank runs its objects one after the other.
+    whose result says whether the object may go on.  If a rank runs its objects one after the other,
+    `lb.iterate(n)` of a `Balancer` with a `lag` is simpler.
 
     Parameters
     ----------
     comm, lag, **options
-        As for `Balancer`.  The `lag` is above 0: by how many iterations an object may be ahead of
-        the statistics; inf (the default): by up to 64.
+        As for `Balancer`.  `lag`, above 0, is the number of iterations by which an object may be
+        ahead of the statistics; inf (the default) stands for 64.
 
     Examples
     --------
@@ -836,7 +836,7 @@ class AsyncBalancer(Balancer):
 
         Afterwards ``local()`` yields the objects of this rank, and each may begin its next
         iteration.  If the program itself keeps data of an object, it must move them to the new rank
-        (``rank_of``).  The errors are those of `iterate`, and StateError if `at_sync` has not asked
-        for it.
+        (``rank_of``).  The errors are those of `iterate`, and StateError if `at_sync` has not
+        returned BALANCE.
         """
         self._loop.lb_step()

@@ -25,7 +25,7 @@ class Cells(NamedTuple):
     seconds: float  # sum of the loads
     keys: I64 | None = None  # None: the key of a cell is made from its rank and index
     columns: dict[str, NDArray[Any]] = {}  # noqa: RUF012  further properties, as in `COLUMNS`
-    edges: Any = None  # as the program gave them; `edges_of` checks them when they are needed
+    edges: Any = None  # as the program gave them; `edges_of` checks them later
     parts: F64 = NO_PARTS  # (d, n), seconds of each cell in each of d phases; d is 0 without phases
     totals: F64 = np.zeros(0)  # (d,), seconds of this rank in each phase
 
@@ -44,7 +44,7 @@ def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **g
         shape = given_coords.shape
         if len(shape) != 2 or shape[0] != n or not 1 <= shape[1] <= 3:
             raise DomainError(f"coords has shape {shape}: expected ({n}, 1 ... 3)")
-        columns["coords"] = np.pad(given_coords, ((0, 0), (0, 3 - shape[1])))  # missing ones are 0
+        columns["coords"] = np.pad(given_coords, ((0, 0), (0, 3 - shape[1])))  # always (n, 3)
     if keys is not None:
         keys = _array("keys", keys, np.int64, (n,))
     elif edges is not None:
@@ -53,9 +53,9 @@ def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **g
 
 
 def loads_of(loads: Any) -> tuple[F64, F64]:
-    """Check that loads (seconds of cells) are finite, zero or more.
+    """Check `loads`, (n,) or (n, d) seconds of cells; return them by cell, and by phase and cell.
 
-    Returns the load of each cell, (n,), and in each of d phases, (d, n); d is 0 without phases.
+    Shapes of the results: (n,) and (d, n); without phases, d is 0.
     """
     out = _array("loads", loads, np.float64)
     if out.ndim == 1:
@@ -63,7 +63,7 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
     if out.ndim != 2 or not 1 <= out.shape[1] <= _core.MOST_PHASES:
         raise DomainError(
             f"loads has shape {out.shape}: expected (n,), one load for each cell, or (n, d), one "
-            f"for each of at most {_core.MOST_PHASES} phases"
+            f"for each cell and each of at most {_core.MOST_PHASES} phases"
         )
     for i, k in np.argwhere(~((out >= 0) & (out <= 1e30)))[:1]:
         raise DomainError(f"loads[{i}, {k}] is {out[i, k]:g}: expected 0 ... 1e30 seconds")
@@ -71,12 +71,12 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
 
 
 def _shared(shared: Any, n: int) -> I64:
-    """Check (numbers, bytes[, homes]), arrays (n,); return them as columns (n, 3)."""
+    """Check (ids, bytes[, home ranks]), arrays (n,); return them as one array, (n, 3)."""
     if not isinstance(shared, tuple) or len(shared) not in (2, 3):
         raise DomainError(
-            "shared: expected a tuple of arrays, (numbers, bytes) or (numbers, bytes, home ranks)"
+            "shared: expected a tuple of arrays, (ids, bytes) or (ids, bytes, home ranks)"
         )
-    names = ("numbers", "bytes", "home ranks")
+    names = ("ids", "bytes", "home ranks")
     out = np.full((n, 3), -1)
     for i, (what, column) in enumerate(zip(names, shared, strict=False)):
         out[:, i] = _array(f"shared: {what}", column, np.int64, (n,))
@@ -84,12 +84,12 @@ def _shared(shared: Any, n: int) -> I64:
     for k in np.flatnonzero((out[:, 0] >= 0) & (out[:, 1] < 0))[:1]:
         raise DomainError(f"shared: bytes[{k}] is {out[k, 1]}: expected 0 or more")
     for k in np.flatnonzero(out[:, 2] < -1)[:1]:
-        raise DomainError(f"shared: home ranks[{k}] is {out[k, 2]}: expected a rank, or -1: none")
+        raise DomainError(f"shared: home ranks[{k}] is {out[k, 2]}: expected a rank, or -1")
     return out
 
 
 def edges_of(edges: Any) -> I64:
-    """Check edges; return them, (m, 5), with the columns of `Mail.edges`; no multicasts."""
+    """Check `edges`; return (m, 5), the columns of `Mail.edges`, of which the last one is 0."""
     if edges is None:
         return NO_EDGES
     if not isinstance(edges, tuple | list) or len(edges) not in (3, 4):
@@ -106,8 +106,8 @@ def edges_of(edges: Any) -> I64:
     broken = np.flatnonzero(messages != np.rint(messages))
     if len(broken):
         raise DomainError(
-            f"edges: messages[{broken[0]}] is {messages.flat[broken[0]]:g}: expected the whole "
-            "number of messages that the cell sends in the step"
+            f"edges: messages[{broken[0]}] is {messages.flat[broken[0]]:g}: expected a whole "
+            "number, the count of messages that the cell sends in the step"
         )
     whole = [np.rint(x).astype(np.int64) for x in (sent, messages)]
     return np.stack([src, dst, *whole, np.zeros_like(src)], axis=1)
@@ -122,13 +122,13 @@ class CellMessages(NamedTuple):
 
 
 class LocalCells:
-    """What a rank knows about its cells; `Records` record them like the objects of a Balancer.
+    """What a rank knows about its cells, in the form of `LocalObjects`, for `Records`.
 
     If the program gives no cells, all work of a rank is one cell that cannot move.
     """
 
     passes = 1  # number of steps over which `edges` are summed
-    handling, refused = 0.0, None  # as `LocalObjects` has them: not known
+    handling, refused = 0.0, None  # see `LocalObjects`; not known for cells
 
     def __init__(self, rank: int, n_ranks: int) -> None:
         self.rank, self.n_ranks = rank, n_ranks
@@ -137,12 +137,12 @@ class LocalCells:
         self.whole = True  # whether all work of the rank is one cell
         self.sent = CellMessages()  # what the cells sent when `edges` were last examined
         self.keys: I64 = np.zeros(0, np.int64)  # keys of the cells in `now`
-        self.homes: I32 = np.zeros(0, np.int32)  # the first rank of each of the `keys`
+        self.homes: I32 = np.zeros(0, np.int32)  # the rank on which each of the `keys` began
         self._known: tuple[I64, I32] = np.zeros(0, np.int64), np.zeros(0, np.int32)
         self.version = 0  # number of changes of recorded properties
-        # Names of the phases, the same in every step; None: before the first step.
+        # Names of the phases, which are the same in every step.  None before the first step.
         self.names: tuple[str, ...] | None = None
-        # Expected seconds of the cells; None: those of the most recent step.
+        # Expected seconds of the cells.  None: expect the seconds of the most recent step.
         self.expected: F64 | None = None
 
     @property
@@ -158,7 +158,7 @@ class LocalCells:
         return self.names or ()
 
     def recorded(self) -> Objects:
-        """Return the cells with the properties that are recorded and that strategies see."""
+        """Return the cells and those of their properties that records and strategies use."""
         if self.whole:
             n = len(self.now.loads)  # 0 before the first step, else 1
             return Objects(np.full(n, self.rank), {"migratable": np.zeros(n, np.bool_)})
@@ -169,12 +169,12 @@ class LocalCells:
         self.sent = self.sent._replace(edges=edges_of(self.now.edges))
         now = np.ascontiguousarray(self.parts.T) if len(self.parts) else self.seconds
         columns = {"load": now if self.expected is None else self.expected}
-        if self.expected is None:  # loads from features cannot show ranks' speeds
+        if self.expected is None:  # loads that were estimated from features show no speeds
             columns["here"] = now
         return self.recorded().plus(**columns), self.edges(), self.passes
 
     def changed(self, now: Cells) -> bool:
-        """Say whether keys (without keys: the number of cells) differ from the previous step."""
+        """Return whether the keys (or, without keys, the number of cells) have changed."""
         if now.keys is None:
             return self.now.keys is not None or len(now.loads) != len(self.keys)
         return not np.array_equal(now.keys, self.keys)
@@ -192,7 +192,7 @@ class LocalCells:
         return CellMessages(edges, int(out[:, 1].sum()), int(out[:, 0].sum()))
 
     def accept(self, now: Cells, changed: bool, sent: CellMessages) -> None:
-        """Keep the cells of a step that has ended; changed: the result of `changed`."""
+        """Store the cells of a step that has ended; `changed` is the result of the method."""
         new, old = now.columns, self.now.columns
         same = new.keys() == old.keys() and all(map(np.array_equal, new.values(), old.values()))
         self.version += "coords" in new or not same
@@ -211,7 +211,7 @@ class LocalCells:
             self._known = self.keys[order], self.homes[order]
 
     def learn_homes(self, keys: I64, homes: I32) -> None:
-        """Learn where cells that may come to this rank were first."""
+        """Store the home ranks of cells that may come to this rank."""
         every = np.append(self._known[0], keys), np.append(self._known[1], homes)
         order = np.argsort(every[0], kind="stable")
         self._known = every[0][order], every[1][order]

@@ -1,4 +1,4 @@
-"""Checkpoints: write objects, messages and what was learned, and go on from them."""
+"""Checkpoints: write objects, messages and what was learned, and continue from these files."""
 
 from __future__ import annotations
 
@@ -245,16 +245,16 @@ def _check_request(head: disk.Head, unpack: Unpack | None, pickled: bool) -> Non
 
 
 def _sources(was: int, now: int, rank: int) -> range:
-    """Return the former ranks from which this rank takes objects.
+    """Return the former ranks from which present rank `rank` takes objects.
 
-    was, now: former and present number of ranks.  If former rank i is the interval from i to i + 1
-    of a line, present rank j takes the interval from ``j * was / now`` to ``(j + 1) * was / now``.
+    There were `was` ranks; now there are `now`.  On a line, former rank i is the interval from i to
+    i + 1, and present rank j is that from ``j * was / now`` to ``(j + 1) * was / now``.
     """
     return range(rank * was // now, -(-(rank + 1) * was // now))
 
 
 def _taken_here(load: F64, source: int, was: int, now: int, rank: int) -> I64:
-    """Return which objects of a former rank this rank takes.
+    """Return the indices of the objects that rank `rank` takes from former rank `source`.
 
     The objects, sorted by key, are cut into consecutive pieces of nearly equal weight.  The weight
     of an object is its load plus the mean load.
@@ -286,10 +286,10 @@ def _taken_part(
     columns = _properties(arrays, n, index)
     lost = columns["home"] >= transport.size
     columns["home"] = np.where(lost, transport.rank, columns["home"]).astype(np.int32)
-    if "shared" in columns:  # a home on a rank that is gone: the same other one for all objects
+    if "shared" in columns:  # if the home does not exist any more, all ranks choose the same one
         home = columns["shared"][:, 2]
         home[home >= transport.size] %= transport.size
-    if not same:  # then no gain of a former LB step is computed
+    if not same:  # the gain of a former LB step is not computed then
         columns.pop("was", None)
     table = np.ascontiguousarray(estimates[:, index])
     items = Items(Objects(keys[index], columns), values, table)
@@ -313,11 +313,11 @@ def _properties(arrays: disk.Arrays, n: int, index: I64) -> dict[str, Any]:
 def _estimates(arrays: disk.Arrays, store: Store, same: bool, n_ranks: int, name: Path) -> F64:
     """Check and return the estimates of a file.
 
-    same: whether the former number of ranks, `n_ranks`, is the present one.  If not, the estimates
-    that use only iterations on the present rank become 0.
+    `same`: whether the former number of ranks, `n_ranks`, is also the present one.  If not, the
+    estimates that use only iterations on an object's present rank become 0.
     """
     keys, flat = arrays["key"], arrays["estimates"]
-    n, blocks = len(keys), store.rows // store.base  # the whole, and each phase
+    n, blocks = len(keys), store.rows // store.base  # one block for the sum, one for each phase
     columns = {name: arrays[name] for name in SAVED}
     if (
         np.any(keys[1:] <= keys[:-1])
@@ -331,7 +331,7 @@ def _estimates(arrays: disk.Arrays, store: Store, same: bool, n_ranks: int, name
         or np.any((arrays["was"] < -1) | (arrays["was"] >= n_ranks))
         or np.any(arrays["window"] < 0)
     ):
-        raise FormatError(f"{name}: not a checkpoint: its arrays do not belong together")
+        raise FormatError(f"{name}: not a checkpoint: its arrays do not fit together")
     out = np.zeros((store.rows, n))
     if n:
         table = flat.reshape(blocks, -1, n)[:, : store.base if same else HERE]
@@ -357,7 +357,7 @@ def _messages_of(
 ) -> list[tuple[int, int, Any]]:
     target, source = arrays["target"], arrays["source"]
     if not len(target) == len(source) == len(arrays["message_at"]) - 1:
-        raise FormatError(f"{name}: not a checkpoint: its messages do not belong together")
+        raise FormatError(f"{name}: not a checkpoint: its messages do not fit together")
     index = np.flatnonzero(np.isin(target, keys))
     blobs = disk.pieces(arrays["message"], arrays["message_at"], index)
     what = f"{name}: a message"

@@ -18,7 +18,7 @@ class PhaseClock(NamedTuple):
     """A clock that times the loop bodies of a phase."""
 
     mark: Callable[[], Any]  # called before and after a body
-    between: Callable[[Any, Any], Any]  # seconds from mark to mark, at the end of the iteration
+    between: Callable[[Any, Any], Any]  # seconds between two marks, at the end of the iteration
 
 
 def _between(begin: Any, end: Any) -> float:
@@ -28,8 +28,8 @@ def _between(begin: Any, end: Any) -> float:
         raise DomainError(f"clock returned {clip(repr(end), 60)}: expected seconds") from None
 
 
-# Of each module: the library's name; number of devices, how to make an event, milliseconds between
-# two events.
+# For each module: the name of the library, and a function that returns its number of devices, its
+# constructor of events, and its function for the milliseconds between two events.
 LIBRARIES: dict[str, tuple[str, Callable[[Any], tuple[int, Any, Any]]]] = {
     "cupy": (
         "CuPy",
@@ -49,7 +49,7 @@ LIBRARIES: dict[str, tuple[str, Callable[[Any], tuple[int, Any, Any]]]] = {
 def _cuda_clock() -> PhaseClock:
     """Return a clock that records events on the present stream of a library.
 
-    A library that the program has imported comes first, because its stream is the program's.
+    Libraries that the program has imported are tried first, because it uses their streams.
     """
     absent = []
     for module in sorted(LIBRARIES, key=lambda name: name not in sys.modules):

@@ -12,8 +12,8 @@ from pylb.run.balancer import Balancer
 from pylb.run.report import Report
 from pylb.virtual import VirtualCluster
 
-SLOW = (5e-6, 4e-9)  # seconds per message and per byte: a slow network, so LB steps have a cost
-GHOST = np.zeros(1024)  # 8 KiB: message to each neighbour in each iteration
+SLOW = (5e-6, 4e-9)  # seconds per message and per byte of a slow network, where LB steps cost time
+GHOST = np.zeros(1024)  # 8 KiB, the message to each neighbour in each iteration
 
 
 class Cell:
@@ -24,7 +24,7 @@ class Cell:
         self.data = np.zeros(8192)
 
     def seconds(self, iteration: int, iterations: int) -> float:
-        """Return the seconds of this cell in an iteration; iterations: how many the run has."""
+        """Return the seconds of this cell in one iteration of a run of `iterations`."""
         apart = abs((self.place - 1.5 * iteration / iterations + 0.5) % 1.0 - 0.5)
         return float(1e-3 * (1.0 + 8.0 * np.exp(-0.5 * (apart / 0.06) ** 2)))
 
@@ -70,7 +70,7 @@ def run(
     ----------
     n_ranks, n_objects, iterations : int
     save, report : path, optional
-        Where `Balancer.save` and `Balancer.report` write.
+        Files for `Balancer.save` and `Balancer.report`.
     **balancing
         Arguments of `Balancer`: strategy, trigger, every, mode, ...
 

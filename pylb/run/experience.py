@@ -26,8 +26,8 @@ from pylb.model.snapshot import F64
 log = logging.getLogger("pylb")
 FORMAT = "pylb experience"
 BEGIN = b'{\n "format": "pylb experience"'
-FIELDS = _core.experience()  # (name, n, unit, help) of what a run learns, n numbers each
-PATIENCE = 2.0  # seconds to wait for another run that writes
+FIELDS = _core.experience()  # (name, n, unit, help): what a run learns, n values under each name
+PATIENCE = 2.0  # seconds to wait while another run writes
 
 
 class Damaged(FormatError):
@@ -37,16 +37,16 @@ class Damaged(FormatError):
 class Experience:
     """The file ``experience=path``, which only rank 0 reads and writes.
 
-    Each program has an entry for each number of ranks.  At its end, a run replaces its entry by
-    what it has learned in addition to earlier runs.
+    Each program has an entry for each number of ranks.  At its end, a run replaces the entry by
+    what earlier runs and the run itself have learned.
     """
 
     def __init__(self, path: Any, kind: str, rank: int, size: int) -> None:
-        """Check the path; kind: "Balancer" or "Advisor"."""
+        """Check `path`; `kind` is "Balancer" or "Advisor"."""
         self.path, self._is_root = files.named(path), rank == 0
         program = os.path.basename(sys.argv[0]) or "python"
         self.entry = f"{program}, {kind}, {count(size, 'rank')}"
-        self.runs = 0  # earlier runs with whose numbers this run has begun
+        self.runs = 0  # number of earlier runs from whose experience this run has started
         self._done = 0  # iterations of this run when it last wrote its entry
         folder = os.path.dirname(os.path.realpath(self.path))
         if self._is_root and not os.path.isdir(folder):
@@ -60,9 +60,9 @@ class Experience:
                     )
 
     def begin(self, which: Trigger, agreement: Agreement) -> tuple[float, str]:
-        """Let the trigger begin with what earlier runs have learned, before a loop.  Collective.
+        """Start the trigger from what earlier runs have learned, before a loop.  Collective.
 
-        Returns the cost of an LB step (nan: not known), and where this comes from.
+        Returns the cost of an LB step (nan: not known), and a text that names the source.
         """
         told = b""
         with Attempt() as tried:
@@ -77,20 +77,20 @@ class Experience:
         return named(numbers)["cost"], f"{self.path}, {count(self.runs, 'earlier run')}"
 
     def write_at_end(self, which: Trigger, agreement: Agreement) -> None:
-        """Also write when the ranks are freed, or the program ends without an error."""
+        """Also write when `agreement` is freed, or at the end of the program."""
         if self._is_root:
             end = lambda: self.write(which, is_whole=not hasattr(sys, "last_value"))  # noqa: E731
             weakref.finalize(agreement, end)
 
     def _read(self) -> F64:
-        """Return the number of runs and what they have learned; nothing if no entry fits."""
+        """Return the number of runs and what they have learned; empty: there is no such entry."""
         try:
             entries = read(self.path)
             if self.entry in entries:
                 entry = entries[self.entry]
                 return np.array([entry["runs"], *_numbers(entry)])
             log.warning(
-                "pylb: %s: no run of (%s) yet, but of (%s)",
+                "pylb: %s: no entry for (%s) yet, only for (%s)",
                 *(self.path, self.entry, "), (".join(entries)),
             )
         except MissingFileError:
@@ -100,7 +100,7 @@ class Experience:
         return np.zeros(0)
 
     def write(self, which: Trigger, is_whole: bool) -> None:
-        """Replace the entry; is_whole: the run has not ended early."""
+        """Replace the entry.  `is_whole`: the run has not ended early."""
         done = which.state()["iteration"] + 1
         if not self._is_root or done == self._done:
             return
@@ -123,12 +123,12 @@ class Experience:
                 content = {"format": FORMAT, "version": 1, "entries": entries}
                 files.write_text(self.path, json_text(content, indent=1) + "\n")
         except (PylbError, OSError) as why:
-            log.warning("pylb: %s; what this run has learned is not kept", why)
+            log.warning("pylb: %s; what this run has learned is not stored", why)
         self._done = done
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """Return the entries: `runs`, the number of runs, and what they have learned; None: unknown.
+    """Return the entries; each has the number of `runs` and what they have learned (None: unknown).
 
     Raises MissingFileError, OSError, Damaged, or FormatError for a file of another version.
     """
@@ -149,20 +149,20 @@ def read(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
 
 
 def named(numbers: list[float]) -> dict[str, Any]:
-    """Return what a trigger has learned, by name."""
+    """Return what a trigger has learned, as a dict; `numbers` are the values of `FIELDS`."""
     rest = iter(numbers)
     return {f: next(rest) if n == 1 else [next(rest) for _ in range(n)] for f, n, *_ in FIELDS}
 
 
 def _numbers(entry: dict[str, Any]) -> list[float]:
-    """Return what a trigger begins with."""
+    """Return an entry as the numbers from which a trigger starts; nan: unknown."""
     each = [entry[name] if n > 1 else [entry[name]] for name, n, *_ in FIELDS]
     return [math.nan if x is None else x for values in each for x in values]
 
 
 @contextmanager
 def _locked(path: str) -> Iterator[None]:
-    """Keep other runs from writing, by a lock of the folder; after `PATIENCE`, go on without."""
+    """Lock the folder, so that no other run writes; after `PATIENCE`, go on without the lock."""
     fd = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY | os.O_CLOEXEC)
     try:
         end = time.monotonic() + PATIENCE

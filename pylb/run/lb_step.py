@@ -64,7 +64,7 @@ class PartnerSpeeds:
 def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> PartnerSpeeds:
     """Exchange speeds with the partners of this rank in this LB step.  Collective.
 
-    own: speed of this rank; to: new ranks of the objects that leave this rank.
+    `own` is the speed of this rank; `to` has the new ranks of the objects that leave this rank.
     """
     me, speed = agreement.transport.rank, np.array([own])
     known, ranks = {me: own}, np.unique(to).tolist()
@@ -89,19 +89,17 @@ class Part(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """The part of a placement that concerns one rank.
-
-    For an `Advisor` also: migrations, nbytes: of all ranks; keys, source: (m,), keys of the cells
-    that come to this rank, sorted by their old rank, and their old ranks.
-    """
+    """The part of a placement that concerns one rank."""
 
     figures: F64  # metrics of the placement, in the order of `FIGURES`
     speed: Speeds
     moves: LeavingObjects
+    # Only for an `Advisor`: number and bytes of the cells that move, over all ranks.
     migrations: int = 0
     nbytes: int = 0
+    # Only for an `Advisor`: the m cells that come to this rank, sorted by their old rank.
     keys: I64 = NO_KEYS
-    source: I32 = NO_KEYS.astype(np.int32)
+    source: I32 = NO_KEYS.astype(np.int32)  # (m,), their old ranks
 
     @property
     def speed_of_all(self) -> F64 | None:
@@ -121,9 +119,9 @@ class LBStep:
     overlaps: bool | None = None  # whether large objects move while the program goes on; see MUCH
 
     def run(self, reason: int = -1) -> Speeds:
-        """Rebalance, and return the ranks' speeds; None: all count as equal.  Collective.
+        """Rebalance, and return the ranks' speeds (None: all count as equal).  Collective.
 
-        reason: number of the trigger's reason for the LB step, see `Decider.choose`.  If the
+        `reason` is the id of the trigger's reason for the LB step, see `Decider.choose`.  If the
         strategy fails, or an object cannot be pickled, all ranks raise an error.
         """
         objects = self.objects
@@ -134,13 +132,13 @@ class LBStep:
         full = float(placed.figures[FULL])
         if self.facts.is_news(full) and self.agreement.transport.rank == 0:
             log.warning(
-                "pylb: after iteration %d: no placement keeps the memory limits; a rank or node "
-                "holds %.0f %% of its limit, and gets no more bytes than it holds",
+                "pylb: after iteration %d: no placement respects memory limits; a rank or node "
+                "uses %.0f %% of its limit, and gets no more bytes than it already has",
                 *(self.iteration, 100 * full),
             )
         core = self.decider.core
         core.placed(placed.figures, placed.speed_of_all)
-        if not core.goes_on:  # a further slice keeps the ranks from before the first one
+        if not core.goes_on:  # otherwise `was` remains: the ranks before the first slice
             objects.store.objects.columns.pop("was", None)
         moving = _core.clock()
         moves = objects.kept(placed.moves)
@@ -168,7 +166,7 @@ class LBStep:
     def place(self, start: float) -> Placed:
         """Run the strategy on rank 0, and return this rank's part.  Collective.
 
-        start: the time, by `_core.clock`, when the LB step began.
+        `start` is the time at which the LB step began, by `_core.clock`.
         """
 
         def fill(snapshot: Snapshot, objects: Objects, out: tuple[F64, F64, I32]) -> None:
@@ -206,7 +204,7 @@ class LBStep:
     def preview(self) -> float:
         """Estimate the seconds per iteration that a new placement would save.
 
-        Collective; all ranks get the same number.
+        Collective; all ranks get the same result.
         """
         whole = self._gather_parts()
         gain = np.zeros(1)
@@ -230,10 +228,10 @@ class LBStep:
         return [came[rank] for rank in sorted(came)]
 
     def _filled(self, fill: Callable[[Snapshot, Objects, tuple[F64, F64, I32]], None]) -> Placed:
-        """Let rank 0 call `fill`, and return this rank's part of its answer.  Collective.
+        """Let rank 0 call `fill`, and return this rank's part of the placement.  Collective.
 
-        The function gets a snapshot and its objects, and arrays to fill: metrics of the placement
-        (see `FIGURES`), speeds of the ranks, (p,), zeros if all are equally fast, new ranks, (n,).
+        `fill` gets a snapshot, its objects, and three arrays to fill: metrics of the placement (see
+        `FIGURES`); (p,) speeds of the ranks, or zeros if all are equal; (n,) new ranks.
         """
         whole = self._gather_parts()
 
@@ -338,7 +336,7 @@ class LBStep:
         if speed is not None:
             speeds = exchange_speeds(self.agreement, self.iteration, speed, moves.to)
         known = {
-            # The names with_messages are kept, but no rank knows the messages of all objects.
+            # Without messages in spite of the name: no rank knows the messages of all objects.
             **dict.fromkeys(("before", "before_with_messages"), before[0]),
             **dict.fromkeys(("predicted", "predicted_with_messages"), after[0]),
             **dict(zip(("idle_mean", "idle_max"), before[1:], strict=True)),
@@ -356,7 +354,7 @@ class LBStep:
     ) -> Any:
         """Make the agent of this rank, and let it run its rounds.  Collective.
 
-        own, speed: of this rank; near: the ranks on its node, see `RankFacts.near`.
+        `own` and `speed` describe this rank; `near` are the ranks on its node (`RankFacts.near`).
         """
         agent: Any = None
         received: Sends = []
@@ -381,7 +379,7 @@ class LBStep:
     def _known(
         self, strategy: Strategy, objects: LocalObjects, own: Own, near: I32, speed: float
     ) -> dict[str, Any]:
-        """Return what an agent knows: this rank's part of the load database."""
+        """Return the arguments of `_core.Agent`: this rank's part of the load database."""
         store, transport, settings = objects.store, self.agreement.transport, self.decider.settings
         limit = own.get("memory_limit")
         columns, edges = store.objects, objects.edges()
@@ -390,7 +388,7 @@ class LBStep:
         rank[here < 0] = objects.addresses.find(edges[here < 0, 1])
         cast = edges[:, 4] > 0  # a multicast counts as an edge to each receiver
         order = np.lexsort((np.where(cast, 0, edges[:, 1]), edges[:, 0], cast))
-        order = order[rank[order] >= 0]  # leave out receivers that were removed since the message
+        order = order[rank[order] >= 0]  # without receivers that have been removed meanwhile
         edges, rank = edges[order], rank[order]
         return {
             "strategy": strategy.name,
@@ -414,11 +412,11 @@ class LBStep:
         }
 
     def _most(self, value: float) -> float:
-        """Return the largest value of all ranks.  Collective."""
+        """Return the largest `value` of all ranks.  Collective."""
         return float(self.agreement.reduce(Step.PLACE, self.iteration, {"": ("max", value)})[""])
 
     def _times(self, seconds: float) -> tuple[float, float, float]:
-        """Return max/mean, and the mean and longest idle seconds, if this rank takes `seconds`."""
+        """Return max/mean, and the mean and longest idle time, if each rank takes its `seconds`."""
         times = self.agreement.reduce(
             *(Step.PLACE, self.iteration),
             {name: (name, seconds) for name in ("max", "min", "sum")},
@@ -500,14 +498,14 @@ def _check_cells(db: Database, edges: Sequence[I64]) -> None:
         raise UnknownKeyError(f"edges: no rank has a cell {unknown}")
 
 
-# Objects arrive late if that many bytes go from a rank to another one, and that many for each
-# object of the rank: the first loop after the LB step is slower by about 0.5 us an object.
+# Objects arrive late if one rank sends another at least MUCH bytes, and MUCH_EACH per object that
+# it has.  For fewer bytes it does not pay: the next loop becomes slower by 0.5 us per object.
 MUCH, MUCH_EACH = 1 << 20, 1 << 12
 
 # ---- migration -----------------------------------------------------------------------------------
 
-# All ranks agree that packing, allocating and restoring have succeeded.  Until the last agreement,
-# the objects stay where they are.  So a failure is an error on all ranks, and no object is lost.
+# All ranks agree three times: that packing, allocating and restoring have succeeded.  Until then,
+# the objects stay where they are.  A failure is an error on all ranks, and no object is lost.
 
 
 def migrate(
@@ -522,8 +520,8 @@ def migrate(
 
     If one rank fails, all ranks raise its error, and nothing has moved.
 
-    overlaps: whether objects may arrive after this call, while the program goes on; None: if they
-    are large, see `MUCH`.
+    With `overlaps`, the objects may arrive after this call, while the program goes on; None: only
+    if they are large, see `MUCH`.
     """
     sends: Sends = []
     late: Sends = []
@@ -563,9 +561,9 @@ def migrate(
 def _exchange(
     agreement: Agreement, iteration: int, sends: Sends, late: Sends, error: Exception | None
 ) -> tuple[Sends, Memory]:
-    """Announce the sizes of the data, allocate memory, send and receive what is not `late`.
+    """Announce the sizes of all data, allocate memory for them, and exchange `sends`.
 
-    Also returns memory for what comes late.
+    Returns the received data, and the memory for the data that arrive later (see `late`).
     """
     values = dict(late)
     sizes: Sends = [(rank, [_sizes(parts), _sizes(values.get(rank, []))]) for rank, parts in sends]
@@ -593,7 +591,7 @@ def _sizes(parts: parcel.Parts) -> I64:
 def _packed(
     objects: LocalObjects, moves: LeavingObjects, speed: Speeds
 ) -> list[tuple[int, parcel.Parts, parcel.Parts]]:
-    """Pack the leaving objects for each new rank: what belongs to them, and their values."""
+    """Pack the leaving objects; return (new rank, properties and messages, values) for each."""
     me, store, mail = objects.rank, objects.store, objects.mailbox.mail
     mail.open()
     to = np.full(len(store), -1, np.int32)
@@ -609,7 +607,7 @@ def _packed(
 
 
 def _pack(items: Items, wire: bytes, others: list[Any]) -> tuple[parcel.Parts, parcel.Parts]:
-    """Return buffers: (n, m), n of properties and m of messages; then buffers of the values."""
+    """Return two lists of buffers: counts, properties and messages; and the objects' values."""
 
     def refused(i: int, why: Exception) -> Exception:
         return SerializationError(
@@ -624,9 +622,9 @@ def _pack(items: Items, wire: bytes, others: list[Any]) -> tuple[parcel.Parts, p
 
 
 def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> tuple[Items, int]:
-    """Restore what belongs to the objects that come from a rank; their values are not here yet.
+    """Restore the objects that come from rank `source`, still without their values.
 
-    Passes their messages to the mailbox.  Also returns the number of buffers.
+    Passes their messages to the mailbox.  Also returns the number of buffers read from `parts`.
     """
     n_known, n_letters = np.frombuffer(parts[0], np.int64).tolist()
     end = 1 + n_known + n_letters

@@ -23,8 +23,8 @@ from pylb.model.objects import NO_KEYS, Objects, joined
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.clocks import PhaseClock
 
-NO_PARTS: F64 = np.zeros((0, 0))  # loads in no phases
-HERE = _core.ESTIMATE_HERE  # rows of estimates from this one on use only iterations on this rank
+NO_PARTS: F64 = np.zeros((0, 0))  # loads by phase, if there are no phases
+HERE = _core.ESTIMATE_HERE  # this row of estimates and later ones use only iterations on this rank
 Ints = NDArray[np.integer[Any]]
 
 
@@ -44,18 +44,18 @@ class Items(NamedTuple):
 
     objects: Objects
     values: list[Any]
-    estimates: F64  # (4 or 9, and as many for each phase, k), see `Store`
+    estimates: F64  # (rows, k), see `Store.rows`
 
 
 class LeavingObjects(NamedTuple):
-    """Which objects of this rank leave."""
+    """The objects that leave this rank."""
 
     places: I64  # (k,), indices of the leaving objects in the store, ascending
     to: I32  # (k,), their new ranks
 
 
 class NewObjects:
-    """Objects that were added one by one, and are not in the store yet, in the order of adding."""
+    """Added objects that are not in the store yet, in the order in which they were added."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -74,9 +74,9 @@ class NewObjects:
         return np.fromiter(self._values, np.int64, len(self))
 
     def add(self, key: int, value: Any, properties: dict[str, Any]) -> None:
-        """Add an object with a new key.  properties: those that differ from the default."""
+        """Add an object with a new key, and the `properties` that differ from the default."""
         for some in self._given.values():
-            some.pop(key, None)  # of an earlier call that Ctrl-C has ended
+            some.pop(key, None)  # from an earlier call that Ctrl-C has interrupted
         self.update(key, properties)
         self._values[key] = value  # last: from now on, the object is here
 
@@ -86,10 +86,10 @@ class NewObjects:
 
     def remove(self, key: int) -> Any:
         """Remove an object, and return it."""
-        return self._values.pop(key)  # `add` and `items` leave out its properties
+        return self._values.pop(key)  # its properties stay; `add` and `items` discard them
 
     def items(self, rows: int) -> Items:
-        """Return all new objects, with estimates of zero; rows: number of rows of estimates."""
+        """Return all new objects, with `rows` rows of estimates, which are 0."""
         out = Objects(self.keys, {"home": np.full(len(self), self.rank, np.int32)})
         place = {key: i for i, key in enumerate(self._values)} if self._given else {}
         for name, some in self._given.items():
@@ -103,10 +103,10 @@ class Arrival(NamedTuple):
 
     source: int
     keys: I64
-    parts: parcel.Parts  # their values, packed; the memory is filled in the meantime
+    parts: parcel.Parts  # their packed values, which arrive in this memory meanwhile
 
     def values(self, after: str = "") -> list[Any]:
-        """Restore the objects, after all has arrived; after: words for the end of an error."""
+        """Restore the objects, whose data have arrived; `after` is the end of an error message."""
 
         def refused(i: int, why: Exception) -> Exception:
             return SerializationError(
@@ -122,23 +122,23 @@ class Store:
 
     def __init__(self, clock: str, learns: bool) -> None:
         self.clock = clock
-        # Since the last LB step: number of iterations, seconds of other work of this rank.
+        # Number of iterations, and seconds of other work of this rank, since the last LB step.
         self.passes, self.other = 0, 0.0
-        # Number of rows of `estimates` of the whole, and of each phase: 9, or 4 if no speeds of
-        # ranks are learned.
+        # Number of rows of `estimates` for the sum of all phases, and for each phase: 9, or 4 if
+        # pylb does not learn the speeds of the ranks.
         self.base = _core.ESTIMATE_ROWS if learns else HERE
-        # Names of the phases, the same in every iteration; None: before the first iteration.
+        # Names of the phases, which are the same in every iteration.  None before the first one.
         self.phases: tuple[str, ...] | None = None
-        self._inside = ""  # the phase that the program is in; "": none
-        self._clock: PhaseClock | None = None  # that the program has given for this phase
+        self._inside = ""  # the present phase, or "" outside the phases
+        self._clock: PhaseClock | None = None  # the program's own clock for the present phase
         # (n,) loads in each phase of the present iteration so far, in the order of the phases;
-        # `seconds` has only the loads since the last of them has ended.
+        # `seconds` has only the loads since the end of the previous phase.
         self._parts: dict[str, F64] = {}
-        # Phase and place of an object: what shows the seconds of a loop body by a phase's clock.
+        # Loop bodies timed by a phase's clock: phase, index of the object, reader of the seconds.
         self._marks: list[tuple[str, int, Callable[[], Any]]] = []
         self._given: dict[tuple[str, int], float] = {}  # seconds that the program has measured
         self._begin: Callable[[], Transferred] | None = None
-        self._transfer: Transferred | None = None  # of objects that come and go since an LB step
+        self._transfer: Transferred | None = None  # of objects that move while the program goes on
         self._arrivals: list[Arrival] = []
         self.set(Items(Objects(NO_KEYS), [], np.zeros((self.rows, 0))), np.zeros((1, 0)))
 
@@ -151,7 +151,7 @@ class Store:
         return self.base * (1 + len(self.phases or ()))
 
     def row(self, number: int) -> F64:
-        """Return a row of the estimates, (n,); with phases, of those of each phase, (n, d)."""
+        """Return (n,): row `number` of the estimates; with d phases, (n, d): that of each phase."""
         rows = self.estimates[self.base + number :: self.base]
         return np.ascontiguousarray(rows.T) if len(rows) else self.estimates[number]
 
@@ -161,12 +161,12 @@ class Store:
 
     @property
     def values(self) -> list[Any]:
-        """The objects; reading them waits for those that are on their way to this rank."""
+        """The objects.  Reading this property waits for objects that have not arrived yet."""
         self.settle()
         return self._values
 
     def place(self, key: int) -> int:
-        """Return the index of an object; -1: it is not here."""
+        """Return the index of an object, or -1 if this rank does not have it."""
         return self.places.find(key)
 
     def items(self) -> Items:
@@ -177,9 +177,9 @@ class Store:
         return Items(self.objects.take(index), values, self.estimates[:, index])
 
     def changed(self, gone: Ints, more: list[Items]) -> tuple[Items, F64]:
-        """Remove the objects at the indices `gone`, and add others with different keys.
+        """Return the objects and `sums` without those at the indices `gone`, but with `more`.
 
-        Nothing changes here: returns the objects and the window after the change, for `set`.
+        The store itself does not change: the results are the arguments of `set`.
         """
         parts = [items for items in [self.items(), *more] if len(items.objects)]
         n = sum(len(part.objects) for part in parts)
@@ -211,7 +211,7 @@ class Store:
     def _order(self, gone: Ints, parts: list[Items]) -> I64 | None:
         """Return the indices of the objects that stay or come, sorted by key.
 
-        The indices count through all parts.  None: all objects, in the present order.
+        The indices run through all parts, one after the other.  None: all, in the present order.
         """
         keys = joined([part.objects.key for part in parts])
         if not len(gone) and np.all(keys[1:] > keys[:-1]):
@@ -225,7 +225,7 @@ class Store:
     def set(self, items: Items, sums: F64) -> None:
         """Replace all objects and `sums`, and drop the loads of the present iteration.
 
-        All is made before the first assignment: between assignments, nothing can be interrupted.
+        Everything is computed first, so that Ctrl-C cannot come between two assignments.
         """
         key = items.objects.key
         places, seconds = _core.Keys(key), np.zeros(len(key))
@@ -234,8 +234,8 @@ class Store:
         # expected load of each object.  The column of an object migrates with it.
         self.objects, self._values, self.estimates = items
         self.places = places  # finds the index of a key
-        # Loads: summed since the last LB step, (1 + d, n), also of each of d phases, and the first
-        # row of these; in the present iteration so far, (n,).
+        # `sums`, (1 + d, n): loads since the last LB step, in total and in each of d phases;
+        # `window`: the first row of `sums`; `seconds`, (n,): loads in the present iteration so far.
         self.sums, self.window, self.seconds = sums, sums[0], seconds
         self.recorder = recorder  # yields (key, object), adds the time of a loop body to `seconds`
 
@@ -247,19 +247,19 @@ class Store:
     # ---- objects that are on their way -----------------------------------------------------------
 
     def expect(self, begin: Callable[[], Transferred], arrivals: list[Arrival]) -> None:
-        """Let objects arrive, and leave, while the program goes on; they are in the store already.
+        """Let objects arrive and leave while the program goes on; the store already has new ones.
 
-        Until `settle`, the value of an object that has not arrived is not here.  begin: begins to
-        move data.  Messages of the LB step itself would wait for them if they moved before.
+        Until `settle`, the values of new objects are missing.  `begin` starts to move the data; it
+        is called later, because otherwise messages of the LB step itself would wait for these data.
         """
         self.settle(whole=True)
         self._begin, self._arrivals = begin, arrivals
 
     def settle(self, whole: bool = False) -> None:
-        """Wait until all objects have arrived; whole: also until those that left are there.
+        """Wait until all objects have arrived here; with `whole`, also those that left this rank.
 
-        Without `whole`, other ranks may still be taking what has left; they do so before they end
-        their iteration.
+        Without `whole`, other ranks may still be receiving objects from this rank; they do so until
+        the end of their iteration.
         """
         self._start()
         while self._arrivals:
@@ -275,7 +275,7 @@ class Store:
             self._transfer = begin()
 
     def _receive(self) -> list[int]:
-        """Wait for the objects of the next rank, and return their places."""
+        """Wait for the objects from the next rank, and return their indices."""
         assert self._transfer is not None
         arrival = self._arrivals[0]
         self._transfer.receive(arrival.source)
@@ -295,7 +295,7 @@ class Store:
         return self._local_meanwhile()
 
     def _local_by(self, phase: str, clock: PhaseClock) -> Iterator[tuple[int, Any]]:
-        """Yield (key, object); the clock of a phase times each loop body."""
+        """Yield (key, object), and time each loop body by the `clock` of a phase."""
         for i, pair in enumerate(zip(self.keys.tolist(), self.values, strict=True)):
             begin = clock.mark()
             try:
@@ -313,7 +313,7 @@ class Store:
         while places or self._arrivals:
             places = places or self._receive()
             for n, i in enumerate(places):
-                if n and self._transfer is not None:  # before the first one, no rank computes
+                if n and self._transfer is not None:  # before the first one, nothing was computed
                     self._transfer.progress(len(places) - n)
                 begin = _core.load_clock(clock)
                 try:
@@ -331,10 +331,11 @@ class Store:
 
     @contextmanager
     def phase(self, name: str, clock: PhaseClock | None = None) -> Iterator[None]:
-        """Count the loop bodies of a block for a phase, also if the block raises an error."""
+        """Begin a phase: loop bodies in the block count for it, even if the block raises."""
         checks.phase(name, self._inside, () if self.phases else self._parts)
         if self.phases and name not in self.phases:
-            raise DomainError(f"phase is {name!r}: expected {', '.join(self.phases)}, as before")
+            known = ", ".join(self.phases)
+            raise DomainError(f"phase is {name!r}: expected {known}, as in earlier iterations")
         self._check_outside()
         self._inside, self._clock = name, clock
         try:
@@ -346,7 +347,7 @@ class Store:
             self.seconds.fill(0.0)
 
     def give(self, key: int, place: int, seconds: dict[str, float]) -> None:
-        """Take seconds of an object that the program has measured, by phase."""
+        """Add seconds of an object, measured by the program; `seconds`: phase -> seconds."""
         for name, value in seconds.items():
             if name != self._inside and name not in self._parts:
                 raise StateError(
@@ -360,8 +361,8 @@ class Store:
         beyond = np.flatnonzero(self.seconds)
         if len(beyond):
             raise DomainError(
-                f"object {self.keys[beyond[0]]} took {self.seconds[beyond[0]]:.3g} s outside of "
-                "the phases: expected every loop over local() within `with lb.phase(name)`"
+                f"object {self.keys[beyond[0]]} took {self.seconds[beyond[0]]:.3g} s outside the "
+                "phases: expected every loop over local() within `with lb.phase(name)`"
             )
 
     @property
@@ -377,7 +378,7 @@ class Store:
     def join_phases(self, iteration: int, rank: int) -> str:
         """At the end of an iteration, sum the loads over the phases; return the phases' names."""
         names = tuple(self._parts)
-        # Enter what the clocks of phases have measured, and what the program has given.
+        # Add the times by clocks of phases; seconds that the program has given replace all others.
         for name, i, read in self._marks:
             self._parts[name][i] += checks.load(int(self.keys[i]), read(), name)
         for (name, i), value in self._given.items():
@@ -390,7 +391,7 @@ class Store:
         return ", ".join(names)
 
     def name_phases(self, names: tuple[str, ...]) -> None:
-        """Keep the names of the phases, and make room for their estimates and sums."""
+        """Store the names of the phases, and allocate their estimates and sums."""
         self.phases, n = names, len(self)
         more = np.zeros((self.base * len(names), n))
         if names:
@@ -399,7 +400,7 @@ class Store:
             self.window = self.sums[0]
 
     def end_pass(self, background: float) -> None:
-        """Enter the loads of the iteration into the estimates and the sums."""
+        """Update the estimates and the sums by the loads of the iteration that ends."""
         if self.phases is None:
             self.name_phases(tuple(self._parts))
         if not self._parts:
@@ -413,9 +414,9 @@ class Store:
         self.count(1, background)
 
     def count(self, n: int, background: float) -> None:
-        """Count n iterations; background: seconds of other work in each."""
+        """Count `n` iterations, each with `background` seconds of other work."""
         self.passes += n
-        for _ in range(n):  # added one by one, as in a replay, so that the sum is bit for bit equal
+        for _ in range(n):  # one by one, as in a replay, so that both sums are equal bit for bit
             self.other += background
 
     def forget(self) -> None:
@@ -436,8 +437,8 @@ class Store:
 def converted(estimates: F64, factor: float, base: int) -> F64:
     """Convert estimates of objects to seconds on another rank, which is `factor` times as fast.
 
-    base: number of rows of the whole, and of each phase.  Those from `HERE` on become 0, because
-    the objects have run no iteration on that rank.
+    There are `base` rows for the sum of all phases, and as many for each phase.  Of these, the rows
+    from `HERE` on become 0, because the objects have run no iteration on that rank.
     """
     out: F64 = estimates.copy()
     each = out.reshape(len(out) // base, base, -1)
@@ -450,10 +451,10 @@ SAMPLE = 32  # largest number of objects of a type that are packed
 
 
 class SizeEstimator:
-    """Estimates the bytes of objects whose size is not given, and the seconds to pack one.
+    """Estimates the bytes of objects whose size is not given, and the seconds to pack an object.
 
-    Some objects of each type, evenly spaced in order of keys, are packed; the other objects of the
-    type that have no given size get the mean size.
+    It packs some objects of each type, evenly spaced in order of keys.  Other objects of this type
+    get the mean size, unless the program has given their size.
     """
 
     def __init__(self) -> None:
@@ -510,9 +511,9 @@ class Mailbox:
     """Outgoing and incoming messages of one rank.
 
     If this rank knows where the target of a message is, it sends the message there.  Otherwise it
-    sends the message to the target's home rank (the rank whose part of the directory has the
-    target's key).  The home rank forwards the message in a second step, and answers where the
-    target is.
+    sends the message to the target's home rank, the rank that always knows where the target is (see
+    `pylb.comm.directory`).  In a second step, the home rank forwards the message, and sends the
+    target's rank to the sender.
     """
 
     def __init__(self, agreement: Agreement, addresses: Addresses) -> None:
@@ -531,7 +532,7 @@ class Mailbox:
         """Pack the messages of this iteration for other ranks.
 
         Also returns the number of these messages, and the number of messages that need a second
-        step: a home rank must forward them, or restoring them may fail.
+        step, because a home rank must forward them, or because restoring them may fail.
         """
         self.mail.open()
         if not self.mail.n_sent:
@@ -549,10 +550,10 @@ class Mailbox:
         return _parcels(packed, {}), n_messages, n_open + self.mail.n_frozen
 
     def receive(self, stats: Stats, received: Sends, iteration: int, *, adds: bool = False) -> None:
-        """Receive the messages of a step; make further steps until all messages are delivered.
+        """Receive the messages of a step, and make further steps until all are delivered.
 
-        adds: whether the inboxes keep the messages that they have.  Collective.  After an error,
-        all ranks drop the messages of the iteration.
+        Collective.  With `adds`, the inboxes also keep the messages that they have already.  After
+        an error, all ranks drop the messages of the iteration.
         """
         try:
             self._receive(stats, received, iteration)
@@ -585,7 +586,7 @@ class Mailbox:
     def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
         """Restore the messages for objects of this rank, and pack the others for their ranks.
 
-        asks: whether this rank, as the home rank of targets, must answer where these are.
+        With `asks`, this rank, as a home rank, also tells the senders where the targets are.
         """
         mail, ends = self.mail, [self.mail.n_coming]
         for _, (rows, *packed) in received:
@@ -620,7 +621,7 @@ def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
 
 
 def _parcels(packed: list[tuple[int, int, bytes, list[Any]]], told: dict[int, I64]) -> Sends:
-    """Make the parcel for each rank: addresses that answer its messages (`told`), and messages."""
+    """Make the parcel for each rank: the addresses for it (`told`), then the messages for it."""
     out: dict[int, list[Any]] = {rank: [rows] for rank, rows in told.items()}
     for rank, _, wire, others in packed:
         parts = out.setdefault(rank, [b""])
@@ -648,14 +649,14 @@ class LocalObjects:
         self._gone: set[int] = set()  # keys of removed objects that are still in the store
         self._lost = NO_KEYS  # keys whose removal the other ranks do not know yet
         self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
-        self._births = 0  # number of calls of `learn`, the same on all ranks
+        self._births = 0  # number of `learn` calls so far, the same on all ranks
         # in_loop: whether a loop is under way.  stale: whether objects were added or removed within
         # the loop; a loop with a lag sets it to False when it has applied these changes.
         self.in_loop = self.stale = False
-        # Applies additions and removals immediately; set while each object runs at its own pace.
+        # Applies additions and removals at once; None, unless each object runs at its own pace.
         self.join: Callable[[], None] | None = None
         self.load = load  # the user's function for loads, or None
-        self.version = 0  # number of changes of properties, for the records
+        self.version = 0  # how often properties have changed, for the records
 
     @property
     def rank(self) -> int:
@@ -731,7 +732,7 @@ class LocalObjects:
         return len(self.new) + len(self._gone) + len(self._lost) + len(self._unregistered)
 
     def has(self, key: int) -> bool:
-        """Say whether the object is on this rank, or will be from the next iteration on."""
+        """Return whether the object is on this rank, or will be from the next iteration on."""
         return key in self.new or (self.store.place(key) >= 0 and key not in self._gone)
 
     def add(self, key: int, value: Any, properties: dict[str, Any]) -> None:
@@ -756,9 +757,9 @@ class LocalObjects:
         return self.store.values[self.store.place(key)]
 
     def kept(self, moves: LeavingObjects) -> LeavingObjects:
-        """Leave out the objects that were removed since `learn`, e.g. by the trigger.
+        """Return `moves` without objects that were removed since `learn`, e.g. by the trigger.
 
-        They stay here, where the end of the iteration removes them.
+        Those objects do not move; they are removed here at the end of the iteration.
         """
         if not self._gone:
             return moves
@@ -772,8 +773,8 @@ class LocalObjects:
             return
         gone, unregistered, lost = self._pending()
         places, new, nothing = self.store.places, NewObjects(self.rank), set[int]()
-        # If Ctrl-C comes after `set` and before the assignments, the next call begins again: then
-        # objects in `self.new` are here already.
+        # If Ctrl-C comes after `set` and before the assignments, the next call begins again, and
+        # replaces the objects of `self.new` that are in the store already.
         here = places.places(np.union1d(gone, self.new.keys))
         items = self.new.items(self.store.rows)
         self.store.set(*self.store.changed(here[here >= 0], [items]))
@@ -781,7 +782,7 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, gone)
 
     def restored(self) -> None:
-        """Note that the objects come from a checkpoint: other ranks do not know them yet."""
+        """Mark all objects, which come from a checkpoint, as not known to the other ranks yet."""
         self._unregistered = self.store.keys.copy()
         self.mailbox.rebind(self.store.places, NO_KEYS)
 
@@ -793,7 +794,7 @@ class LocalObjects:
         return True
 
     def _pending(self) -> tuple[I64, I64, I64]:
-        """Return the keys to remove here, to announce as added, and to announce as removed."""
+        """Return the keys to remove on this rank, to announce as added, and as removed."""
         if not self._gone:
             return NO_KEYS, np.concatenate([self._unregistered, self.new.keys]), self._lost
         gone = np.array(sorted(self._gone), np.int64)
@@ -803,9 +804,9 @@ class LocalObjects:
         return gone, born, np.concatenate([self._lost, gone[known]])
 
     def learn(self, iteration: int) -> None:
-        """Tell the other ranks which objects were added and removed.  Collective.
+        """Exchange with the other ranks which objects were added and removed.  Collective.
 
-        If a key was added twice, all ranks raise DuplicateKeyError, and nothing has changed.
+        If a key was added twice, all ranks raise DuplicateKeyError, and nothing changes.
         """
         gone, born, lost = self._pending()
         n_here = len(self.store) + len(self.new) - len(gone)
@@ -818,7 +819,7 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, forgotten)
 
     def ranks_of(self, keys: I64) -> I32:
-        """Return the ranks of objects, which may be anywhere.  Collective."""
+        """Return the ranks, (n,), of the objects `keys`, which may be anywhere.  Collective."""
         new = np.isin(keys, self.new.keys)
         here = new | (self.store.places.places(keys) >= 0)
         self.addresses.ask(keys[~(new | (here & np.isin(keys, self._unregistered)))])
@@ -829,7 +830,7 @@ class LocalObjects:
 
         If an object that sends messages moves, its new rank must know the ranks of its receivers.
         If a receiver leaves and its sender stays, this rank must know the receiver's new rank.
-        Returns the keys of receivers, for each such a rank, and the keys of all receivers.
+        Returns (m,) keys of receivers, (m,) ranks that must know them, and all receivers' keys.
         """
         edges, me = self.edges(), np.int32(self.rank)
         new = np.full(len(self.store) + 1, me, np.int32)

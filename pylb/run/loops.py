@@ -40,7 +40,7 @@ class AtSync(Enum):
     BALANCE
         All objects of all ranks have stopped at the same iteration: call `AsyncBalancer.lb_step`.
     END
-        Of an object: it has finished its last iteration.  Of a rank: the loop ended on all ranks.
+        The object has finished its last iteration; without a key: the loop ended on all ranks.
 
     Examples
     --------
@@ -63,8 +63,8 @@ ANSWERS = (AtSync.GO, AtSync.PAUSE, AtSync.BALANCE, AtSync.END, None)  # None: a
 class AtSyncProtocol(OpenLoop):
     """One loop with a lag on this rank; `core` does the work, see ``csrc/decide/consensus.h``.
 
-    n: number of iterations; balances: whether to rebalance; each: whether each object reports the
-    ends of its iterations (False: the rank reports the end of an iteration of all its objects).
+    The loop has `n` iterations; `balances` says whether to rebalance.  With `each`, each object
+    reports the end of its iteration; without it, the rank does, for all its objects together.
     """
 
     def __init__(self, state: RunState, n: int, *, balances: bool, each: bool) -> None:
@@ -114,7 +114,7 @@ class IterationLoop:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Tell the other ranks an error of the block, even if the program catches it."""
+        """Report an error in the block to the other ranks, even if the program catches it."""
         try:
             yield
         except Exception as why:
@@ -122,7 +122,7 @@ class IterationLoop:
             raise
 
     def _end_iteration(self, stats: Stats, is_last: bool) -> None:
-        """Record the statistics of an iteration of all ranks, decide, rebalance.  Collective."""
+        """Record the statistics of an iteration, decide, and rebalance if due.  Collective."""
         records = self._state.records
         records.add(stats)
         self._state.observe(stats)
@@ -142,7 +142,7 @@ class IterationLoop:
         return False
 
     def take(self) -> None:
-        """Add to the records the iterations whose statistics have arrived."""
+        """Record the iterations whose statistics have arrived."""
 
     def complete(self) -> None:
         """Complete, on all ranks, a loop that this rank has left early.  Collective."""
@@ -153,12 +153,12 @@ class BalancerLoop(IterationLoop):
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         super().__init__(state, mode)
-        # Seconds that this rank waited at the end of the previous iteration, then in `exchange`.
+        # Seconds that this rank waited at the end of the previous iteration and in `exchange`.
         self._idle = 0.0
         self._resumed = 0.0  # clock time at the start of the iteration
-        self._sent = 0, 0  # messages that `exchange` has sent to other ranks; their bytes
+        self._sent = 0, 0  # number and bytes of messages that `exchange` has sent to other ranks
         self._in_body = False  # whether the program runs the body of the loop
-        # Whether the previous loop has ended normally.  Then no object has read its inbox yet.
+        # Whether the previous loop has ended normally.  If so, the inboxes have not been read yet.
         self._whole = True
         self._failed = False  # whether an error of pylb has ended the loop
 
@@ -235,15 +235,13 @@ class BalancerLoop(IterationLoop):
     def complete(self) -> None:
         state = self._state
         if self._left and not state.objects.in_loop:
-            self._left = False  # also if this fails: it cannot be repeated
+            self._left = False  # first, because a call that fails cannot be repeated
             self._mode.end_loop(left_early=True, failed=self._failed)
 
     def exchange(self) -> None:
         if not self._in_body:
-            raise StateError(
-                "exchange() outside of iterate(): it delivers messages within an iteration"
-            )
-        self._in_body = False  # so that a message cannot call this while it is restored
+            raise StateError("exchange() outside iterate(): expected it within an iteration")
+        self._in_body = False  # unpickling a message must not call `exchange`
         try:
             self._deliver(Step.MESSAGES)
         finally:
@@ -344,12 +342,12 @@ class LaggedLoop(BalancerLoop):
     def lb_step(self) -> None:
         protocol = self._of_objects("lb_step")
         if protocol.core.ask() is not AtSync.BALANCE:
-            raise StateError("lb_step(): at_sync() has not answered BALANCE")
+            raise StateError("lb_step(): expected it only after at_sync() has returned BALANCE")
         self._rebalance(protocol)
 
     def _of_objects(self, name: str) -> AtSyncProtocol:
         if self._protocol is None or not self._protocol.each:
-            raise StateError(f"{name}(): no loop of begin() is under way")
+            raise StateError(f"{name}() without a loop: expected begin() before it")
         return self._protocol
 
     def finish(self) -> None:
@@ -383,7 +381,7 @@ class LaggedLoop(BalancerLoop):
                 keep(background)
                 answer = at_sync()
                 if it % TAKE == 0:
-                    self.take()  # so that statistics which have arrived do not fill the memory
+                    self.take()  # otherwise the statistics that have arrived fill the memory
                 if answer is not go or objects.stale:
                     if answer is None:
                         self._fail()
@@ -402,7 +400,7 @@ class LaggedLoop(BalancerLoop):
             raise
         finally:
             objects.in_loop = False
-            if self._protocol is not None:  # left by break, an error or an interrupt
+            if self._protocol is not None:  # the loop was left by break, an error or an interrupt
                 self._protocol.give_up(False)
 
     def exchange(self) -> None:
@@ -426,7 +424,7 @@ class LaggedLoop(BalancerLoop):
             raise StateError("a loop of another Balancer on this communicator is under way")
         try:
             self._start(n)
-            state.agreement.step(Step.OPEN, state.done)  # no rank goes on, if another has failed
+            state.agreement.step(Step.OPEN, state.done)  # no rank goes on if another has failed
             if not n:
                 return None
             # `balances` is False in shadow mode, which makes its decisions later, in `catch_up`.
@@ -450,7 +448,7 @@ class LaggedLoop(BalancerLoop):
             self._state.records.stop()
 
     def _end(self, protocol: AtSyncProtocol) -> None:
-        """End the loop.  All ranks have completed it (`whole`), or a rank has left it early."""
+        """End the loop, which all ranks have completed (`whole`), or a rank has left early."""
         self._close()
         if not protocol.core.whole or protocol.each:
             self._state.records.stop()
@@ -495,7 +493,7 @@ class LaggedLoop(BalancerLoop):
         )
         if changed.n_changed:
             state.learn()
-        reason = protocol.core.why()[3]  # number of the trigger's reason, for `Decider.choose`
+        reason = protocol.core.why()[3]  # id of the trigger's reason, for `Decider.choose`
         self._mode.stand(reason)
         protocol.bind(state.objects.store)
         protocol.core.balanced()
@@ -505,7 +503,7 @@ class LaggedLoop(BalancerLoop):
         if self._protocol is not None:
             self._protocol.give_up(False)
             self.complete()
-        # The failed rank takes part in this step, too, and sends its error.
+        # The rank that failed also takes part in this step, and sends its error.
         self._state.agreement.step(Step.SYNC, self._state.done)
         raise RemoteError("another rank has failed")
 
@@ -523,18 +521,18 @@ class LaggedSteps(OpenLoop):
         if running is not None:
             running.finish()
         self._core = _core.Steps(agreement.transport.reduction(lag + 2), lag)
-        self._ready: list[Stats] = []  # statistics that `serve` took, for `drain`
+        self._ready: list[Stats] = []  # statistics that `serve` has received, for `drain`
         # Contributions of this rank to the steps whose statistics are not known yet.
         self._under_way: deque[tuple[Contribution, str]] = deque()
-        self._next = 0  # number of the next step
+        self._next = 0  # index of the next step
         self._failed = False
         super().__init__(agreement)
 
     def end(self, sample: Contribution, words: str, error: Exception | None) -> Stats | None:
         """End a step; return the statistics of the step `lag` steps ago, or None if none exists.
 
-        words: the arguments of `Advisor.advise`; error: an error of this rank.  Raises the same
-        errors as `Agreement.step`.
+        `words` describes the arguments of `Advisor.advise`; `error` is an error of this rank.
+        Raises the errors of `Agreement.step`.
         """
         self._agreement.last_step = (sample.kind, sample.iteration, words)
         self._next = sample.iteration + 1
@@ -551,7 +549,7 @@ class LaggedSteps(OpenLoop):
         return Stats._make(record)
 
     def drain(self, step: int) -> Iterator[Stats]:
-        """Complete the steps before number `step`, and yield their statistics.  Collective."""
+        """Complete all steps before step `step`, and yield their statistics.  Collective."""
         if self._failed:
             return
         self._next = step
@@ -564,10 +562,10 @@ class LaggedSteps(OpenLoop):
         yield from self._ready
 
     def _fail(self, sample: Contribution, words: str, error: Exception | None) -> None:
-        """Leave after an error of this or another rank, and raise it.
+        """Leave the loop after an error of this or another rank, and raise this error.
 
-        If this rank has an error, it waits at most `abort_after` seconds for the other ranks: they
-        never arrive here if they wait for messages of this rank.
+        If the error is this rank's, it waits at most `abort_after` seconds for the other ranks,
+        because they never arrive here if they wait for messages of this rank.
         """
         if not self._core.leave(-1.0 if error is None else abort_after()):
             assert error is not None
@@ -578,7 +576,7 @@ class LaggedSteps(OpenLoop):
         self._raise(sample, words, error)
 
     def _raise(self, sample: Contribution, words: str, error: Exception | None) -> None:
-        """Take a step with all ranks, which raises the error of the rank that failed."""
+        """Join a step of all ranks, which raises the error of the rank that failed."""
         sample = sample._replace(failed=error is not None)
         self._agreement.take(sample, [], error, words)
         raise RemoteError("another rank has left the loop")
@@ -609,7 +607,7 @@ class AdvisorLoop(IterationLoop):
     def __init__(self, state: AdvisorState, mode: MeasuringMode, watch: Stopwatch) -> None:
         super().__init__(state, mode)
         self._watch = watch
-        self.step = 0  # number of the present step
+        self.step = 0  # index of the present step
         self.advice: Advice | None = None  # the advice at the end of the previous step
         # Number of steps of the present loop of `iterate`; None: the program has its own loop.
         self.n: int | None = None
@@ -618,8 +616,8 @@ class AdvisorLoop(IterationLoop):
         self._steps: LaggedSteps | None = None  # with a lag: the steps under way
         self._last = 0.0  # clock time at the end of the previous step
         self._elapsed = 0.0  # seconds of the most recent step on this rank
-        self._expected = 0  # number of the step that `iterate` has yielded most recently
-        self._ahead = False  # the argument of the most recent `advise`
+        self._expected = 0  # index of the step that `iterate` has yielded most recently
+        self._ahead = False  # the argument `ahead` of the most recent `advise`
 
     @property
     def running(self) -> bool:
@@ -634,7 +632,7 @@ class AdvisorLoop(IterationLoop):
                 if self._enter(stats):
                     self._mode.abandon()
         if self._left:
-            self._left = False  # also if this fails: it cannot be repeated
+            self._left = False  # first, because a call that fails cannot be repeated
             self._state.records.cut()
             self._mode.end_loop(left_early=True)
 
@@ -648,7 +646,7 @@ class AdvisorLoop(IterationLoop):
         self.n, self._open, self.step = n, False, self._state.done
 
     def expect(self) -> int:
-        """Return the number of the next step of `iterate`, in which one `advise` is expected."""
+        """Return the index of the next step of `iterate`, in which one `advise` is expected."""
         self._expected = self.step
         return self.step
 
@@ -658,7 +656,7 @@ class AdvisorLoop(IterationLoop):
             raise StateError(f"advise() was called twice in step {self._expected}")
 
     def end(self, is_over: bool) -> None:
-        """End a loop of `iterate`; is_over=False: left early (break, error or interrupt)."""
+        """End a loop of `iterate`; without `is_over`, it was left by break, error or interrupt."""
         self.in_loop, self.n = False, None
         if not is_over:
             self._left = self._open and not self._state.options.lag
@@ -667,7 +665,7 @@ class AdvisorLoop(IterationLoop):
                 self._steps.give_up(False)
 
     def _begin(self, measured: Measured | None, error: Exception | None) -> None:
-        """Begin the loop when its first step ends: then the arguments are known.  Collective."""
+        """Begin the loop at the end of its first step, when arguments are known.  Collective."""
         state = self._state
         self.complete()
         loop = "a loop of its own" if self.n is None else f"iterate({self.n})"
@@ -682,13 +680,13 @@ class AdvisorLoop(IterationLoop):
         saved.cores = state.records.core_waits.cores
         saved.waits = not self._watch.work.used or self._watch.work.clock.endswith("wall")
         saved.keyed = measured.cells.keys is not None
-        if self.advice is None:  # otherwise this step learns how the advised LB step went
+        if self.advice is None:  # otherwise the decider still expects results of the LB step
             self._mode.abandon()  # after an error, a decision may be unfinished
         self._accept(measured, cut=False)
         self._mode.start(self.n)
         self._write()
         if state.options.lag:
-            state.agreement.step(Step.OPEN, self.step)  # no rank begins, if another has failed
+            state.agreement.step(Step.OPEN, self.step)  # no rank begins if another has failed
         self._open, self._last = True, _core.clock()
 
     def close(self) -> None:
@@ -707,7 +705,7 @@ class AdvisorLoop(IterationLoop):
     def end_step(self, measured: Measured | None, error: Exception | None, number: int) -> bool:
         """End a step; return whether the program should rebalance now.  Collective.
 
-        measured: None if there is an error; number: number of this step, compared between ranks.
+        `measured` is None if there is an error; `number`, the step's index, is equal on all ranks.
         """
         with self._told():
             return self._end_step(measured, error, number)
@@ -757,7 +755,7 @@ class AdvisorLoop(IterationLoop):
         return due and self.advice is not None
 
     def _keep(self, measured: Measured, stats: Stats | None) -> None:
-        """Keep the measurements of this rank for the LB step and for the records."""
+        """Store the measurements of this rank for the LB step and for the records."""
         state, records = self._state, self._state.records
         if state.options.lag:
             if measured.changed and len(records.rank_loads) and self.advice is None:
@@ -781,7 +779,7 @@ class AdvisorLoop(IterationLoop):
     def _enter(self, stats: Stats) -> bool:
         """Record the statistics of a step; return whether an LB step is due.  May be collective."""
         state = self._state
-        # The latter if seconds are told, not timed.
+        # If the program gives seconds instead of timing them, `time_max` is 0.
         state.ended = self.step - 1 + self._ahead, stats.time_max or self._elapsed
         if not stats.time_max > 0:  # no rank was timed: the largest load is the time of the step
             most, least = stats.load_max, stats.load_min

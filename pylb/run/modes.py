@@ -1,4 +1,4 @@
-"""The modes of a run: measure, do LB steps, repeat recorded ones, advise, or only say what if."""
+"""The modes of a run: only measure, rebalance, repeat recorded LB steps, advise, or shadow."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ from pylb.run.records import WRITE_EVERY, IterationLog, LoadHistory, Records, Ro
 from pylb.run.report import IterationMetrics
 
 log = logging.getLogger("pylb")
-MANY = 10_000  # if more objects than this come or go, unused memory goes back to the system
-SLOW, SLOW_PART = 0.05, 0.05  # seconds, and part of an iteration, of a strategy worth a thread
-SILENT, WORTH_A_WORD = 200, 0.05  # steps; max/mean - 1: then `advise` says why it did nothing
-KEPT_RECEIPTS = 4096  # largest number of receipts that are kept
+MANY = 10_000  # if more objects than this come or go, unused memory is returned to the system
+SLOW, SLOW_PART = 0.05, 0.05  # a slower strategy gets a thread: seconds, fraction of an iteration
+SILENT, WORTH_A_WORD = 200, 0.05  # number of steps, and max/mean - 1, see `_say_why_not`
+KEPT_RECEIPTS = 4096  # largest number of receipts in memory
 
 
 class RunState:
@@ -92,7 +92,7 @@ class RunState:
         )
         self.records = Records(agreement, objects, options)
         given = options.network
-        #: The cost of messages, if `network` was given; "measure": after `find_links`.
+        #: The cost of messages, if `network` was given; for "measure", `find_links` sets it.
         self.given_network = given.network if isinstance(given, Links) else None
 
     def ignore_recording_by_environment(self) -> None:
@@ -117,12 +117,12 @@ class RunState:
         self.records.core_waits.begin(self.agreement)
         cores = self.records.core_waits.cores
         clock = cores.clock(self.options.clock)
-        if self.options.load is None:  # otherwise loads are what the user says
+        if self.options.load is None:  # otherwise the user's function returns the loads
             self.records.saved.cores, self.records.saved.waits = cores, clock == "wall"
         return clock
 
     def observe(self, stats: Stats) -> None:
-        """Take note of the statistics of an iteration.  Collective if objects came or went."""
+        """Register the objects that came or went in an iteration.  Collective if there are any."""
         if stats.n_changed:
             self.learn()
 
@@ -146,7 +146,7 @@ class RunState:
 
     @property
     def known_network(self) -> Network | None:
-        """The cost of messages between nodes, given or measured by now."""
+        """The cost of messages between nodes, given or already measured; None: not known."""
         return self.given_network or self.agreement.known_network
 
     def network(self) -> Network:
@@ -155,16 +155,16 @@ class RunState:
         return self.given_network or self.agreement.network()
 
     def with_network(self, settings: Settings) -> bool:
-        """Whether strategies get the cost of messages: they are selected, or it is measured.
+        """Return whether strategies get the cost of messages: if pylb selects or measures them.
 
-        What the user gives as alpha and beta of a strategy stays.
+        If the user has given alpha or beta of the strategy, these values stay.
         """
         values = settings.strategy.values
         measured = self.options.network == "measure" and not {"alpha", "beta"} & values.keys()
         return settings.selects or measured
 
     def find_links(self) -> None:
-        """Measure the machine, or compare it with this job, if `network` says so.  Collective."""
+        """If `network` says so, measure the machine, or check a given one.  Collective."""
         given, facts = self.options.network, self.options.facts
         transport = self.agreement.transport
         plain = isinstance(given, Links) and given.machine is None
@@ -190,7 +190,7 @@ class Ahead:
     """
 
     def __init__(self, name: str, call: Callable[[Snapshot], Any]) -> None:
-        self.__name__, self._call = name, call  # errors say the name
+        self.__name__, self._call = name, call  # errors contain the name
         self._begun: tuple[Snapshot, Future[Any]] | None = None
 
     def begin(self, snapshot: Snapshot) -> None:
@@ -242,14 +242,14 @@ def same_answer(
 
 
 class ReplayedDecider(Decider):
-    """Repeats the LB steps of a record: the same iterations, the same placements."""
+    """Repeats the LB steps of a record, in the same iterations and with the same placements."""
 
     def __init__(self, path: str | os.PathLike[str], n_ranks: int) -> None:
         self.run = h5.read(path)
         if self.run.n_ranks != n_ranks:
             raise DomainError(
-                f"replay is {self.run.path!r}, a run on {self.run.n_ranks} ranks: expected one on "
-                f"{n_ranks}"
+                f"replay is {self.run.path!r}, a run on {self.run.n_ranks} ranks: expected a run "
+                f"on {n_ranks} ranks"
             )
         self._recorded = {
             r.iteration: r
@@ -302,18 +302,18 @@ class MeasuringMode:
 
     @property
     def saved(self) -> float:
-        """Seconds that LB steps have saved (in shadow mode: would save), without their own time."""
+        """Seconds that LB steps have saved (shadow mode: would save), before subtracting costs."""
         return self._state.records.saved.total
 
     def shadow_figures(self) -> IterationLog:
-        """In shadow mode: the metrics that the iterations would have had with LB steps."""
+        """In shadow mode, return the metrics that iterations would have had with LB steps."""
         mode = self._state.options.mode
         raise StateError(f"shadow with mode={mode!r}: expected mode='shadow'")
 
     # ---- at the start of a loop ----------------------------------------------------------------
 
     def start(self, n: int | None) -> None:
-        """Begin n iterations (None: unknown), after all objects were registered.  Collective."""
+        """Begin `n` iterations (None: unknown); all objects are registered.  Collective."""
         state, core = self._state, self._state.decider.core
         state.options.facts.start(state.done)
         state.find_links()
@@ -327,10 +327,10 @@ class MeasuringMode:
         if state.done == 0 and self.balances and experience is not None:
             trigger = state.decider.settings.trigger
             state.decider.told = experience.begin(trigger, state.agreement)
-            if n is None:  # nothing else tells when the program's own loop ends
+            if n is None:  # it is not known when the program's own loop ends
                 experience.write_at_end(trigger, state.agreement)
-        # In the first loop, n is taken as the number of remaining iterations.  In later loops, this
-        # number is not known: a program with a second loop may also have a third one.
+        # In the first loop, `n` counts as the number of remaining iterations.  In later loops, this
+        # number is not known, because a program with a second loop may also have a third one.
         (cost, moving), pace = self._foresee(), state.agreement.transport.pace
         state.records.begin(Loop(state.done, n or 0, cost, *self._prices(), pace, moving))
         core.expect(n if state.done == 0 else None, cost, moving)
@@ -353,27 +353,27 @@ class MeasuringMode:
         network, handling = state.given_network, objects.handling
         cost = _core.first_cost(*(network or (0.0, 0.0)), handling, n, nbytes, transport.size)
         if not network:
-            # A rank that has failed comes to this step, but not to the measurement after it.
+            # If a rank has failed, this step raises the error; the measurement would never end.
             state.agreement.step(Step.FORESEE, state.done)
             cost += transport.price(nbytes)
         most = state.agreement.reduce(Step.FORESEE, state.done, {"cost": ("max", cost)})["cost"]
-        return most, most  # all of the cost is for moves: collective steps take almost no time
+        return most, most  # the whole cost depends on moves: other steps take almost no time
 
     def _prices(self) -> Prices:
-        """Return alpha, beta, handling and steps: costs of an LB step, see `Loop`; nan: unknown."""
+        """Return the fields alpha, beta, handling and steps of a `Loop`; nan: unknown."""
         state = self._state
         known = state.known_network or Network(math.nan, math.nan)
         return (*known, state.objects.handling, math.nan)
 
     def all_prices(self) -> Prices:
-        """Return the costs of `_prices`, equal on all ranks; measure unknown ones.  Collective."""
+        """Return `_prices`, but measure unknown values; the same on all ranks.  Collective."""
         state, handling = self._state, self._state.objects.handling
         rest = state.step().rehearse()
         most = state.agreement.reduce(*(Step.RECORDS, state.done), {"handling": ("max", handling)})
         return (*state.network(), most["handling"], rest)
 
     def priced_loops(self) -> list[Loop]:
-        """Return the loops; without LB steps and lag, measure an LB step's cost.  Collective."""
+        """Return the loops; without LB steps and lag, first measure the cost.  Collective."""
         loops = self._state.records.loops
         if not loops or self.n_lb_steps or self._state.options.lag:
             return loops
@@ -389,7 +389,7 @@ class MeasuringMode:
     def stand(self, reason: int) -> None:
         """Rebalance if the decider agrees.  Call it when all objects have stopped.  Collective.
 
-        reason: number of the trigger's reason for the LB step, see `Decider.choose`.
+        `reason` is the id of the trigger's reason for the LB step, see `Decider.choose`.
         """
 
     def abandon(self) -> None:
@@ -397,13 +397,13 @@ class MeasuringMode:
         self._state.decider.core.abandon()
 
     def judge(self) -> None:
-        """Write into the receipt of the last LB step what it has saved so far.  Collective."""
+        """Enter into the receipt of the last LB step what it has saved so far.  Collective."""
 
     def end_loop(self, left_early: bool = False, failed: bool = False) -> None:
         """Complete the receipts, and the file of ``record=path``.  Collective.
 
-        left_early: the loop has ended before its last iteration, failed: by an error, so the gain
-        of the last LB step is not known.
+        `left_early`: the loop has ended before its last iteration.  `failed`: an error has ended
+        it, so the gain of the last LB step is not known.
         """
         if not failed:
             self.judge()
@@ -423,9 +423,9 @@ class MeasuringMode:
         state.records.saved.update(state.done, speed, learned)
 
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:
-        """In shadow mode: make the pending decisions.  Collective.
+        """In shadow mode, make the pending decisions.  Collective.
 
-        is_over: the loop has ended, left_early: before its last iteration.
+        `is_over`: the loop has ended; `left_early`: it has ended before its last iteration.
         """
 
     def _report_switching(self, was_off: bool) -> None:
@@ -446,8 +446,8 @@ class BalancingMode(MeasuringMode):
     balances = decides = True
     _speed: Speeds = None  # speeds that the most recent LB step used
     _ahead = False  # whether the strategy of the next LB step runs in a thread
-    _reason = -1  # number of the trigger's reason for that LB step
-    _least = math.inf  # least seconds of a call of the strategy outside of a thread
+    _reason = -1  # id of the trigger's reason for that LB step
+    _least = math.inf  # seconds of the shortest call of the strategy outside a thread
 
     def _started(self, n: int) -> None:
         if self.due and n:  # a loop without iterations does nothing
@@ -512,7 +512,7 @@ class BalancingMode(MeasuringMode):
         """
         agreement, store, speed = self._state.agreement, self._state.objects.store, self._speed
         at, me = (Step.WORTH, self._state.done - 1), agreement.transport.rank
-        every, was = store.sums, store.objects["was"]  # of the whole, then of each phase
+        every, was = store.sums, store.objects["was"]  # sums of all phases, then of each phase
         was = np.where(was < 0, me, was)
         guests = was != me
         # Convert the sums to seconds on the old ranks, e.g. to more seconds on a slower rank.
@@ -551,7 +551,7 @@ class BalancingMode(MeasuringMode):
 
 
 def _summed(sums: F64, background: float) -> dict[str, Any]:
-    """Return fields of a `Contribution`: loads (1 + d, n) of the whole, then of d phases."""
+    """Return fields of a `Contribution` from (1 + d, n) sums of loads: in all, and by phase."""
     known = {"loads": sums[0], "phases": sums[1:], "n_phases": len(sums) - 1}
     return {**known, "background": background, "n_objects": sums.shape[1]}
 
@@ -587,7 +587,7 @@ class ReplayingMode(BalancingMode):
     def _check_objects(self, ranks: bool = True) -> None:
         """Check that the recorded run had this program's objects in that iteration.  Collective.
 
-        ranks=True: also check that each object was on this rank.  ranks=False: check this only for
+        With `ranks`, also check that each object was on this rank; without it, check this only for
         objects that may not migrate, because an LB step now moves the other objects.
         """
         state, objects, run = self._state, self._state.objects, self._decider.run
@@ -633,11 +633,11 @@ class Measured(NamedTuple):
     changed: bool  # whether keys (without keys: the number of cells) differ from the previous step
     sent: CellMessages  # what the cells sent when `edges` were last examined
     features: F64 | None  # (n, k), if `advise` was given features or weights instead of loads
-    model: LoadModel | None  # the state's model with this step, if there are features
+    model: LoadModel | None  # the model of the loads, with this step; None: there are no features
     time: float  # seconds of the step; 0: it was not timed
     cost: float  # seconds of the redistribution before the step
     rebalanced: bool  # whether this rank carried out the LB step that was advised before the step
-    ahead: bool  # whether data that are now advised to move may do so during the next step
+    ahead: bool  # whether the migration that is advised now may go on during the next step
     phases: tuple[str, ...] = ()  # names of the phases
 
 
@@ -650,11 +650,11 @@ class AdvisorState(RunState):
         self.records.parameters = {**self.records.parameters, "advisor": True}
         # Whether the program gives cells; None: not known before the first step.
         self.places: bool | None = None
-        self.cost = math.nan  # of the first LB step, if the program has told it
+        self.cost = math.nan  # seconds of the first LB step, if the program has given them
         self.model: LoadModel | None = None  # estimates the loads of cells from their features
         self.features: F64 | None = None  # (n, k), of the cells in the most recent step
-        # The last step that runs without an LB step that is advised now: the one that has just
-        # ended, or the next one (`ahead`); seconds of the former on this rank.
+        # If an LB step is advised now: index of the last step before it takes effect, which is the
+        # present step or (`ahead`) the next one; and seconds of the present step on this rank.
         self.ended = (-1, 0.0)
 
     def observe(self, stats: Stats) -> None:
@@ -668,10 +668,10 @@ class AdvisorState(RunState):
         self.cells.expected = None
         if self.model is not None and self.features is not None:
             sums = np.ascontiguousarray(self.model.sums)
-            # A rank that has failed comes to this step, but not to the collective call after it.
+            # If a rank has failed, this step raises the error; `allgather` would never end.
             self.agreement.step(Step.GATHER, self.done - 1)
             every = self.agreement.transport.allgather(sums)
-            # The sums over all ranks fit one model for all of them.
+            # From the sums over all ranks, fit one model for all ranks.
             whole = np.sum([np.frombuffer(part).reshape(sums.shape) for part in every], axis=0)
             self.cells.expected = self.features @ LoadModel.coefficients(whole)
         return super().step()
@@ -679,9 +679,9 @@ class AdvisorState(RunState):
     def check(self, places: bool) -> None:
         """Raise DomainError if only some steps have cells, or if an option needs missing cells."""
         if self.places is not None and self.places != places:
-            now, before = ("with cells", "without") if places else ("without cells", "with them")
+            now, before = ("with", "without") if places else ("without", "with")
             raise DomainError(
-                f"advise() {now}, after steps {before}: expected cells in all steps or in none"
+                f"advise() {now} cells, after steps {before} cells: expected the same in all steps"
             )
         settings = self.options.settings
         if places:
@@ -725,7 +725,7 @@ class AdvisingMode(MeasuringMode):
         super().__init__(state)
         self._core: _core.Advisor | None = None
         self._ignored = 0  # number of advised LB steps that no rank carried out
-        self._said = False  # whether the user was told that waiting is counted as work
+        self._said = False  # whether a warning was logged that waiting is counted as work
 
     def _foresee(self) -> tuple[float, float]:
         """Estimate the cost of the first LB step, and the part of it that depends on what moves.
@@ -733,7 +733,7 @@ class AdvisingMode(MeasuringMode):
         With cells, the cost is the seconds to gather them, to send their new ranks, and to send all
         cells of a rank to another rank.  It is nan after the first loop, and if the user chose the
         strategy, because such runs must not depend on measured times.  Without cells, it is what
-        the program has told, or nan.  The second value is always nan (not known).  Collective.
+        the program has given, or nan.  The second value is always nan (not known).  Collective.
         """
         state = self._state
         if self._core is not None or not state.decider.core.foresees:
@@ -777,7 +777,7 @@ class AdvisingMode(MeasuringMode):
         if n > self._ignored == 0 and self._state.objects.rank == 0:
             log.warning(
                 "pylb: before step %d: it seems that the advice to rebalance was not carried out, "
-                "so its cost is not learned: expected `with lb.rebalancing()`, "
+                "so the cost of an LB step is not known: expected `with lb.rebalancing()`, "
                 "lb.rebalanced(seconds) or plan.migrate(...)",
                 self._state.done,
             )
@@ -792,13 +792,13 @@ class AdvisingMode(MeasuringMode):
             state.records.saved.cancel()
 
     def _say_why_not(self) -> None:
-        """Say why the first `SILENT` steps had no LB step, although ranks wait for the slowest."""
+        """Log why the first `SILENT` steps had no LB step, although ranks wait for the slowest."""
         state, trigger = self._state, self._state.decider.settings.trigger
         if state.done != SILENT or self.n_lb_steps or self._ignored or state.objects.rank:
             return
         known = trigger.state()
         total = SILENT * named(trigger.learned())["mean"]
-        if known["excess"] > WORTH_A_WORD * total:  # False if a trigger does not know it
+        if known["excess"] > WORTH_A_WORD * total:  # False if the trigger does not know `excess`
             cost, gain = (
                 "an unknown time" if math.isnan(known[name]) else seconds(known[name])
                 for name in ("cost", "gain")
@@ -823,7 +823,7 @@ class AdvisingMode(MeasuringMode):
         if speed is None:
             speed = np.zeros(state.objects.n_ranks)
         self.core.placed(part.figures, speed, part.migrations, part.nbytes)
-        if state.records.saved.keyed:  # tell the new ranks of cells where these were first
+        if state.records.saved.keyed:  # send the cells' home ranks to their new ranks
             moves, cells = part.moves, state.cells
             columns = cells.keys[moves.places], cells.homes[moves.places]
             rows = rows_to(moves.to, state.objects.n_ranks, columns)
@@ -862,7 +862,7 @@ class ShadowMode(MeasuringMode):
         state.records.keepers.append(self._loads)
         # The results for the user, the same on all ranks: metrics and receipts of the replay.
         self._figures, self._history = IterationLog(), History()
-        self._measured = 0.0  # seconds of the iterations as they were
+        self._measured = 0.0  # measured seconds of the iterations, without LB steps
         # Rank 0 collects the replayed metrics here; `_share` sends them to all ranks.
         self._log, self._replayed = IterationLog(), 0.0
         self._replay: Any = None  # the replay, on rank 0
@@ -871,8 +871,8 @@ class ShadowMode(MeasuringMode):
         self._followed = 0  # number of iterations replayed
         self._remaining: Any = None  # trace of the objects after the last iteration, if changed
         self._in_loop = False
-        # Whether some iterations were not kept, or the replay has failed (e.g. in a strategy of the
-        # user): then no later iteration is replayed.
+        # Whether some iterations were not recorded, or the replay has failed (e.g. in the user's
+        # strategy).  If so, no later iteration is replayed.
         self._lost = False
 
     @property
@@ -899,7 +899,7 @@ class ShadowMode(MeasuringMode):
         return self._state.records.loops
 
     def _started(self, n: int) -> None:
-        """Begin the loop in the replay, which rank 0 makes in the first loop.  Collective."""
+        """Begin the loop in the replay on rank 0; the first loop makes the replay.  Collective."""
         if self._in_loop:  # the program left the previous loop early
             self._catch_up(left_early=True)
         self._in_loop = True
@@ -974,7 +974,7 @@ class ShadowMode(MeasuringMode):
             trace = Trace(n_ranks, **arrays, figures=figures, **sharing)
             self._entities = Entities.of(trace)
             self._replay.feed(trace)
-            self._followed = until  # only now: an interrupt may end `feed`
+            self._followed = until  # only now, because an interrupt may end `feed`
             self._replayed += float(np.maximum(figures[:, 0], figures[:, 1]).sum())
             values, seconds = self._replay.metrics(len(self._log))
             for time, m in zip(seconds.tolist(), map(Metrics._make, values.tolist()), strict=True):

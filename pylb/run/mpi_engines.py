@@ -24,9 +24,9 @@ GRACE = 15.0  # seconds that the other ranks may go on after one has failed
 
 
 def more_ranks() -> dict[str, str]:
-    """Return variables with which Open MPI (4, 5) starts more ranks than cores, also as root.
+    """Return variables that let Open MPI (4, 5) start more ranks than cores, also as root.
 
-    MPICH needs none.  A rank that waits then leaves its core to the others.
+    With them, a rank that waits leaves its core to other ranks.  MPICH needs no variables.
     """
     root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") if not os.geteuid() else ()
     return {
@@ -94,7 +94,7 @@ class Cluster:
         optional.require("mpi4py")
         self.n, self.results = n, [None] * n
         self._folder = tempfile.TemporaryDirectory(prefix="pylb-cluster-")
-        beside = str(Path(sys.executable).parent)  # an MPI from PyPI has its mpiexec there
+        beside = str(Path(sys.executable).parent)  # where an MPI from PyPI has its mpiexec
         path = os.pathsep.join([beside, os.environ.get("PATH", "")])
         if shutil.which("mpiexec", path=path) is None:
             raise StateError("there is no mpiexec: expected Open MPI or MPICH on the PATH")
@@ -127,7 +127,7 @@ class Cluster:
         Parameters
         ----------
         program : callable
-            It makes a `Balancer` or `Advisor` with the argument ``comm``, MPI.COMM_WORLD.
+            It gets ``comm``, MPI.COMM_WORLD, and makes a `Balancer` or `Advisor` with it.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The arguments of a `Balancer` or an `Advisor`: checked, from the environment, from functions."""
+"""Check the arguments of a `Balancer` or `Advisor`; read environment variables and functions."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from pylb.run.experience import Experience
 def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
     """Return the ranks that pass the same `text`, ascending; empty: all ranks do.  Collective.
 
-    The hash of a text selects a rank, which collects the list of the ranks that pass this text, and
-    sends the list to them.
+    The hash of a text selects a rank.  This rank collects the list of the ranks that pass the text,
+    and sends them the list.
     """
     me, size, name = agreement.transport.rank, agreement.transport.size, text.encode()
     code = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
@@ -80,9 +80,9 @@ class Bound(NamedTuple):
 def share(agreement: Agreement, iteration: int, before: int) -> int:
     """Return the bytes that objects of this rank may occupy.  Collective.
 
-    This is L / s - B / r.  L: limit of the machine or of the control group; s: number of ranks that
-    share this limit; B: `before`, the bytes that the process used before there were objects; r:
-    number of ranks in the process.
+    This is the rank's share of the limit of the machine or of the control group, minus its share of
+    `before`, the bytes that the process used before there were objects.  The ranks that share the
+    limit, or that are in the process, have equal shares.
     """
     bound, process = tightest(), f"{socket.gethostname()} {os.getpid()}"
     sharing, in_process = (
@@ -157,10 +157,10 @@ Own = dict[str, float | int]
 Answers = tuple[int, dict[str, list[float]]]  # see `run_record.RunFacts.answers`
 NO_RANKS = np.zeros(0, np.int32)
 EXPECTED = {
-    "speed": "a number above 0 (1e-30 to 1e30), one for each rank, a pylb.Machine or a function",
-    "background": "seconds, zero or more (at most 1e30), one number for each rank or a function",
-    "memory_limit": "bytes, zero or more, one number for each rank, a function or 'auto'",
-    "node_memory_limit": "bytes, zero or more, one number for each rank or a function",
+    "speed": "a number above 0 (1e-30 to 1e30), or one for each rank, a pylb.Machine or a function",
+    "background": "seconds (0 to 1e30), or one number for each rank, or a function",
+    "memory_limit": "bytes, zero or more, or one number for each rank, or a function, or 'auto'",
+    "node_memory_limit": "bytes, zero or more, or one number for each rank, or a function",
 }
 
 
@@ -176,14 +176,14 @@ class RankFacts:
         self.words = {
             name: "auto" if value == "auto" else "given" for name, value in self._given.items()
         }
-        # Seconds per iteration of other work; of a function: its most recent answer.
+        # Seconds of other work per iteration; if a function returns them, its most recent result.
         fixed = self._given.get("background", 0.0)
         self.background = 0.0 if callable(fixed) else fixed
         self._before = resident() if "auto" in self.words.values() else 0
-        # Whether some properties are found only when needed: by a function, or from "auto".
+        # Whether some properties are determined only when needed, by a function or for "auto".
         self._later = any(callable(value) or value == "auto" for value in self._given.values())
         self._now: Own | None = None  # the most recent values
-        self._asked_after = 0  # number of iterations after which `_now` was found
+        self._asked_after = 0  # number of iterations after which `_now` was determined
         # Values that rank 0 does not have yet, each with its moment (see `run_record.RunFacts`).
         self._answers: list[tuple[int, Own]] = []
         self._last: dict[int, Own] = {}  # on rank 0: the most recent values of each rank
@@ -204,17 +204,17 @@ class RankFacts:
             return _checked(name, value)
         if np.shape(value) != (transport.size,):
             raise DomainError(
-                f"{name} has shape {np.shape(value)}: expected ({transport.size},), one for each "
-                "rank"
+                f"{name} has shape {np.shape(value)}: expected ({transport.size},), one number for "
+                "each rank"
             )
         return _checked(name, value[transport.rank])
 
     def own(self, done: int) -> Own:
         """Return the properties of this rank after `done` iterations, by name.
 
-        Collective if a property is given by a function or "auto".  All properties are then found
-        again for each new value of `done`.  If the function of a rank fails, all ranks raise an
-        error (see `Agreement.step`).
+        Collective if a property is given by a function or "auto".  If so, all properties are
+        determined again for each new value of `done`.  If the function of a rank fails, all ranks
+        raise an error (see `Agreement.step`).
         """
         if self._now is None or (self._later and self._asked_after != done):
             self._ask(done)
@@ -226,7 +226,7 @@ class RankFacts:
         return (self._now or {}).get(name)
 
     def start(self, done: int) -> None:
-        """When a loop starts: if `background` is a function, call all functions.  Collective."""
+        """At the start of a loop, call all functions if `background` is one.  Collective."""
         if callable(self._given.get("background")):
             self._ask(done, starts=True)
 
@@ -251,7 +251,7 @@ class RankFacts:
         self._now, self._asked_after = out, done
 
     def near(self, iteration: int, strategy: Strategy) -> I32:
-        """Return the ranks of this node; empty: all ranks, or nodes do not matter.  Collective."""
+        """Return the ranks of this node; empty: all, or `strategy` ignores nodes.  Collective."""
         return self.neighbours(iteration) if "nodes" in strategy.looks_at else NO_RANKS
 
     def neighbours(self, iteration: int) -> I32:
@@ -270,7 +270,7 @@ class RankFacts:
             return None
         own = int(self.own(done)["memory_limit"])
         of_root = own if self._agreement.transport.rank == 0 else 0
-        # A sum over the ranks, because a rank that has failed would not come to a broadcast.
+        # Not by a broadcast, because it would never end if a rank has failed.
         limit = self._agreement.reduce(Step.FORESEE, done, {"limit": ("sum", of_root)})["limit"]
         return int(limit)
 
@@ -292,7 +292,7 @@ class RankFacts:
         return out
 
     def is_news(self, full: float) -> bool:
-        """Say whether a rank exceeds its memory limit for the first time; full: memory / limit."""
+        """Return whether `full`, memory / limit of a rank, is above 1 for the first time."""
         news = full > 1.0 and not self._is_said
         self._is_said |= news
         return news
@@ -368,7 +368,7 @@ VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
 def overridden(arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the arguments of a `Balancer` or `Advisor`, overridden by environment variables.
 
-    Also returns these variables, each as ``name=value``.  A strategy or trigger from the
+    Also returns the variables that are set, each as ``name=value``.  A strategy or trigger from the
     environment has its default parameters.
     """
     words = dict(arguments)
@@ -431,7 +431,7 @@ class Options:
             )
 
     def overlaps(self, agreement: Agreement) -> bool | None:
-        """Whether objects migrate while the program goes on; None: if they are large."""
+        """Return whether objects migrate while the program goes on; None: only large ones."""
         if self.overlap != "auto":
             return bool(self.overlap)
         return None if agreement.transport.overlaps and not self.lag else False
@@ -464,7 +464,7 @@ class Options:
         }
 
     def arguments(self, loop: str) -> tuple[int, str]:
-        """Return the arguments of a loop, as a number and as text; all ranks compare them."""
+        """Return the arguments of a loop as a hash, which all ranks compare, and as text."""
         listed = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         words = f"{loop}, {listed}"
         digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
@@ -480,8 +480,8 @@ def options_of(
 ) -> Options:
     """Check the arguments of a `Balancer` or an `Advisor`, which the environment may override.
 
-    distributed: whether "auto" may use a distributed strategy; measures: whether the clock "auto"
-    is "mpi" if that works.
+    With `distributed`, the strategy "auto" may use a distributed one.  With `measures`, the clock
+    "auto" is "mpi", if that works.
     """
     lag = arguments["lag"]
     if lag != math.inf:
@@ -525,7 +525,7 @@ def options_of(
 
 
 def _clock(name: Any, agreement: Agreement, measures: bool) -> Any:
-    """Check the clock "mpi", which "auto" is if it works and `measures` is True."""
+    """Check that the clock "mpi" works, if asked for; with `measures`, prefer it for "auto"."""
     if name not in ("auto", "mpi"):
         return name
     sees = _core.mpi_clock()
@@ -533,13 +533,13 @@ def _clock(name: Any, agreement: Agreement, measures: bool) -> Any:
         return "mpi" if sees and measures else "auto"
     if sees is None:
         raise MissingPartError(
-            "clock is 'mpi', which needs the library that sees calls of MPI: start the program by "
-            "`pylb run -- mpiexec ...` (not for virtual ranks)"
+            "clock is 'mpi', which needs a library that sees MPI calls: start the program by `pylb "
+            "run -- mpiexec ...` (not for virtual ranks)"
         )
     if not sees and agreement.transport.size > 1:
         raise StateError(
-            "clock is 'mpi', but its library sees no call of MPI: expected that mpi4py loads MPI "
-            "as a shared library, after this library, and no other tool before it"
+            "clock is 'mpi', but its library sees no MPI calls: expected that mpi4py loads MPI as "
+            "a shared library, after this library, and that no other tool is loaded before it"
         )
     return name
 
@@ -549,16 +549,16 @@ def checked_count(n: Any, lag: float) -> int:
     count = checks.whole("n", n, 0, "a number of iterations")
     if math.isinf(lag):
         raise DomainError(
-            "iterate() with lag=inf: a rank that waits in a receive of the program might wait "
+            "iterate() with lag=inf: a rank that waits for a message of the program might wait "
             "forever; expected a finite lag, or begin() and at_sync(key)"
         )
     return count
 
 
-def loop_is_open(how_to_end: str = "close() of what iterate() returned") -> StateError:
+def loop_is_open(how_to_end: str = "close() of the result of iterate()") -> StateError:
     """Return the error for a second loop within a loop."""
     return StateError(
-        f"a loop is under way: expected its end; if an error has left it, {how_to_end} ends it"
+        f"a loop is under way: expected its end first (after an error, {how_to_end} ends it)"
     )
 
 

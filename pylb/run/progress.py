@@ -19,7 +19,7 @@ from pylb.console import seconds
 def shown(say: Callable[[], str], passes: Iterator[int], n: int) -> Iterator[int]:
     """Yield the `n` iterations of a loop, and show a bar on standard error; call it on one rank.
 
-    `say` returns a text on the most recent iteration, which stands beside the bar.
+    `say` returns a text about the most recent iteration, which is shown beside the bar.
 
     Without the package rich or a terminal, print lines instead of the bar.
     """
@@ -35,7 +35,7 @@ def shown(say: Callable[[], str], passes: Iterator[int], n: int) -> Iterator[int
 
 
 LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "mpiexec.hydra")
-# Options of launchers that redirect the output of the ranks, or add text to its lines: no bar then.
+# With these options, a launcher redirects the ranks' output or adds text to it; so there is no bar.
 ADDED = re.compile(r"-l|--?(output|.*-output|.*output-.*|prepend-.*)(=.*)?")
 
 

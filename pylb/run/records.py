@@ -25,12 +25,12 @@ from pylb.run.cells import LocalCells
 from pylb.run.local_objects import LocalObjects
 from pylb.run.options import Answers, Options
 
-MOST_ROWS = 1 << 17  # an `IterationLog` keeps fewer rows than this
+MOST_ROWS = 1 << 17  # an `IterationLog` has fewer rows than this
 STAGE = 256  # new iterations enter a block when there are this many (or 2 * span, if more)
 
 
 class Row(NamedTuple):
-    """Metrics of one iteration (see `IterationMetrics`), number of its messages, their bytes."""
+    """Metrics of one iteration (see `IterationMetrics`), and number and bytes of its messages."""
 
     time: float
     max: float
@@ -42,7 +42,7 @@ class Row(NamedTuple):
     nbytes: float = 0.0
 
 
-# Column of the lowest utilization: a row of several iterations has their minimum, not their mean.
+# The column of the utilization: a row of several iterations has their minimum, not their mean.
 LOWEST = Row._fields.index("utilization")
 
 
@@ -54,12 +54,12 @@ class IterationLog:
     """
 
     def __init__(self, width: int = len(Row._fields), lowest: int = LOWEST) -> None:
-        self.span = 1  # number of iterations of a row; the last row may have fewer
+        self.span = 1  # number of iterations per row; the last row may have fewer
         self._width, self._lowest = width, lowest
         self._blocks: list[F64] = []
         self._rows: list[Sequence[float]] = []  # iterations that are not in a block yet
         self._last: Sequence[float] | None = None
-        self._n = self._entered = 0  # number of iterations; number of rows in blocks
+        self._n = self._entered = 0  # number of iterations, and number of rows in blocks
 
     @classmethod
     def restored(cls, table: F64, span: int, n: int) -> IterationLog:
@@ -193,41 +193,41 @@ class CoreWaits:
         return {name: value for name, value in out.items() if value}
 
 
-# Rank 0 gets the sums at the latest after so many iterations, unless there is a lag.
+# Without a lag, rank 0 gets the sums of the loads at least once in this many iterations.
 SUMS_EVERY = 256
-# With a lag, rank 0 gets the sums in LB steps; a rank keeps those of fewer iterations.
+# With a lag, rank 0 gets the sums in LB steps; a rank stores them for fewer iterations than this.
 MOST_SUMS = 1 << 14
 
 
 class Saved:
-    """The seconds that LB steps have saved, without their cost."""
+    """The seconds that LB steps have saved, before their cost is subtracted."""
 
     def __init__(self, agreement: Agreement, core_waits: CoreWaits) -> None:
         self._agreement, self._me = agreement, agreement.transport.rank
         self._core_waits = core_waits
         self.total = 0.0  # seconds up to the most recent `update`, on all ranks; nan: not known
-        self.others = 0.0  # cores that other programs used, if ranks had to wait for these; else 0
-        self.log = IterationLog(1)  # on rank 0: seconds of each iteration from the first LB step on
+        self.others = 0.0  # number of cores that other programs used, if ranks waited for them
+        self.log = IterationLog(1)  # on rank 0: seconds saved in each iteration since an LB step
         self.waits = False  # whether the loads include the time for which a rank waited for a core
-        # Whether it is known where an object was created.  If not, each rank is assumed to keep its
-        # share of the loads from before the first LB step.
+        # Whether it is known where an object was created.  If not, assume that without LB steps,
+        # each rank would still have the share of the loads that it had before the first LB step.
         self.keyed = True
         self.cores = Cores()  # the ranks that share cores; none if the loads are not measured
         self._begun = False  # whether an LB step has taken place: before it, nothing can be saved
-        # Loads of this rank in the last iterations before that, in each phase.
+        # Loads of this rank in the last iterations before the first LB step, in each phase.
         self._recent: list[list[float]] = []
         self._width = 1  # number of phases; 1 without phases
-        # (k, n) sums of loads for each n ranks where objects were created: (ranks, rows).  With d
-        # phases, each iteration has d rows, because all ranks wait at the end of a phase.
+        # Parts (ranks, rows): n ranks where objects were created, and rows with n sums of loads:
+        # one for each iteration, or one for each phase, as all ranks wait at the end of a phase.
         self._parts: list[tuple[I32, list[F64]]] = []
-        self._kept = 0  # number of rows of all parts
+        self._kept = 0  # number of iterations in all parts
         self._homes: Any = None  # the array that `_slot` was made from
-        self._slot: Any = None  # for each object, the index in the ranks of the last part
+        self._slot: Any = None  # for each object, the index of its home in the last part's ranks
         self._until = 0  # number of iterations that `total` includes
         self._first = 0  # the first iteration of `log`
 
     def begin(self, done: int) -> None:
-        """An LB step takes place after `done` iterations; call it on all ranks."""
+        """Start to add up loads if this LB step, after `done` iterations, is the first one."""
         if not self._begun:
             self._begun, self._until, self._first = True, done, done
 
@@ -236,9 +236,9 @@ class Saved:
         self._begun, self._parts, self._kept = False, [], 0
 
     def keep(self, loads: Sequence[F64] | F64, homes: Any, background: float) -> None:
-        """Keep the loads of an iteration, (1 or d phases, n).
+        """Store the loads of an iteration, (1 or d phases, n).
 
-        homes: where the objects were created; None: here.
+        `homes` are the ranks where the objects were created; None: this rank.
         """
         self._width = len(loads)
         if not self._begun:
@@ -266,7 +266,7 @@ class Saved:
             else:
                 row = np.array([load.sum()])
             row[-1] += background
-            background = 0.0  # is part of the first phase
+            background = 0.0  # it counts only in the first phase
             rows.append(row)
         self._kept += 1
 
@@ -277,8 +277,8 @@ class Saved:
     def update(self, done: int, speed: float | None, learned: Sequence[float]) -> None:
         """Compute what was saved up to now.  Collective, if an LB step has taken place.
 
-        speed: the speed that the user has given for this rank, if any.  learned: speeds that pylb
-        has learned for all ranks; empty: none.
+        `speed` is the user's value for this rank, if any; `learned` has the speeds of all ranks
+        that pylb has learned, or is empty.
         """
         if not self._begun or done == self._until:
             return
@@ -296,7 +296,7 @@ class Saved:
         self._until = done
 
     def by_iteration(self, done: int) -> F64 | None:
-        """On rank 0, return `log` with an entry for each of `done` iterations; None: not known."""
+        """On rank 0, return the seconds saved in each of `done` iterations; None: not known."""
         if math.isnan(self.total):
             return None
         known = np.repeat(self.log.table()[:, 0], self.log.span)[: max(done - self._first, 0)]
@@ -336,19 +336,20 @@ class Saved:
 log = logging.getLogger("pylb")
 # A disk is full, a file would be too large, or another run is recorded in the file.
 STOPS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBUSY)
-# Largest number of bytes of loads that a rank keeps in memory; a file is extended when all ranks
-# together keep more.
+# Largest number of bytes of loads in the memory of a rank.  A file is extended when all ranks
+# together have more than this.
 KEPT_BYTES = 64 << 20
 BESIDE = 512  # approximate bytes that an iteration or a `KeptLoads` takes besides its arrays
 LATEST = 1.0  # a running program extends its file after iterations of more than this many seconds
-# A running program also extends its file after each multiple of so many iterations.
+# A running program also extends its file whenever this many more iterations have ended.
 WRITE_EVERY = 64
 
 
 class KeptLoads(NamedTuple):
     """One rank's part of a `Stretch`: k iterations without a change of its n objects.
 
-    load: (k, n); edges: (m, 5), summed over `passes` iterations; starts, phases: see `Stretch`.
+    `load` is (k, n); `edges`, (m, 5), are summed over `passes` iterations.  `starts` and `phases`
+    are those of `Stretch`.
     """
 
     first: int
@@ -364,9 +365,9 @@ Kept = tuple[list[Stretch], F64]  # stretches, and the metrics of their iteratio
 
 
 class LoadHistory:
-    """The loads of this rank's objects, kept until `gather` sends and deletes them.
+    """The loads of this rank's objects, stored until `gather` sends and deletes them.
 
-    bounded: whether at most `KEPT_BYTES` are kept; otherwise the caller gathers when `is_due`.
+    If `bounded`, at most `KEPT_BYTES` are stored; if not, the caller gathers when `is_due`.
     """
 
     def __init__(
@@ -376,14 +377,14 @@ class LoadHistory:
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
         self._phases: list[F64] = []  # with phases: (n, d) for each of `_loads`
-        self._known = Objects(NO_KEYS)  # the objects whose loads are kept
+        self._known = Objects(NO_KEYS)  # the objects with loads in `_loads`
         self._version = -1  # value of `LocalObjects.version` for `_known`
         self._rows: list[Sequence[float]] = []  # metrics of the iterations, on rank 0
         self._first = self._rows_from = 0  # first iteration of `_loads`, and of `_rows`
         self._kept = 0  # bytes on this rank
         self._of_all = 0  # bytes on all ranks, without messages; the same on every rank
         self._changed = False  # whether objects came or went since the last iteration
-        # Whether no more loads are kept: `KEPT_BYTES` is reached, or `Records.stop` was called.
+        # Whether no more loads are stored: `KEPT_BYTES` is reached, or `Records.stop` was called.
         self.full = False
 
     def change(self) -> None:
@@ -406,7 +407,7 @@ class LoadHistory:
             self._append(self._objects.recorded().copy(), [], starts=True)
 
     def keep(self, parts: F64) -> None:
-        """Keep the loads of the iteration that has ended; parts: in each phase, (d, n)."""
+        """Store the loads of the iteration that has ended; `parts`, (d, n): by phase."""
         self._changed = False
         if not self.full:
             seconds = self._objects.seconds
@@ -425,17 +426,17 @@ class LoadHistory:
 
     @property
     def is_due(self) -> bool:
-        """Whether the ranks together keep so much that they should `gather` it."""
+        """Whether the ranks together store so many loads that they should `gather` them."""
         return self._of_all > KEPT_BYTES
 
     def figures(self, rows: Sequence[Sequence[float]]) -> None:
-        """On rank 0, keep the metrics of iterations whose loads are kept."""
+        """On rank 0, store the metrics of those iterations whose loads are stored."""
         if self._agreement.transport.rank == 0:
             self._rows += rows[: max(self.until - self._rows_from - len(self._rows), 0)]
 
     @property
     def until(self) -> int:
-        """The first iteration whose loads have not been kept so far."""
+        """The first iteration whose loads have not been stored."""
         return self._first + len(self._loads)
 
     def cut(self) -> None:
@@ -453,7 +454,7 @@ class LoadHistory:
     def _append(self, objects: Objects, loads: list[F64], starts: bool = False) -> None:
         load = np.array(loads).reshape(len(loads), len(objects))
         edges, passes = self._objects.edges(), self._objects.passes
-        if self._parts:  # the first part counts for nothing: each `gather` has one
+        if self._parts:  # the first part is not counted, because every `gather` has one
             self._of_all += 8 * 5 * self._objects.n_objects
         phases = np.array(self._phases) if loads and self._phases else None
         self._phases = []
@@ -462,11 +463,11 @@ class LoadHistory:
         self._count_kept(objects.nbytes + edges.nbytes)
 
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
-        """On rank 0, return the kept loads, and the metrics of their iterations, (k, 8).
+        """On rank 0, return the stored loads, and the metrics of their iterations, (k, 8).
 
-        Collective.  forget: whether all ranks delete the loads from their memory.
+        Collective.  With `forget`, all ranks delete these loads from their memory.
         """
-        if self._loads:  # a part without loads is ended only by an LB step or the end of a loop
+        if self._loads:  # only an LB step or the end of a loop ends a part without loads
             self.cut()
         whole = gather_objects(self._agreement, Step.RECORD, iteration, self._parts)
         rows = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
@@ -494,7 +495,7 @@ def _stretch(parts: tuple[KeptLoads, ...], k: int) -> Stretch:
         *([getattr(p, name) for p in parts] for name in ("objects", "edges", "passes"))
     )
     columns: dict[str, Any] = {name: objects[name] for name in used("recorded")}
-    for name in used("optional"):  # None: not all objects have it
+    for name in used("optional"):  # None if some object does not have the property
         array = objects.columns.get(name, NO_KEYS)
         columns[name] = array if len(array) and np.isfinite(array).all() else None
     return Stretch(
@@ -559,7 +560,7 @@ class RecordWriter:
         return sum(s.iterations for s in kept[0])
 
     def read(self) -> list[Stretch]:
-        """Read what has been written so far, on rank 0; nothing if it was overwritten."""
+        """Return, on rank 0, what has been written so far; [] if another run overwrote it."""
         from pylb.io import h5
 
         if self._writer is not None and not self._stopped:
@@ -616,7 +617,7 @@ class Records:
         self.agreement, self.objects, self.parameters = agreement, objects, options.parameters
         self.figures = IterationLog()  # metrics of each iteration, the same on every rank
         self.rank_loads = IterationLog(1)  # load of this rank in each iteration, (n, 1)
-        # Of each phase, the largest load of a rank in each iteration, then the mean load, (n, 2 d).
+        # (n, 2 d): for each iteration, the largest loads of a rank in d phases, and d mean loads.
         self.phases: IterationLog | None = None
         self.loops: list[Loop] = []
         in_memory = isinstance(options.record, bool)  # else a file is extended during the run
@@ -630,7 +631,7 @@ class Records:
         self._facts = options.facts
         self.answers: list[Answers] = []  # on rank 0: properties of all ranks at each change
         self.lending: Callable[[], dict[str, Any]] = dict  # figures of `share`
-        self.restored = False  # whether the run goes on from a checkpoint
+        self.restored = False  # whether the run continues from a checkpoint
         self.would_save = math.nan  # in shadow mode: seconds that LB steps would have saved
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet
 
@@ -640,7 +641,7 @@ class Records:
         return len(self.figures)
 
     def keep(self, background: float) -> None:
-        """Keep the loads of this rank's objects in the iteration that has ended."""
+        """Store the loads of this rank's objects in the iteration that has ended."""
         objects, parts = self.objects, self.objects.parts
         self.saved.keep(parts if len(parts) else (objects.seconds,), objects.homes, background)
         for history in self.keepers:
@@ -669,7 +670,7 @@ class Records:
         self._unwritten += stats.time_max  # time_max is the same on all ranks
 
     def extend(self, rows: F64) -> None:
-        """Add m iterations of a loop with a lag, (m, 9): a `Row`, then this rank's load."""
+        """Add iterations of a loop with a lag; `rows`, (m, 9): columns of `Row`, own load."""
         figures = rows[:, :-1].tolist()
         self.figures.extend(figures)
         self.rank_loads.extend(rows[:, -1:].tolist())
@@ -677,7 +678,7 @@ class Records:
             history.figures(figures)
 
     def all_parameters(self) -> dict[str, Any]:
-        """Return the parameters, and the figures that a report needs; on rank 0."""
+        """Return the parameters, and the figures that a report needs; call it on rank 0."""
         out = {**self.parameters, **self.core_waits.figures(), **self.lending()}
         out["seconds"] = self.seconds
         if self.saved.cores.shared:
@@ -698,8 +699,8 @@ class Records:
     def begin(self, loop: Loop) -> None:
         """Add a loop.
 
-        If no more loads are kept (`record` is False, or all `keepers` are full), first drop the
-        previous loop, unless some of its loads were kept.  So the list stays short.
+        To keep the list short, first drop the previous loop if none of its loads were stored, and
+        no more will be (`record` is False, or all `keepers` are full).
         """
         beyond = all(history.full for history in self.keepers)
         if self.loops and beyond and self.loops[-1].first >= self.loads.until:
@@ -712,7 +713,7 @@ class Records:
             history.cut()
 
     def stop(self) -> None:
-        """Stop keeping loads, because the ranks may now differ in their iterations or objects."""
+        """Store no more loads, because the ranks may now differ in their iterations or objects."""
         self.cut()
         for history in self.keepers:
             history.full = True

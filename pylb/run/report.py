@@ -41,7 +41,7 @@ class IterationMetrics(NamedTuple):
     """Metrics of every iteration so far, the same on every rank.
 
     A run of 131,072 iterations or more is thinned: a value is the mean of 2, 4, 8, ... iterations
-    (of `utilization`: the lowest).
+    (for `utilization`: the lowest value).
 
     Examples
     --------
@@ -67,7 +67,7 @@ class IterationMetrics(NamedTuple):
     #: fraction of idle time under this name).
     utilization: F64
     min: F64  #: (n,) load of the least loaded rank in seconds.
-    #: (n,) number of the iteration; of the first one if a value is the mean of several.
+    #: (n,) index of the iteration; of the first one if a value is the mean of several.
     first: I64
     span: I64  #: (n,) number of iterations: 1, unless the run is thinned.
 
@@ -121,8 +121,8 @@ class Report:
     iteration_seconds: float  #: Sum of the times of the iterations.
     #: Sum of the largest loads of all iterations, divided by the sum of the mean loads.
     mean_max_over_mean: float
-    #: Seconds that ranks wait for the most loaded one, summed over all iterations: the mean over
-    #: the ranks, and the longest wait, of each iteration (Dasgupta 2013, eq. 1 and 2).
+    #: Seconds that a rank waits for the most loaded one, summed over all iterations: the mean over
+    #: the ranks, and the longest wait in each iteration (Dasgupta 2013, eq. 1 and 2).
     idle_mean: float
     idle_max: float
     #: Seconds of the LB steps, without the extra time of the first iterations after them, which is
@@ -135,11 +135,11 @@ class Report:
     #: Fraction of the core time of this rank's host that other virtual machines used.
     stolen: float = 0.0
     cores: str = ""  #: E.g. "4 ranks share 2 cores"; empty if there is a core for each rank.
-    #: Seconds that LB steps have saved: the time of the same loads without LB steps, minus the time
-    #: as it was.  In shadow mode, what LB steps would have saved.  nan: not known.
+    #: Seconds that LB steps have saved: the time of the same loads without LB steps, minus the
+    #: measured time.  In shadow mode, what LB steps would have saved.  nan: not known.
     saved: float = 0.0
-    #: Number of cores that other programs used, if this disturbed the run: then `saved` is only an
-    #: estimate.
+    #: Number of cores that other programs used, if this disturbed the run.  If it is above 0,
+    #: `saved` is only an estimate.
     others: float = 0.0
     shadow: bool = False
     n_lb_steps: int = 0  #: Number of LB steps.
@@ -147,13 +147,13 @@ class Report:
     lb_cost: float = 0.0
     #: "on", "shadow" or "off"; "off (PYLB_MODE)" if this environment variable says so.
     mode: str = "on"
-    #: Number of iterations in each value of `Balancer.iterations`: 1, except in a very long run.
+    #: Number of iterations in each value of `Balancer.metrics`: 1, except in a very long run.
     span: int = 1
-    #: Sum over the iterations of the time, or of the largest load if that is more, as in a replay.
+    #: Sum over the iterations of the time or the largest load, whichever is more, as in a replay.
     replayed_seconds: float = 0.0
     computing: float = 0.0  #: Sum of the mean loads of the ranks over the iterations.
-    #: Of `share` on this rank: seconds that other ranks spent on its rows (`lent`), the part in
-    #: which it did not wait (`hidden`), and seconds that it spent on theirs.
+    #: For `share`: seconds that other ranks spent on rows of this rank (`lent`), the part of them
+    #: in which this rank did not wait (`hidden`), and seconds that it spent on rows of other ranks.
     lent: float = 0.0
     hidden: float = 0.0
     borrowed: float = 0.0
@@ -163,7 +163,7 @@ class Report:
     phases: dict[str, float] = field(default_factory=dict)
 
     def reductions(self, other: Report) -> Reductions:
-        """Return by how many percent idle times are below those of another run (Dasgupta eq. 5)."""
+        """Return by how many percent idle times are below those of `other` (Dasgupta eq. 5)."""
         checks.instance("other", other, Report)
         return Reductions(
             reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
@@ -181,13 +181,13 @@ class Report:
 
     @property
     def messages(self) -> float:
-        """Seconds in the loops beside computing, imbalance and LB steps: messages, other waits."""
+        """Seconds in the loops without computing, imbalance and LB steps: messages, other waits."""
         steps = 0.0 if self.shadow else self.lb_seconds
         return max(self.seconds - self.computing - self.imbalance - steps, 0.0)
 
     @property
     def verdict(self) -> str:
-        """Whether LB steps helped, by how much, or why not: one sentence."""
+        """A sentence: whether LB steps helped and by how much, or why they did not."""
         mode = "shadow" if self.shadow else self.mode
         return verdict({**self.__dict__, "mode": mode}, self.history)
 
@@ -234,12 +234,12 @@ class Report:
         return out.getvalue()
 
     def _unsaid(self) -> set[str]:
-        """Return the names of figures that would say nothing, or that a sentence says."""
+        """Return the names of figures that the table omits: trivial, or in a sentence already."""
         fast = {"lb_cost"} if self.lb_cost <= self.lb_seconds else set()
         return {"saved", *({"mode"} if self.mode == "on" else ()), *fast}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report to a file, ``.json`` or ``.txt``; for a page see `Balancer.report`."""
+        """Write the report to a ``.json`` or ``.txt`` file; `Balancer.report` writes a page."""
         suffix = check_suffix(path)
         if suffix == ".html":
             raise DomainError(
@@ -270,7 +270,7 @@ def show_lb_steps(history: History, file: TextIO) -> None:
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of `path`; DomainError: it is not one of `SUFFIXES`."""
+    """Return the suffix of `path`.  Raises DomainError if it is not one of `SUFFIXES`."""
     suffix = Path(files.named(path)).suffix
     if suffix not in SUFFIXES:
         raise DomainError(

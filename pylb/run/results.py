@@ -75,9 +75,9 @@ class RunResults(InNotebook):
     def shadow(self) -> IterationMetrics:
         """The iterations as they would have been with LB steps, up to the end of the previous loop.
 
-        The measured load of each object counts for the rank where it would have been; everything
-        else in an iteration takes as long as it did.  The same on every rank.  Raises StateError
-        unless the mode is "shadow".
+        The measured load of each object counts for the rank where the object would have been;
+        everything else in an iteration takes as long as it did.  The same on every rank.  Raises
+        StateError unless the mode is "shadow".
         """
         return IterationMetrics.of(self._mode.shadow_figures())
 
@@ -95,7 +95,7 @@ class RunResults(InNotebook):
         return self._mode.history
 
     def explain(self, i: int = -1) -> str:
-        """Explain decision number `i` of `history` in sentences; OutOfRangeError: there is none."""
+        """Explain decision `i` of `history` in sentences.  OutOfRangeError if there is none."""
         history, i = self.history, checks.integer("i", i)
         if not -len(history) <= i < len(history):
             raise OutOfRangeError(f"i is {i}: expected one of {len(history)} decisions")
@@ -104,14 +104,14 @@ class RunResults(InNotebook):
     def rank_loads(self) -> F64:
         """Return the load of every rank in every iteration, (iterations, p) float64.  Collective.
 
-        In a very long run, rows are means of several iterations, as in `iterations`.  Raises
+        In a very long run, rows are means of several iterations, as in `metrics`.  Raises
         StateError within a loop with a lag.
         """
         state, loop = self._state, self._loop
         if loop.running:
             raise StateError(
-                f"rank_loads() within a loop with lag={state.options.lag}: the ranks know of "
-                "different iterations"
+                f"rank_loads() within a loop with lag={state.options.lag}: expected it after the "
+                "loop, when all ranks know the same iterations"
             )
         loop.complete()
         state.agreement.step(Step.RECORDS, state.done)
@@ -133,10 +133,10 @@ class RunResults(InNotebook):
         ----------
         path : str or Path, optional
             Rank 0 also writes the report to this file, as JSON (``.json``), as text (``.txt``), or
-            as an interactive page (``.html``) that needs no network.  Another suffix is a
+            as an interactive page (``.html``) that needs no network.  Any other suffix raises
             DomainError.
         title : str, optional
-            Title of the report.  Default: "Run"; of a page: the file's name.
+            Title of the report.  Default: "Run", or, for a page, the file's name.
         names : mapping from int to str, optional
             Names of objects, by key, for the page; those of rank 0 are used.
         coords : mapping from int to 1 ... 3 floats, optional
@@ -261,14 +261,14 @@ class RunResults(InNotebook):
         Parameters
         ----------
         path : path
-            Its suffix is ``.h5`` or ``.hdf5``; another one is a DomainError.
+            Its suffix is ``.h5`` or ``.hdf5``; any other suffix raises DomainError.
 
         Raises
         ------
         StateError
-            The argument ``record`` was False, or a path: then the file is written during the run.
-            Or ``lag`` is infinite.  (If ``PYLB_RECORD`` says so, a warning, and nothing is
-            written.)
+            The argument ``record`` was False, or a path, which is written during the run; or
+            ``lag`` is infinite.  (If ``PYLB_RECORD`` has set ``record``, `save` only logs a
+            warning, and writes nothing.)
         MissingPartError, OSError
             h5py is absent; the file cannot be written.
         """
@@ -278,7 +278,7 @@ class RunResults(InNotebook):
             raise DomainError(f"path is {str(path)!r}: expected {' or '.join(SUFFIXES)}")
         if state.options.record is not True:
             where = records.writer and f"is written to {records.writer.path} during the run"
-            says = f"save(): the run {where or 'is not kept'}"
+            says = f"save(): the run {where or 'is not recorded'}"
             source = state.options.settings.said_by("record")
             if not source:
                 raise StateError(f"{says}: expected record=True")
@@ -286,13 +286,13 @@ class RunResults(InNotebook):
                 log.warning("pylb: %s%s, so %s is not written", says, source, path)
             return
         if math.isinf(state.options.lag):
-            raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
+            raise StateError("save() with lag=inf: only the iterations of iterate() are recorded")
         loop.complete()
         saved = RecordWriter(path).save(records, mode.history, mode.priced_loops())
         if state.objects.rank == 0 and saved < records.done:
             log.warning(
-                "pylb: %s has only the first %d of %d iterations; record=path keeps all",
+                "pylb: %s has only the first %d of %d iterations; record=path records all",
                 *(path, saved, records.done),
             )
         if state.objects.rank == 0 and mode.history.dropped.n:
-            log.warning("pylb: %s: %s record=path keeps all", path, mode.history.dropped)
+            log.warning("pylb: %s: %s record=path records all", path, mode.history.dropped)

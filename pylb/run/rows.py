@@ -43,7 +43,7 @@ def sizes_of(boxes: I64) -> I64:
 
 
 def slices_within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
-    """Return the intersections of `box` with `boxes`, as slices of an array that holds `box`."""
+    """Return the intersections of `box` with `boxes`, as slices of an array that covers `box`."""
     common = overlaps(box, boxes)
     low, high = common[:, 0::2] - box[0::2], common[:, 1::2] - box[0::2]
     return [tuple(map(slice, *pair)) for pair in zip(low.tolist(), high.tolist(), strict=True)]
@@ -54,7 +54,7 @@ def join_pieces(
 ) -> Any:
     """Make an array or sparse matrix like `like`, whose first axes have the lengths `extent`.
 
-    pieces, places: parts of the new array, and where they are in it.
+    `pieces` are the parts of the new array; `places` says where each part is.
     """
     if isinstance(like, np.ndarray):
         fortran = like.flags.f_contiguous and not like.flags.c_contiguous
@@ -109,7 +109,7 @@ class _When:
         self._decider.core.expect(None, math.nan)
         self._before: I64 | None = None  # rows of each rank before the most recent move
         self._ratio = 1.0  # max/mean in the most recent call of `redistribute`
-        # Since the most recent move: seconds of the slowest rank, summed; number of calls.
+        # Sum of the slowest ranks' seconds, and number of calls, since the most recent move.
         self._longest, self._calls = 0.0, 0
 
     @property
@@ -135,7 +135,7 @@ class _When:
         return bool(ask == BALANCE)
 
     def moves(self, n_ranks: int) -> None:
-        """Begin to record a move of rows; only this needs memory."""
+        """Begin to record a move of rows; this call, and not `moved`, allocates memory."""
         self._decider.choose()
         ratios = [self._ratio, 1.0] * 2  # max/mean before the move; expected after it: 1
         figures = np.full(_core.PLACING, math.nan)
@@ -144,19 +144,19 @@ class _When:
         self._decider.core.placed(figures, np.zeros(n_ranks))
 
     def moved(self, before: I64, rows: int, cost: float) -> None:
-        """Record a move of rows; cost: seconds on the slowest rank."""
+        """Record a move of `rows` rows, which took `cost` seconds on the slowest rank."""
         self._decider.core.balanced(rows, 0, cost, cost, True)
         self._before, self._longest, self._calls = before, 0.0, 0
 
 
 def _as_divided(snapshot: Any) -> Any:
-    """Return the present placement: `RowPartition` places the rows, and no strategy does."""
+    """Return the present placement, because `RowPartition` itself places the rows."""
     return snapshot.rank
 
 
-NOISE = math.log(CHANGED)  # noise is rarely larger
+NOISE = math.log(CHANGED)  # the noise is rarely larger than this
 SURE = 3.0  # a deviation above `NOISE` and this many times the noise can mean a change
-DEVIATIONS = 3.0  # by chance, the slowest mean can be so many standard deviations too large
+DEVIATIONS = 3.0  # by chance, the slowest mean can be this many standard deviations too large
 STEEP = 2.0  # paging is a risk if it can make the slowest rank this many times slower
 MEMORY = 8  # the noise is computed from the 8 p most recent deviations of p ranks
 
@@ -174,9 +174,9 @@ class Repeats:
         self.begin()
 
     def begin(self) -> None:
-        """Start the means again, because the ranks have new parts; the noise is kept."""
+        """Start new means, because the ranks have new parts; the noise remains known."""
         self.n = np.zeros(len(self.mean), np.int64)  # (p,) number of measurements in the mean
-        # (p,) last measurement: 1: far above the mean; -1: far below it; 0: near it
+        # (p,) whether the last measurement was far above the mean (1), far below (-1), or near (0)
         self._doubt = np.zeros(len(self.mean))
 
     def _noise(self) -> float:
@@ -186,8 +186,8 @@ class Repeats:
     def observe(self, seconds: F64, busy: NDArray[np.bool_]) -> bool:
         """Add a measurement of the ranks that are busy, i.e. have rows.
 
-        Returns False if a time is far from its mean for the first time.  If the next one is far off
-        on the same side, the rank has changed, and its mean starts again.
+        Returns False if a time is far from its mean for the first time.  If the rank's next time is
+        far off on the same side, the rank has changed, and a new mean starts.
         """
         time, known = np.maximum(seconds, SHORTEST), busy & (self.n > 0)
         shift = np.log(time / np.where(known, self.mean, time))
@@ -204,18 +204,18 @@ class Repeats:
         return not self._doubt.any()
 
     def predicted(self, seconds: F64, expected: F64, which: NDArray[np.bool_]) -> None:
-        """Learn the noise from predictions that rest on measurements of nearly the same parts."""
+        """Learn the noise from the errors of predictions for parts like those measured before."""
         off = np.abs(np.log(np.maximum(seconds, SHORTEST)[which] / expected[which]))
         self._off.extend((off[off < NOISE] / math.sqrt(2)).tolist())
 
     def choose(self, now: float, bold: float, paging: float, safe: float, tolerance: float) -> int:
         """Choose the present parts (0), those of the models (1), or parts that avoid paging (2).
 
-        now: seconds of the slowest rank with the present parts, as measured; bold: with those of
-        the models; paging: the same, if ranks start to page with more rows than they ever had;
-        safe: with parts that avoid this.  New parts must be better by more than chance explains, or
-        by more than the tolerance.  If paging is a risk, the safe parts are preferred if they are
-        nearly as good; if they are not, the others must be better by more than the tolerance.
+        The arguments are seconds of the slowest rank: `now` with the present parts, `bold` with the
+        parts of the models, `paging` with the same if ranks page as soon as they have more rows
+        than ever, `safe` with parts that avoid this.  New parts must be better by more than chance
+        explains, or by more than `tolerance`.  If paging is a risk, choose the safe parts if they
+        are nearly as good; if not, parts of the models must be better by more than `tolerance`.
         """
         chance = DEVIATIONS * self._noise() / math.sqrt(max(int(self.n.max()), 1))
         most = 1 - min(chance, tolerance)
@@ -248,7 +248,7 @@ class RowPartition:
         Clarke's epsilon: times count as balanced up to this relative difference.  Infinity
         (without a `trigger`): parts are timed, but never changed.  "fpm" also keeps the parts if
         new parts would be better by less than the measured noise.  If a rank might run out of
-        memory and page with the new parts, "fpm" takes them only for a gain of more than `tol`.
+        memory and page with the new parts, "fpm" uses them only for a gain of more than `tol`.
     trigger : str or callable, optional
         When to move rows, as for `Balancer`.  ``"auto"`` moves them when it pays, judged by the
         costs and savings of previous moves.  Default: whenever times differ by more than `tol`.
@@ -359,7 +359,7 @@ class RowPartition:
         return slice(*self.offsets[self.rank : self.rank + 2].tolist())
 
     def _arrange(self, counts: I64) -> I64:
-        """Return the parts of the ranks with these numbers of rows: first row and end, (p, 2)."""
+        """Return (p, 2): first row and end of each rank's part; rank r gets ``counts[r]`` rows."""
         ends = np.cumsum(counts)
         return np.stack([ends - counts, ends], axis=1)
 
@@ -411,8 +411,8 @@ class RowPartition:
             An array has the wrong type or number of rows, or ranks passed different kinds of
             arrays.  Nothing has moved.
         StateError
-            A rank with rows has timed no block; or an earlier call has failed while the ranks
-            decided, for instance because a trigger raised an error.
+            A rank with rows has timed no block; or an earlier call has failed during the decision,
+            for instance because a trigger raised an error.
         """
         self._calls += 1
         words = ""
@@ -422,8 +422,8 @@ class RowPartition:
                 raise StateError("redistribute() without a timed() block before it")
             if not self._decided:
                 raise StateError(
-                    "redistribute() after a call of it that failed: the ranks' models may differ; "
-                    "expected a new partition"
+                    "redistribute() failed before, and the ranks' models may differ: make a new "
+                    "partition"
                 )
         self._step(words, error=tried.error)
         n = max(self._watch.work.n, 1)
@@ -452,8 +452,8 @@ class RowPartition:
             )
         if array.shape[0] != self.counts[self.rank]:
             raise DomainError(
-                f"array {index} has {array.shape[0]} rows: expected {self.counts[self.rank]}, "
-                "those of this rank (pass all arrays in one call)"
+                f"array {index} has {array.shape[0]} rows: expected {self.counts[self.rank]}, the "
+                "number of rows of this rank (pass all arrays in one call)"
             )
         checks.without_mask(f"array {index}", array)
         form = array.format if sparse else "array"
@@ -519,7 +519,7 @@ class RowPartition:
         return float(models.times(sizes_of(parts)).max())
 
     def _move(self, arrays: tuple[Any, ...], new: I64, moved: int) -> tuple[Any, ...]:
-        """Move all arrays to the new parts; return this rank's.  Collective."""
+        """Move all arrays to the new parts; return this rank's part of each.  Collective."""
         start, when = _core.clock(), self._when
 
         def move() -> tuple[Any, ...]:

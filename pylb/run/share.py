@@ -1,4 +1,4 @@
-"""Work lent within a step: the state stays where it is, and some of the work travels."""
+"""Lend work within a step: data stay on their rank, but other ranks compute some of the rows."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from pylb.virtual.comm import VirtualComm
 
 Arrays = list[NDArray[Any]]
 ZEROS = (0.0,) * (len(_core.SHARE_FIGURES) - 3)  # figures of a call without lending
-PARTS = 24  # parts of the rows, of which the model of features learns the seconds
+PARTS = 24  # number of parts of the rows; the model of features learns from their seconds
 
 
 class Sharer:
     """Lets ranks compute rows of arrays for each other, within a step.
 
-    For work whose place changes from step to step, and whose state must stay with its neighbours:
-    stiff chemistry, columns of radiation, micro models.  A row goes to another rank only for as
-    long as it is computed there, and only where that saves time.
+    For work that is expensive in different rows in each step, but whose data must stay with their
+    neighbours, e.g. stiff chemistry, columns of radiation, micro models.  A row is on another rank
+    only while it is computed there, and only if that saves time.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm or VirtualComm, optional
-        The ranks; pylb works on its own duplicate.  None or virtual ranks: nothing is lent.
-        Collective.
+        The ranks; pylb uses a duplicate of it, which is made collectively.  None or virtual ranks:
+        nothing is lent.
     mode : {"on", "shadow", "off"}
-        "shadow" lends nothing, and says in `metrics` what lending would have saved.  "off" only
+        "shadow" lends nothing, but `metrics` reports what lending would have saved.  "off" only
         calls the function.  The environment variable ``PYLB_MODE`` overrides this.
     reactive : bool
-        A rank that has no more work asks others for some of theirs, so that costs that nobody could
-        predict are shared, too.
+        A rank that has finished its work asks other ranks for rows, so that work which could not be
+        predicted is shared, too.
     beta : float, optional
         Seconds for a byte that goes to another rank and back.  Default: 1e-9.
 
@@ -88,7 +88,7 @@ class Sharer:
             agreement.sharers.add(self)
         self._calls: list[tuple[float, ...]] = []
         self._model: LoadModel | None = None
-        self._like: Arrays | None = None  # results of the previous call, without rows
+        self._like: Arrays | None = None  # empty arrays like the results of the previous call
 
     @property
     def worked(self) -> float:
@@ -101,15 +101,15 @@ class Sharer:
 
         ``seconds``: duration of the call; ``own``, ``borrowed``: seconds of computing own rows, and
         rows of other ranks; ``lent``: seconds that other ranks spent on rows of this rank;
-        ``longest``: seconds of the slowest rank if nothing had been lent; ``bound``: all work by
-        all speeds; ``saved``: seconds that lending has saved, or would have saved in shadow mode;
-        ``rows``, ``bytes``: what this rank lent; ``speed``: of this rank.
+        ``longest``: seconds of the slowest rank if nothing had been lent; ``bound``: all work
+        divided by all speeds; ``saved``: seconds that lending has saved (in shadow mode: would have
+        saved); ``rows``, ``bytes``: what this rank lent; ``speed``: the speed of this rank.
         """
         table = np.array(self._calls).reshape(-1, len(_core.SHARE_FIGURES))
         return dict(zip(_core.SHARE_FIGURES, table.T.copy(), strict=True))
 
     def look(self, ends: bool) -> None:
-        """Let other ranks fail that wait for this one in `share`, as it waits elsewhere or ends."""
+        """Make `share` fail on ranks that wait in it for this rank, which is elsewhere or ends."""
         self._core.look(ends)
 
     def sums(self) -> dict[str, Any]:
@@ -121,16 +121,16 @@ class Sharer:
         return {name: float(v.sum()) for name, v in {**out, "lending_saved": m["saved"]}.items()}
 
     def seconds_of(self, part: NDArray[np.integer[Any]], n: int) -> NDArray[np.float64]:
-        """Return the seconds (n,) of parts of the rows in the most recent call.
+        """Return (n,): the seconds of the most recent call, added up by part; row i is in part[i].
 
-        part: (number of rows,), 0 ... n - 1.  If rows were not timed one by one, all count alike.
+        If rows were not timed one by one, each row counts with the same share of the time.
         """
         seconds = np.zeros(0) if self._core is None else self._core.seconds()
         weights = seconds if len(seconds) == len(part) and seconds.any() else None
         return np.bincount(part, weights, n).astype(np.float64)
 
     def fail(self, error: BaseException) -> NoReturn:
-        """Raise the error of this rank's arguments; the other ranks, which wait, fail too."""
+        """Raise `error`, about this rank's arguments, also on the other ranks, which wait."""
         if self._core is not None:
             with contextlib.suppress(PylbError):
                 self._core.call(0, 0, None, 0, True, *(None,) * 4)
@@ -176,9 +176,9 @@ class Sharer:
             Features of each row, e.g. its number of particles and the constant 1: the cost is a sum
             of features times coefficients, which are fitted to the measured seconds.
         chunk : int, optional
-            Largest number of rows that are computed together.  Default: by their time.
+            Largest number of rows that are computed together.  Default: chosen by their time.
         verify : float
-            Part of the lent rows, 0 ... 1, that this rank computes again, to compare the results.
+            Fraction of the lent rows that this rank computes again, to compare the results.
 
         Returns
         -------
@@ -188,8 +188,8 @@ class Sharer:
         Raises
         ------
         DomainError
-            Arguments of this rank are invalid or differ from those of other ranks; `fn` returned
-            other numbers of rows; or `verify` has found a difference.
+            Arguments of this rank are invalid or differ from those of other ranks; `fn` returned a
+            wrong number of rows; or `verify` has found a difference.
         RemoteError
             `fn` failed on another rank; the message has its traceback if the row came from here.
         """
@@ -212,7 +212,7 @@ class Sharer:
                 *(call.n, call.row_bytes, weights, most, False),
                 *(call.own, call.pack, call.guest, call.take),
             )
-        except StrategyError as failed:  # of the core: another rank has failed
+        except StrategyError as failed:  # the core reports that another rank has failed
             raise RemoteError(f"share(): {failed}") from None
         self._calls.append(figures)
         if call.features is not None and len(seconds := core.seconds()):
@@ -222,7 +222,7 @@ class Sharer:
 
 
 class SharedCall:
-    """One call of `Sharer.share`: computes rows, packs them, and puts results in their places."""
+    """One call of `Sharer.share`: it computes rows, packs them, and stores their results."""
 
     def __init__(
         self,
@@ -255,15 +255,15 @@ class SharedCall:
         self.sizes = [a.dtype.itemsize * math.prod(a.shape[1:]) for a in self.arrays]
         self.row_bytes = sum(self.sizes)
         self.out: Arrays | None = None
-        self.single = True  # whether fn returns one array, and no tuple
+        self.single = True  # whether fn returns one array, not a tuple
         self.features: NDArray[np.float64] | None = None
 
     def cost_of(
         self, cost: ArrayLike | None, features: ArrayLike | None, model: LoadModel | None
     ) -> NDArray[np.float64] | None:
-        """Return what the program says about the cost of the rows; None: nothing."""
+        """Return the program's estimate of the cost of each row, (n,); None: there is none."""
         if cost is not None and features is not None:
-            raise DomainError("cost and features are both given: expected one of them")
+            raise DomainError("cost and features are both given: expected only one of them")
         if features is not None:
             self.features = features_of(features, "features")
             if len(self.features) != self.n:
@@ -279,7 +279,7 @@ class SharedCall:
         return given
 
     def learned(self, model: LoadModel | None, seconds: NDArray[np.float64]) -> LoadModel:
-        """Return the model with the seconds of the rows in this call."""
+        """Return `model`, updated by the seconds of the rows in this call."""
         assert self.features is not None
         k = self.features.shape[1]
         if model is None or len(model.sums) != k:
@@ -362,24 +362,24 @@ class SharedCall:
         if kinds != [(a.dtype, a.shape[1:]) for a in made]:
             raise DomainError(
                 f"fn returned {[(str(a.dtype), a.shape[1:]) for a in made]} for some rows, "
-                f"{[(str(d), s) for d, s in kinds]} for others: expected the same dtypes and "
-                "shapes of a row"
+                f"{[(str(d), s) for d, s in kinds]} for other rows: expected the same dtype and "
+                "shape for every row"
             )
         for out, a in zip(self.out, made, strict=True):
             out[rows] = a
 
     def _verify(self, rank: int, rows: NDArray[np.int64], made: Arrays) -> None:
-        """Compute some rows of another rank's answer again, at least one, and compare."""
+        """Compute some rows (at least one) of another rank's results again, and compare."""
         step = max(round(1.0 / self.verify), 1)
         some = np.arange(0, len(rows), step)
         again = self.computed([a[rows[some]] for a in self.arrays], len(some))
         for mine, theirs in zip(again, made, strict=True):
             same = mine == theirs[some]
-            same |= (mine != mine) & (theirs[some] != theirs[some])  # NaN
+            same |= (mine != mine) & (theirs[some] != theirs[some])  # both are NaN
             wrong = ~same.reshape(len(some), -1).all(axis=1)
             if wrong.any():
                 raise DomainError(
-                    f"rank {rank} has other results than rank {self.rank} for rows "
+                    f"ranks {rank} and {self.rank} computed different results for rows "
                     f"{_few(rows[some][wrong])}: expected a function of the rows alone"
                 )
 
@@ -389,7 +389,7 @@ class SharedCall:
         return [np.empty((0, *a.shape[1:]), a.dtype) for a in self.out]
 
     def result(self) -> Any:
-        if self.out is None:  # no rows: the results' kinds are those of the previous call, or fn's
+        if self.out is None:  # no rows: take dtypes and shapes of the previous call, or ask fn
             self.out = self.like or self.computed(self.arrays, 0)
             self.single = len(self.out) == 1 if self.like else self.single
         return self.out[0] if self.single else tuple(self.out)

@@ -296,7 +296,7 @@ def test_a_record_written_during_the_run(tmp_path):
     assert lb.metrics.time.sum() <= record.parameters["seconds"] <= spent
     with pytest.raises(StateError, match=r"is written to .*run\.h5 during the run"):
         lb.save(tmp_path / "other.h5")
-    with pytest.raises(StateError, match="is not kept"):
+    with pytest.raises(StateError, match="is not recorded"):
         run(tmp_path / "other.h5", record=False)
     with pytest.raises(DomainError, match=r"expected \.h5 or \.hdf5"):
         lb.save("run.json")

@@ -200,13 +200,13 @@ def wrong_calls(comm):
     lb = fill(pylb.AsyncBalancer(comm, lag=2))
     raised(errors.StateError, "send() with lag=2", lambda: lb.send(0, lb.rank, 1))
     raised(errors.StateError, "inbox() with lag=2", lambda: lb.inbox(0))
-    raised(errors.StateError, "no loop of begin()", lambda: lb.at_sync(0))
-    raised(errors.StateError, "no loop of begin()", lb.lb_step)
+    raised(errors.StateError, "without a loop: expected begin()", lambda: lb.at_sync(0))
+    raised(errors.StateError, "without a loop: expected begin()", lb.lb_step)
     for _ in lb.iterate(3):
         raised(errors.StateError, "exchange() with lag=2", lb.exchange)
         raised(errors.StateError, "rank_loads() within", lb.rank_loads)
         raised(errors.StateError, "under way", lambda: list(lb.iterate(1)))
-        raised(errors.StateError, "no loop of begin()", lambda: lb.at_sync(0))
+        raised(errors.StateError, "without a loop: expected begin()", lambda: lb.at_sync(0))
         other = pylb.Balancer(comm, lag=2)
         raised(errors.StateError, "another Balancer", lambda o=other: list(o.iterate(1)))
     raised(errors.DomainError, "lag is 0", lambda: pylb.AsyncBalancer(comm, lag=0))
@@ -311,7 +311,7 @@ def objects_at_their_own_pace(comm):
         total = [sum(1.0 + key + k % 2 for key in range(n)) for k in range(1, steps + 1)]
         assert np.allclose(lb.metrics.mean * comm.size, total, rtol=1e-12)
         spread = max(spread, ring.spread)
-        raised(errors.StateError, "no loop of begin()", lb.at_sync)
+        raised(errors.StateError, "without a loop: expected begin()", lb.at_sync)
     assert max(comm.allgather(spread)) >= 1
 
 

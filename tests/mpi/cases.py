@@ -395,7 +395,7 @@ def phases_of_a_pass(comm):
     assert all(lb.inbox(key) == [] for key, _ in lb.local())
     assert len(lb.metrics.time) == 5
     assert [r.iteration for r in lb.history] == [1, 3]
-    raised(errors.StateError, "exchange() outside of iterate()", lb.exchange)
+    raised(errors.StateError, "exchange() outside iterate()", lb.exchange)
     return None
 
 

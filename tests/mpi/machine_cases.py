@@ -89,7 +89,7 @@ def linked(comm):
         assert known is None or known["node"] == machine.node.tolist()
     other = pylb.Machine.parse(f"node:{p + 1}")
     raised(
-        *(errors.DomainError, f"another machine, with {p + 1} ranks: expected {p}"),
+        *(errors.DomainError, f"a machine with {p + 1} ranks: expected one with {p}"),
         lambda: pylb.Balancer(comm, network=other),
     )
     if p > 1:
@@ -103,7 +103,7 @@ def linked(comm):
     root = dataclasses.replace(root, children=elsewhere)
     other = pylb.Machine(root, alpha=machine.alpha, beta=machine.beta)
     raised(
-        *(errors.DomainError, ("is on host 'elsewhere'", f"is on {host!r}")),
+        *(errors.DomainError, ("is on host 'elsewhere'", f"but on {host!r}")),
         lambda: _ring(comm, network=other),
     )
 

@@ -199,7 +199,7 @@ def test_objects_that_share_data_say_the_same_of_them():
         (((7, 10), (7, 11)), r"shared of object 1 is \(7, 11, -1\): expected \(7, 10, -1\)"),
         (((7, 10, 0), (8, 10)), "shared data 8 have no home"),
         (((7, 10, 5), (7, 10, 5)), r"home\[0\] is 5"),
-        (((7,), (7,)), r"shared is \(7,\): expected \(number, bytes\)"),
+        (((7,), (7,)), r"shared is \(7,\): expected \(id, bytes\)"),
     ):
         with pytest.raises((DomainError, OutOfRangeError), match=said):
             pylb.VirtualCluster(2).run(program, *shared)

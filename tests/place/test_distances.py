@@ -161,7 +161,7 @@ def test_bad_input(tmp_path):
             replace(snap, near=near)
     with pytest.raises(DomainError, match="near is given without node"):
         replace(snap, node=None)
-    with pytest.raises(DomainError, match="another machine, with 6 ranks: expected 8"):
+    with pytest.raises(DomainError, match="a machine with 6 ranks: expected one with 8"):
         pylb.place(snap, "auto", network=_known(pylb.Machine.parse("node:2 rank:3")))
     with pytest.raises(DomainError, match="alpha or beta of the machine is not known"):
         pylb.place(snap, "auto", network=pylb.Machine.parse("node:2 rank:4"))

@@ -87,7 +87,7 @@ def test_other_numbers_of_ranks_have_entries_of_their_own(path, caplog):
     run(path)
     first = run(path, n_ranks=3)[0][0]
     assert first > 2
-    assert "no run of (" in caplog.text
+    assert "no entry for (" in caplog.text
     assert [entry["runs"] for entry in experience.read(path).values()] == [1, 1]
 
 
@@ -168,7 +168,7 @@ def test_a_folder_without_permission_stops_no_run(path, monkeypatch, caplog):
 
     monkeypatch.setattr(experience.files, "write_text", refuse)
     assert len(run(path)) == 1
-    assert "what this run has learned is not kept" in caplog.text
+    assert "what this run has learned is not stored" in caplog.text
     assert len(caplog.records) == 1
 
 

@@ -104,7 +104,7 @@ def test_receipts_of_the_middle_are_dropped(monkeypatch, tmp_path):
     assert lb.n_lb_steps == report.n_lb_steps == 79
     assert report.lb_cost > sum(r.cost for r in history)
     assert report.lb_seconds > sum(r.step_seconds for r in history)
-    assert "after the first 4 are not kept" in " ".join(str(report).split())
+    assert "after the first 4 are not stored" in " ".join(str(report).split())
     assert [r.iteration for r in pylb.RunRecord.load(path).history] == list(range(79))
 
 

@@ -95,7 +95,7 @@ def test_the_clock_is_refused_where_nothing_is_loaded(mpiexec, tmp_path):
     words = [*mpiexec, "-n", "2", sys.executable, str(tmp_path / "prog.py")]
     done = finished(words)
     assert done.returncode != 0
-    assert "clock is 'mpi', which needs the library that sees calls of MPI" in done.stderr
+    assert "clock is 'mpi', which needs a library that sees MPI calls" in done.stderr
     (tmp_path / "prog.py").write_text(PROGRAM.format(arguments=""))
     done = finished(words)
     assert "or a program that `pylb run` has started" in done.stderr

@@ -160,7 +160,7 @@ def test_memory_limits_are_kept(strategy):
     assert np.all(np.array(held) <= limit)
     assert sum(held) == 600
     assert history[0].memory_full == max(np.array(held) / limit) <= 1.0
-    assert "the fullest rank or node held" in history[0].explain()
+    assert "the fullest rank or node used" in history[0].explain()
 
 
 def test_without_memory_the_bytes_of_a_migration_count():
@@ -179,7 +179,7 @@ def test_without_memory_the_bytes_of_a_migration_count():
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_limits_that_nothing_can_keep(strategy, caplog):
-    """A rank above its limit gets no more bytes than it holds, and rank 0 logs this once."""
+    """A rank above its limit gets no more bytes than it has, and rank 0 logs this once."""
     with caplog.at_level(logging.WARNING, "pylb"):
         held, _, history = run(
             2, strategy, loops=(5,), n=40, memory=lambda key: 10,
@@ -188,7 +188,7 @@ def test_limits_that_nothing_can_keep(strategy, caplog):
     assert held[0] <= 300
     assert held[1] <= 120
     assert history[-1].memory_full > 1.0
-    assert sum("no placement keeps the memory limits" in r.message for r in caplog.records) == 1
+    assert sum("no placement respects memory limits" in r.message for r in caplog.records) == 1
 
 
 def test_a_run_whose_limits_nothing_can_keep_goes_on_while_loads_change():

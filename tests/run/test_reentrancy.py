@@ -153,7 +153,7 @@ def test_exchange_is_called_in_the_body_of_the_loop(call):
         strategy=lambda snapshot: exchange("strategy", snapshot.rank),
     )
     lb.add(0, "an object")
-    with pytest.raises(pylb.errors.PylbError, match=r"exchange\(\) outside of iterate"):
+    with pytest.raises(pylb.errors.PylbError, match=r"exchange\(\) outside iterate"):
         run(lb)
 
 
