@@ -101,7 +101,7 @@ class PartitionerWarning(UserWarning):
 
 
 def told(error: BaseException) -> tuple[str, str]:
-    """Return what a rank tells the others about its error: the class, and the message."""
+    """Return what a rank reports to the others about its error: the class and the message."""
     name = type(error).__name__
     try:
         text = str(error)
@@ -111,9 +111,9 @@ def told(error: BaseException) -> tuple[str, str]:
 
 
 def of_rank(rank: int, name: str, text: str) -> Exception:
-    """Return the error to raise if another rank has told its error.
+    """Return the error to raise for an error that another rank has reported.
 
-    It has the same class if that is one of pylb's; otherwise it is a `RemoteError`.
+    If the reported class is one of pylb's, the error has this class, otherwise `RemoteError`.
     """
     known = globals().get(name)
     ours = isinstance(known, type) and issubclass(known, PylbError)
@@ -133,7 +133,7 @@ def by_rank(texts: Iterable[str]) -> str:
 
 
 def differing(texts: Iterable[str]) -> str:
-    """Group ranks like `by_rank`, without the arguments (``name=value, ...``) that all share."""
+    """Group ranks like `by_rank`, without arguments (``name=value, ...``) that are equal on all."""
     every = [re.split(r", (?=\w+=)", text) for text in texts]
     shared = set[str]().union(*every).intersection(*every)
     own = [", ".join(part for part in parts if part not in shared) for parts in every]

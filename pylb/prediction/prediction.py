@@ -139,7 +139,7 @@ def whatif(
     ----------
     run : Recording or path
     steps : bool
-        Keep the times of each operation (32 bytes per operation).
+        Store the times of each operation in the result (32 bytes per operation).
     **where
         The target: ``placement``, ``speed``, ``node``, ``network``, ``share`` and the other
         arguments of `target`.
@@ -181,8 +181,8 @@ def target(
         Processor of each rank.  Default: each rank has its own processor.
     speed : float or (q,) array, optional
         Speed of each processor; 1: as fast as the recorded one.  The length of the array is the
-        number of processors.  Default: all 1, with as many processors as `share` or `node` has
-        entries, or else 1 + the largest number in the placement.
+        number of processors.  Default: all 1; the number of processors is then that of the entries
+        of `share` or `node`, or else 1 + the largest index in the placement.
     node : (q,) array of int, optional
         Node of each processor.  Default: all are on one node.
     network : (alpha, beta), or a mapping, optional
@@ -250,10 +250,10 @@ def _processors(
 
 
 def _check_most(name: str, values: NDArray[Any], most: int) -> None:
-    """Check that all numbers are below `most`, because memory is allocated for the largest one."""
+    """Check that all indices are below `most`, because memory is allocated for the largest one."""
     if values.size and values.max() >= most:
         raise OutOfRangeError(
-            f"{name} has the number {values.max()}: expected numbers below {most}"
+            f"{name} has the entry {values.max()}: expected entries below {most}"
         )
 
 

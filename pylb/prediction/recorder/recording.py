@@ -49,7 +49,7 @@ class Recording:
     #: beginning of MPI_Finalize; defaults for `Target` (``alpha``, ``beta``, ``overhead``,
     #: ``response``); ``library`` (MPI's version); by rank: ``starts``, ``hosts``, ``cores``.
     info: dict[str, Any] = field(default_factory=dict)
-    #: Names of the marked procedures, in order of the numbers in the operations.
+    #: Names of the marked procedures, in order of their indices in the operations.
     procedures: list[str] = field(default_factory=list)
     #: Missing data, and other reasons why predictions are less certain.
     warnings: list[str] = field(default_factory=list)
@@ -178,7 +178,7 @@ class Recording:
 
     @classmethod
     def given(cls, run: Recording | str | os.PathLike[str]) -> Recording:
-        """Return `run`, or read it if it is a path; DomainError: it cannot be simulated."""
+        """Return `run`, or read it if it is a path; raise DomainError if it cannot be simulated."""
         recording = run if isinstance(run, Recording) else cls.load(run)
         if recording.n_ranks == 0:
             raise DomainError("; ".join(["the recording has no ranks", *recording.warnings]))
