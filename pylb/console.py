@@ -38,7 +38,7 @@ def note(text: object, by: str = "pylb") -> None:
 def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
     """Format `x` with `digits` digits in the largest of the units (size, name) that gives >= 1."""
     least = 1 - 0.51 * 10.0**-digits  # 999.9 ms is shown as "1 s"
-    # not below: nan has the largest unit
+    # "not <" instead of ">=", so that nan gets the largest unit
     size, unit = next((u for u in units if not abs(x) < least * u[0]), units[-1])
     return f"{x / size:.{digits}g} {unit}"
 
@@ -59,7 +59,7 @@ def size(nbytes: float) -> str:
 
 
 def count(n: float, word: str, several: str = "") -> str:
-    """Format a count, e.g. '1 object', '2 objects'; several: the plural, if not `word` + 's'."""
+    """Format a count, e.g. '2 objects'; `several` is the plural if this is not `word` + 's'."""
     return f"{n:.0f} {word if n == 1 else several or word + 's'}"
 
 
@@ -221,7 +221,7 @@ def _wrapped(head: Head, rows: list[list[str]], room: int) -> list[list[str]]:
 
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[str] = ()) -> str:
-    """Return a table as HTML, without empty columns; below: lines of text under the table."""
+    """Return a table as HTML, without empty columns; `below` has lines of text to add below it."""
     cells = [list(row) for row in rows]
     used = [i for i in range(len(columns)) if any(row[i] is not None for row in cells)]
 
@@ -279,7 +279,7 @@ Value = TypeVar("Value")
 class Listing(dict[str, Value]):
     """A dictionary that is shown as a table: a row for each value.
 
-    columns: the attribute of a value that each column shows, by heading.
+    `columns` has, by heading, the attribute of a value that the column shows.
     """
 
     def __init__(self, values: Mapping[str, Value], columns: Mapping[str, str]) -> None:

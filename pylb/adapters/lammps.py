@@ -1,4 +1,4 @@
-"""LAMMPS: where atoms go is LAMMPS' ``balance``; when, pylb decides.
+"""LAMMPS: its command ``balance`` places the atoms, and pylb decides when.
 
 The program needs the clock "mpi", so start it by ``pylb run -- mpiexec -n 4 python program.py``.
 """
@@ -24,8 +24,8 @@ def run(
 ) -> Advisor:
     """Run LAMMPS for a number of time steps, and let it rebalance when that pays.  Collective.
 
-    It stands in place of ``lmp.command(f"run {steps}")``.  The time steps run in pieces; after each
-    piece pylb decides.  LAMMPS prints a line of thermo output at the ends of each piece.
+    It replaces ``lmp.command(f"run {steps}")``.  The time steps run in pieces; after each piece
+    pylb decides.  LAMMPS prints a line of thermo output at the ends of each piece.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ def run(
         Number of time steps between two decisions.  The end of a piece costs energies, pressure and
         some waiting: with 10 instead of 50, a run on shared cores took 15 % longer.
     lb : Advisor, optional
-        What an earlier call returned: pylb then goes on with what it has learned.
+        The result of an earlier call: pylb then goes on with what it has learned.
     **arguments
         Arguments of `pylb.Advisor`, e.g. ``mode="off"``; default: ``clock="mpi"``.
 
     Returns
     -------
     Advisor
-        For `lb.report`, `lb.n_lb_steps` and `lb.history`.
+        It has `report()`, `n_lb_steps` and `history`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the subcommands share: columns, JSON, notes, progress, words of the command line, runs."""
+"""Parts that the subcommands share: columns, JSON, notes, progress, types of arguments, runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Column(NamedTuple):
 
 
 def show(columns: Sequence[Column], rows: Iterable[Any], **how: Any) -> None:
-    """Print rows as a table; how: further arguments of `console.show`."""
+    """Print rows as a table; `how` has further arguments of `console.show`."""
     names = [c.heading for c in columns]
     cells = [[c.value(r) if callable(c.value) else r[c.value] for c in columns] for r in rows]
     drop = [c.heading for c in sorted(columns, key=lambda c: c.drop) if c.drop]
@@ -196,9 +196,9 @@ def _name_and_parameters(text: str) -> tuple[str, dict[str, Any]]:
 
 
 class Functions:
-    """Strategies and triggers by name, also those of the modules that ``--import`` names.
+    """Find strategies and triggers by name, also those of the modules that ``--import`` names.
 
-    strategies, triggers: the words on the command line, to be checked.
+    `strategies` and `triggers` are the names on the command line, which are checked at once.
     """
 
     def __init__(
@@ -299,7 +299,7 @@ class Schedule(NamedTuple):
             own = [r.cost for r in found.history.lb_steps] if isinstance(found, RunRecord) else []
             if not own:
                 raise DomainError(
-                    "--cost is not given and the run has no LB steps: expected seconds"
+                    "--cost is not given, and the run has no LB steps: expected --cost"
                 )
             cost = sum(own) / len(own)
         trace = trace_of(found)

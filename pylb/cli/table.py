@@ -22,7 +22,7 @@ class Argument(NamedTuple):
 def arg(
     word: str, help: str, type: Callable[[str], Any] = str, short: str = "", **how: Any
 ) -> Argument:
-    """Describe an argument; word: an option or a name, and what the help shows for its value."""
+    """Describe an argument; `word` is an option or a name, and the value that the help shows."""
     name, _, shown = word.partition(" ")
     if how.get("action") != "store_true":
         how |= {"type": type} | ({"metavar": shown} if shown else {})

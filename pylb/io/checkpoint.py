@@ -155,8 +155,8 @@ def joined(parts: list[bytes]) -> tuple[Any, Any]:
 
 # ---- plain values -------------------------------------------------------------------------------
 
-# A checkpoint keeps plain values: None, bool, int, float, complex, str, bytes, NumPy arrays and
-# scalars without objects, and lists, tuples and dicts of these. A float keeps every bit; unlike
+# A checkpoint stores plain values: None, bool, int, float, complex, str, bytes, NumPy arrays and
+# scalars without objects, and lists, tuples and dicts of these.  A float keeps every bit; unlike
 # pickle, reading never executes code.
 #
 # Layout: the length of the text (8 bytes, little-endian), the text, then the buffers. The text is

@@ -46,7 +46,7 @@ class Stretch(NamedTuple):
     (0, (3, 128))
     """
 
-    first: int  #: Number of the first iteration.
+    first: int  #: Index of the first iteration.
     key: I64  #: (n,) keys of the objects, ascending.
     rank: I32  #: (n,) rank of each object.
     nbytes: I64  #: (n,) bytes that a migration of the object sends; 0: not known.
@@ -60,12 +60,12 @@ class Stretch(NamedTuple):
     edge_bytes: F64
     edge_messages: F64
     home: I32  #: (n,) the rank where each object was created; -1: not known.
-    #: (m,) number of the multicast that each edge is part of, 0: none; see `pylb.Trace`.  None:
-    #: there are no multicasts.
+    #: (m,) index of the multicast of each edge, from 1; 0: none; see `pylb.Trace`.  None: there are
+    #: no multicasts.
     edge_multicast: I32 | None = None
     #: (n, 3) positions of the objects at the end of these iterations.  None: not known.
     coords: F64 | None = None
-    #: (n,) the user's estimates of the objects' work, 0: not given.  None: none is given.
+    #: (n,) the user's estimates of the objects' work; 0: not known.  None: all are unknown.
     work: F64 | None = None
     #: (n,) a number that differs between two objects that had the same key at different times.
     #: None: all are 0.
@@ -76,8 +76,8 @@ class Stretch(NamedTuple):
     #: (k, n, d) seconds of each object in each phase of an iteration (`Balancer.phase`).  None: the
     #: program names no phases.
     phases: F64 | None = None
-    #: (n, 3) data that the object shares with other objects: their number, bytes, and the rank
-    #: where they are at home; -1: none.  None: no object shares data.
+    #: (n, 3) the data that the object shares with other objects: their id, their bytes, and their
+    #: home rank; -1: it shares none.  None: no object shares data.
     shared: I64 | None = None
 
     @property
@@ -96,9 +96,9 @@ class Stretch(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A loop of the program (`Balancer.iterate`), and its costs, known or measured later."""
+    """A loop of the program (`Balancer.iterate`), and its costs, as expected or as measured."""
 
-    #: Number of the loop's first iteration, and its planned number of iterations.
+    #: Index of the loop's first iteration, and its planned number of iterations.
     first: float
     n: float
     cost: float = math.nan  #: Seconds that the first LB step was expected to cost; nan: not known.
@@ -122,10 +122,11 @@ class RunFacts:
     parameters: dict[str, Any] = field(default_factory=dict)
     history: History = field(default_factory=History)  #: The receipts.
     loops: list[Loop] = field(default_factory=list)
-    #: By k: the objects that exist after k iterations, as a stretch without iterations.  Recorded
-    #: if objects were added or removed at the end of a loop or just before an LB step.
+    #: ``remaining[k]``: the objects that exist after k iterations, as a stretch without iterations.
+    #: Recorded if objects were added or removed at the end of a loop or just before an LB step.
     remaining: dict[int, Stretch] = field(default_factory=dict)
-    #: By k: the objects of an LB step at the start of a loop that begins after k iterations.
+    #: ``starting[k]``: the objects of an LB step at the start of a loop that begins after k
+    #: iterations.
     starting: dict[int, Stretch] = field(default_factory=dict)
     #: What the user's functions returned about the ranks, an entry (moment, values) for each
     #: change.  The values are lists with a number for each rank, under "speed", "background" or

@@ -24,7 +24,7 @@ DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # finds 50 nested brackets
 
 
 def yaml_of(path: str | os.PathLike[str]) -> Any:
-    """Read a small YAML file; FormatError if it is none."""
+    """Read a small YAML file; raise FormatError if it is not YAML."""
     yaml = optional.require("PyYAML")
     with understood(path, "YAML"):
         content = text(path, MOST_BYTES)
@@ -51,7 +51,7 @@ class Profile(NamedTuple):
     def limit(self, node: int, equal: float, cores: int, period_us: int | None) -> Limit:
         """Convert to limits for the kernel.
 
-        node: number of the rank or host for `caps.speed`; equal: the share if the profile has none.
+        `node` is the index of the rank or host for `caps.speed`; `equal` is the default share.
         """
         share = equal if self.share is None else checks.number("share", self.share)
         if self.cap is not None:
@@ -207,7 +207,7 @@ class LabPlan(NamedTuple):
     def limits(self, n_ranks: int | None = None, cores: int | None = None) -> list[Limit]:
         """Return the limits of the hosts; without hosts, those of the ranks.
 
-        Without hosts, rank i has limit number i modulo the number of limits.
+        Without hosts, rank i has the limit with index i modulo the number of limits.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class LabPlan(NamedTuple):
     def expanded(self, n_ranks: int | None, changes: Iterable[Change] | None = None) -> LabPlan:
         """Return the plan with a profile for each rank, if changes name ranks.
 
-        changes: default: those of the plan.
+        `changes` are by default those of the plan.
         """
         changes = self.changes if changes is None else changes
         named = [r + 1 for c in changes for r in c.ranks or ()]
@@ -259,7 +259,7 @@ class LabPlan(NamedTuple):
         """Check all limits, at first and after each change, and that changes fit the lab."""
         checks.whole("swap", self.swap, 0, "bytes")
         if not self.nodes:
-            raise DomainError("profiles is empty: expected one for each rank, or a share for each")
+            raise DomainError("profiles is empty: expected a profile, or a share, for each rank")
         _check_hosts(self.hosts)
         for i, change in enumerate(self.changes):
             self.check_change(f"changes[{i}]", change)
@@ -276,7 +276,7 @@ class LabPlan(NamedTuple):
             plan.limits()
 
     def check_change(self, where: str, change: Change) -> None:
-        """Check that a change fits the lab; DomainError: it names what the lab does not have."""
+        """Check that a change fits the lab; a DomainError names what the lab does not have."""
         if not change.values:
             known = ", ".join((*PROFILE, *LINK))
             raise DomainError(f"{where} changes nothing: expected at least one of {known}")

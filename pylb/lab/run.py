@@ -243,8 +243,8 @@ class Lab:
     def change(self, change: Change) -> None:
         """Change the limits of ranks or hosts from now on, also of a later command.
 
-        If the lab has fewer profiles than ranks, each rank of the last command first gets its own.
-        Before a command, there are then profiles up to the named rank; this list repeats.
+        If the change names ranks, each rank of the last command first gets its own profile.  Before
+        the first command, profiles up to the largest named rank are made; this list repeats.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class Lab:
         self.plan.check_change("change", change)
         plan = self.plan.expanded(self._n_ranks, [change]).after(change)
         if plan.needs_memory and not self.plan.needs_memory:
-            raise DomainError("change.values: this lab began without limits of memory")
+            raise DomainError("change.values: this lab began without memory limits")
         self.plan, self.limits = plan, plan.limits(self._n_ranks)
         self._write_limits()
         for rank in self._groups.ranks():
@@ -369,7 +369,7 @@ def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
     `SLACK` bytes.  A thread makes the kernel swap out the memory above the rank's limit, and tries
     again if that fails.
 
-    ranks: returns (group, limit in bytes) for each rank.
+    ``ranks()`` returns (group, limit in bytes) for each rank.
     """
     end = threading.Event()
     thread = threading.Thread(target=_keep, args=(ranks, end))

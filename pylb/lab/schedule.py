@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pylb.errors import DomainError
 from pylb.lab.plan import Change
 
-MOST_WORDS = 4096  # a name of a moment is read until it has this number of bytes
+MOST_WORDS = 4096  # reading the name of a moment stops at this number of bytes
 PATIENCE = 5.0  # seconds to wait for the name of a moment
 
 
@@ -39,7 +39,7 @@ def running(
 ) -> Iterator[list[Done]]:
     """Make each change when its time comes, in a thread; yield the list of changes made so far.
 
-    path: the socket to which `announce` sends names of moments.  apply: makes a change.
+    `path` is the socket to which `announce` sends names of moments.  `apply` makes a change.
     """
     done: list[Done] = []
     if not changes:

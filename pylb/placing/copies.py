@@ -248,7 +248,7 @@ def _first(slots: Any, ranks: Any) -> I32:
 
 
 def _previous(previous: Any, rank: I32 | None, layers: int, first: I32, n: int) -> I32 | None:
-    """Return the object in each slot now, (layers, slots); rank: of each object, if no slots."""
+    """Return (layers, slots) the object in each slot now, by `previous` or the objects' `rank`."""
     if previous is None and rank is None:
         return None
     s = int(first[-1])

@@ -158,7 +158,7 @@ class Prices:
 
     @property
     def told(self) -> tuple[float, float]:
-        """(alpha, beta) for a strategy's parameters: as given now, or else to the recorded run."""
+        """(alpha, beta) for a strategy's parameters: of this replay, else of the recorded run."""
         recorded = self._known("alpha"), self._known("beta")
         had = self._trace.recorded is not None and "network" in self._trace.recorded.parameters
         return self._given if any(self._given) or not had or math.isnan(sum(recorded)) else recorded

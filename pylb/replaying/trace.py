@@ -131,7 +131,7 @@ class Trace(Phases, InNotebook):
         )
 
     def compared(self) -> Trace:
-        """Return a copy that stores what phases repeat of the previous one, for faster replays."""
+        """Return a copy for fast replays, which stores what phases repeat from previous ones."""
         return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
 
     def on_ranks(self, n_ranks: int) -> Trace:

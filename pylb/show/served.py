@@ -49,9 +49,9 @@ class RunFile:
         self._now: dict[str, Any] = {"said": f"{self._path.name}: nothing yet", "seen": ""}
 
     def news(self, seen: str) -> dict[str, Any]:
-        """Return the data for a page; only "said" and "seen" if the page shows this state already.
+        """Return the data for a page; only "said" and "seen" if the page already shows this state.
 
-        seen: the state of the file that the page shows.
+        `seen` is the state of the file that the page shows.
         """
         with self._lock:
             if time.monotonic() >= self.due:
@@ -96,7 +96,7 @@ def step_back() -> bool:
 
 
 class Server(ThreadingHTTPServer):
-    """A server of one run on this host; port 0: any free port; interval, share: see `RunFile`."""
+    """A server of one run on this host.  Port 0 means any free port; see `RunFile` for the rest."""
 
     daemon_threads = True
     allow_reuse_address = False
