@@ -37,8 +37,8 @@ def rebalance_experts(
     weight : (layers, experts) array_like, or tensor
         Load of each expert in each layer, e.g. its number of tokens.
     num_replicas : int
-        Number of replicas in each layer, on all GPUs.  If `num_gpus` does not divide it, the first
-        GPUs have one more.
+        Number of replicas in each layer.  If `num_gpus` does not divide it, the first GPUs have one
+        more.
     num_groups : int
         Number of groups of consecutive experts, for group-limited routing.
     num_nodes, num_gpus : int
@@ -52,8 +52,7 @@ def rebalance_experts(
     phy2log : (layers, num_replicas) int64
         The expert of each replica; the replicas of the first GPU come first.
     log2phy : (layers, experts, X) int64
-        The replicas of each expert, followed by -1; X is the largest number of replicas of an
-        expert.
+        The replicas of each expert, then -1; X is the largest number of replicas of an expert.
     logcnt : (layers, experts) int64
         Number of replicas of each expert.
 

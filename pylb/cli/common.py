@@ -45,7 +45,7 @@ COUNTED = (
 
 
 class Column(NamedTuple):
-    """A column of a printed table, whose rows are what ``--json`` prints."""
+    """A column of a printed table; ``--json`` prints the rows of the table."""
 
     heading: str
     value: str | Callable[[Any], Any]  #: the key of the cell in a row, or a function of the row
@@ -96,7 +96,7 @@ def noting_warnings() -> Iterator[None]:
 def progress(what: str) -> Iterator[Callable[[str], None]]:
     """Show `what` and the seconds so far on a terminal's standard error, if rich is installed.
 
-    Yields a function that sets the words after `what`, e.g. ``say("with GreedyLB")``.
+    Yields a function that sets the text after `what`, e.g. ``say("with GreedyLB")``.
     """
     if not (sys.stderr.isatty() and importlib.util.find_spec("rich")):
         yield lambda more: None
@@ -114,7 +114,7 @@ def progress(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda more: shown.update(task, description=f"pylb: {what} {more}")
 
 
-# ---- words of the command line ------------------------------------------------------------------
+# ---- arguments of the command line --------------------------------------------------------------
 
 
 def _values(kind: Callable[[str], Any], what: str) -> Callable[[str], list[Any]]:
@@ -168,7 +168,7 @@ def check_targets(source: str, *targets: str | None) -> None:
 
 
 def check_output(word: str, path: str | None, suffixes: tuple[str, ...]) -> None:
-    """Check the suffix and the folder of a file to be written; None: no file."""
+    """Check the suffix and the folder of a file to be written, if there is one."""
     if path is None:
         return
     if Path(path).suffix not in suffixes:

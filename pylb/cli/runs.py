@@ -346,7 +346,7 @@ def compare(args: argparse.Namespace) -> int:
         console.note(f"the runs differ: {doubt}")
     if print_json(args, {"first": args.first, "second": args.second, **both.to_dict()}):
         return 0
-    # The end of each path, just long enough to tell the two paths apart.
+    # The end of each path, just long enough to distinguish the two paths.
     first, second = Path(args.first).parts, Path(args.second).parts
     n = next(
         (n for n in range(1, max(len(first), len(second)) + 1) if first[-n:] != second[-n:]), 1

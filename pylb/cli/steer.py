@@ -49,7 +49,7 @@ class SteerPlan(NamedTuple):
     #: Seconds from a decision to the next one, in which the program makes several steps.  Only the
     #: first interval has this length; in each later one, the ranks do the same amount of work.
     interval: float = 1.0
-    #: Seconds that an LB step is expected to take; without it, only a trial can tell.
+    #: Seconds that an LB step is expected to take; None: only a trial shows this.
     cost: float | None = None
     waits: bool = True  #: False: `redistribute` does not wait, so each LB step counts as `cost`.
     warmup: float = 0.0  #: Seconds after each start that are not measured.

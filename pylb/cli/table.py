@@ -13,7 +13,7 @@ from pylb.partitioning.libraries import APPROACHES
 
 
 class Argument(NamedTuple):
-    """An argument: its words, and the options of `argparse`."""
+    """An argument: its names, and the options of `argparse`."""
 
     words: tuple[str, ...]
     how: dict[str, Any]

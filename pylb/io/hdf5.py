@@ -201,7 +201,7 @@ class Input:
 
     def __init__(self, file: Any, dtypes: Mapping[str, Any]) -> None:
         self._file, self._dtypes = file, dtypes
-        self._wholes: dict[str, Any] = {}  # datasets read so far; None: not readable as a whole
+        self._wholes: dict[str, Any] = {}  # datasets read so far; None if not readable as a whole
 
     def text(self, name: str) -> str:
         """Return a text attribute of the file; empty if there is none."""

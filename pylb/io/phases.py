@@ -54,7 +54,7 @@ class Phases:
     entity_migratable: Bool  #: (n,) whether the object may migrate, at least in some phases.
     #: (n,) the object's ``home`` in vt's files; in other traces, the rank of its first task.
     entity_home: I32
-    #: (n,) id of the collection of vt to which the object belongs; -1: none.
+    #: (n,) id of the collection of vt to which the object belongs; -1 if none.
     entity_collection: I64
     task_ptr: I64  #: (m + 1,)
     #: (t,) entity of each task.  The tasks of a phase are sorted by rank; on a rank they are in
@@ -75,10 +75,11 @@ class Phases:
     #: (e,)
     edge_bytes: F64
     edge_messages: F64
-    #: (e,) index of the multicast of the edge, from 1; 0: none.  The edges of a multicast follow
-    #: each other, and each has the multicast's sender, bytes and messages.  None: no multicasts.
+    #: (e,) index of the multicast of the edge, from 1; 0 if it is in none.  The edges of a
+    #: multicast follow each other, and each has the multicast's sender, bytes and messages.  None
+    #: if there are no multicasts.
     edge_multicast: I32 | None = None
-    #: (e,) index into `COMM_TYPES`.  None: every edge is a SendRecv.
+    #: (e,) index into `COMM_TYPES`.  None if every edge is a SendRecv.
     edge_type: NDArray[np.uint8] | None = None
     #: (p,) as in a `Snapshot`.  None for a record of vt.
     speed: F64 | None = None
@@ -88,12 +89,12 @@ class Phases:
     node: I32 | None = None  #: (p,) and (2,), as in a `Snapshot`: nodes and distances.
     near: F64 | None = None
     task_coords: F64 | None = None  #: (t, 3) positions of the objects.
-    #: (t,) index in ``block_bytes`` of the data that the object shares with others; -1: none.
+    #: (t,) index in ``block_bytes`` of the data that the object shares with others; -1 if none.
     #: ``block_bytes`` (b,) and ``block_home`` (b,) are the bytes and the home ranks of these data.
     task_block: I32 | None = None
     block_bytes: I64 | None = None
     block_home: I32 | None = None
-    #: (t,) the user's estimates of the objects' work in any unit; 0: not known.
+    #: (t,) the user's estimates of the objects' work in any unit; 0 if not known.
     task_work: F64 | None = None
     #: (t,) whether the object may migrate at the end of the phase.  None: as in
     #: `entity_migratable`.
@@ -101,21 +102,21 @@ class Phases:
     #: (n,) a number that differs between two objects that had the same key at different times.
     #: None: no key was used again.
     entity_birth: I64 | None = None
-    #: (t,) the rank where the object was created.  None: its rank in its first phase.
+    #: (t,) the rank where the object was created.  None if it is its rank in its first phase.
     task_home: I32 | None = None
     #: (t,) measured seconds of each task on its rank, if the program gave the speeds of the ranks;
     #: ``task_load`` is then work, i.e. seconds times speed.
     task_seconds: F64 | None = None
     #: (t, d) seconds of each task in the d parts of its phase; all ranks wait at the end of a part.
     #: (Work instead of seconds, if ``task_load`` is work and ``task_seconds`` is None.)  The parts
-    #: are ``subphases`` in vt's files, and the phases of an iteration in a run record.  None: there
-    #: are no parts, or more than 8.
+    #: are ``subphases`` in vt's files, and the phases of an iteration in a run record.  None if
+    #: there are no parts, or more than 8.
     task_subphases: F64 | None = None
     #: (p,) speeds that the run has learned for its ranks; the loads are seconds on ranks of these
-    #: speeds.  None: equal speeds.
+    #: speeds.  None if the speeds are equal.
     measured: F64 | None = None
     figures: F64 | None = None  #: (m, 8) measurements of each phase: `pylb.io.run_record.FIGURES`.
-    #: (p,) the lowest of the ranks that share cores with each rank.  None: no ranks share cores.
+    #: (p,) the lowest of the ranks that share cores with each rank.  None if none do.
     core_group: I32 | None = None
     #: (p,) number of cores that the rank and those of its group share.
     group_cores: F64 | None = None
@@ -140,7 +141,7 @@ class Phases:
 
     @property
     def n_subphases(self) -> int:
-        """Number of parts of a phase, d (see `task_subphases`); 0: not known."""
+        """Number of parts of a phase, d (see `task_subphases`); 0 if not known."""
         return 0 if self.task_subphases is None else self.task_subphases.shape[1]
 
     @property

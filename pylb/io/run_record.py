@@ -49,8 +49,8 @@ class Stretch(NamedTuple):
     first: int  #: Index of the first iteration.
     key: I64  #: (n,) keys of the objects, ascending.
     rank: I32  #: (n,) rank of each object.
-    nbytes: I64  #: (n,) bytes that a migration of the object sends; 0: not known.
-    memory: I64  #: (n,) bytes that the object occupies; -1: not known.
+    nbytes: I64  #: (n,) bytes that a migration of the object sends; 0 if not known.
+    memory: I64  #: (n,) bytes that the object occupies; -1 if not known.
     migratable: Any  #: (n,)
     load: F64  #: (k, n) seconds of each object in each of the k iterations.
     #: (m,) indices of the sending and the receiving object of each edge.
@@ -59,13 +59,13 @@ class Stretch(NamedTuple):
     #: (m,) bytes and messages per iteration, on average since the last LB step.
     edge_bytes: F64
     edge_messages: F64
-    home: I32  #: (n,) the rank where each object was created; -1: not known.
-    #: (m,) index of the multicast of each edge, from 1; 0: none; see `pylb.Trace`.  None: there are
+    home: I32  #: (n,) the rank where each object was created; -1 if not known.
+    #: (m,) index of the multicast of each edge, from 1, or 0 (see `pylb.Trace`).  None if there are
     #: no multicasts.
     edge_multicast: I32 | None = None
-    #: (n, 3) positions of the objects at the end of these iterations.  None: not known.
+    #: (n, 3) positions of the objects at the end of these iterations.  None if not known.
     coords: F64 | None = None
-    #: (n,) the user's estimates of the objects' work; 0: not known.  None: all are unknown.
+    #: (n,) the user's estimates of the objects' work; 0 if not known.  None if all are unknown.
     work: F64 | None = None
     #: (n,) a number that differs between two objects that had the same key at different times.
     #: None: all are 0.
@@ -77,7 +77,7 @@ class Stretch(NamedTuple):
     #: program names no phases.
     phases: F64 | None = None
     #: (n, 3) the data that the object shares with other objects: their id, their bytes, and their
-    #: home rank; -1: it shares none.  None: no object shares data.
+    #: home rank; -1 if it shares none.  None if no object shares data.
     shared: I64 | None = None
 
     @property
@@ -101,16 +101,16 @@ class Loop(NamedTuple):
     #: Index of the loop's first iteration, and its planned number of iterations.
     first: float
     n: float
-    cost: float = math.nan  #: Seconds that the first LB step was expected to cost; nan: not known.
-    #: Seconds per message and per byte; nan: not measured.
+    cost: float = math.nan  #: Expected seconds of the first LB step; nan if not known.
+    #: Seconds per message and per byte; nan if not measured.
     alpha: float = math.nan
     beta: float = math.nan
-    handling: float = math.nan  #: Seconds to pack one object; nan: not measured.
-    #: Seconds of an LB step without migrations and without the strategy; nan: not measured.
+    handling: float = math.nan  #: Seconds to pack one object; nan if not measured.
+    #: Seconds of an LB step without migrations and without the strategy; nan if not measured.
     steps: float = math.nan
     #: Seconds of the run's clock per second of computing: 1, except for virtual ranks.
     pace: float = 1.0
-    #: The part of `cost` that would be spent on objects if all of them moved; nan: not known.
+    #: The part of `cost` that would be spent on objects if all of them moved; nan if not known.
     moving: float = math.nan
 
 

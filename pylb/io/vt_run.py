@@ -492,7 +492,7 @@ def _spans(phase: I64) -> list[slice]:
 
 
 def _twice(entity: I32, phase: I64) -> tuple[int, int] | None:
-    """Return two tasks of an entity in one phase; None: there are none."""
+    """Return two tasks of an entity in one phase; None if there are none."""
     last = np.empty(int(entity.max(initial=-1)) + 1, np.int64)
     for t in _spans(phase):
         last[entity[t]] = np.arange(t.start, t.stop)
@@ -522,7 +522,7 @@ def _keys(name: str, ids: I64, home: I64, migratable: Any) -> I64:
 
 
 def _only(codes: I64, wanted: I64) -> I64:
-    """Return the index of the one object that has the wanted code; -1: none or several have it."""
+    """Return the index of the one object with the wanted code; -1 if none or several have it."""
     known, first, many = np.unique(codes, return_index=True, return_counts=True)
     if not len(known):
         return np.full(len(wanted), -1)

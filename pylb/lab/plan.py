@@ -479,9 +479,9 @@ class Usage(NamedTuple):
     throttled: int
     throttled_seconds: float  #: Time for which the rank was stopped because its quota was used up.
     host: str = ""  #: The host where the rank ran; empty in a lab without hosts.
-    #: Largest number of bytes that the rank had in memory; None: not counted.
+    #: Largest number of bytes that the rank had in memory; None if not counted.
     memory: int | None = None
-    #: Number of pages from swap or a file for which the rank had to wait; None: not counted.
+    #: Number of pages from swap or a file for which the rank had to wait; None if not counted.
     paged: int | None = None
     killed: int = 0  #: Number of processes that the kernel killed because memory was full.
 

@@ -1,4 +1,4 @@
-"""Change a lab while its command runs: at a time, or at a moment that the command announces."""
+"""Change a lab while its command runs: at a given time, or at a moment announced by the command."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ VARIABLE = "PYLB_LAB_MOMENTS"
 def announce(moment: str) -> bool:
     """Tell the lab that a moment has come; return after the lab has made the changes for it.
 
-    Any rank may call this function; only the first call for a moment counts.  Outside of a lab,
+    Any rank may call this function; only the first call for a moment counts.  Outside a lab,
     nothing happens.
 
     Parameters
@@ -131,7 +131,7 @@ def announce(moment: str) -> bool:
 
     Examples
     --------
-    >>> pylb.lab.announce("half")  # outside of a lab
+    >>> pylb.lab.announce("half")  # outside a lab
     False
     """
     path = os.environ.get(VARIABLE)

@@ -232,7 +232,7 @@ class Ordering:
     separators: I64  #: (s,) sizes of the separators, the top one first.
     #: (b + 1,) columns ``blocks[i]`` to ``blocks[i + 1] - 1`` are a separator or a leaf.
     blocks: I32
-    parent: I32  #: (b,) index of the separator above each block; -1: none.
+    parent: I32  #: (b,) index of the separator above each block; -1 if none.
     seconds: float  #: Run time of Scotch or PT-Scotch on rank 0.
 
     def __repr__(self) -> str:

@@ -23,8 +23,7 @@ _LOCK = threading.Lock()  # Mt-KaHyPar is initialized once, and runs one call at
 class PackageQuestion(NamedTuple):
     """A question (``csrc/partition/partition.h``), with all weights filled in."""
 
-    #: (n,) weight of each vertex, and the part that it must get, or -1 (`fixed` is None if all are
-    #: free).
+    #: (n,) weight of each vertex, and the part that it must get, or -1 (None if all are free).
     weight: I32
     fixed: I32 | None
     limit: Any  #: (k,) largest allowed weight of each part.

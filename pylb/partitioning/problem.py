@@ -57,7 +57,7 @@ class Problem:
 
     @property
     def n_weights(self) -> int:
-        """Number of weights per object; 0: none were given."""
+        """Number of weights per object; 0 if none were given."""
         return 0 if self.weight is None else self.weight.shape[1]
 
     @property

@@ -62,9 +62,9 @@ class Ranks:
     def whole(self, call: Callable[[], T]) -> T:
         """Run all steps of a call; if one rank fails, all ranks raise an error.
 
-        A rank that has failed joins the next step of the agreement, in which the others learn of
-        it.  So call `ready`, which is such a step, before each library call in which ranks wait for
-        each other.
+        A rank that has failed joins the next step of the agreement, where all learn of its failure.
+        So call `ready`, which is a step, before each library call in which ranks wait for each
+        other.
         """
         return call() if self.size == 1 else self.agreement.together(Step.PARTITION, call)
 

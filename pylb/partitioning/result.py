@@ -59,7 +59,7 @@ class Quality:
     #: Fraction by which the largest `imbalance` exceeds the tolerance; 0 if it does not.
     missed: float = 0.0
     #: Whether a partition within the tolerance exists.  True: this one.  False: none, because of
-    #: the heaviest object, of fixed objects, or of the number of equal objects.  None: not known.
+    #: the heaviest object, of fixed objects, or of the number of equal objects.  None if not known.
     possible: bool | None = True
 
     def table(self) -> list[list[Any]]:
@@ -400,9 +400,9 @@ def _least(problem: Problem, loads: F64) -> float:
 
 
 def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
-    """Return the value of the object of each entry of the rows.  Collective.
+    """Return, for each entry of the rows, the value of its object.  Collective.
 
-    value: of each object of this rank.
+    `value` (n,) has the values of this rank's objects.
     """
     ranks, first, to = problem.ranks, problem.first, rows.to
     if ranks.size == 1:

@@ -236,7 +236,7 @@ def _as_int32(x: NDArray[Any]) -> I32:
 
 
 def _integers(x: F64, least: int) -> tuple[I32, float]:
-    """Return weights as integers, `least` or more, whose sum fits into 32 bits; and their scale."""
+    """Return weights as integers of `least` or more, with a sum below 2^31, and their scale."""
     total = float(x.sum())
     whole = total <= MOST and bool((x == np.rint(x)).all())
     scale = 1.0 if whole or total == 0 else (MOST // 2 - len(x)) / total

@@ -91,8 +91,7 @@ def place_copies(
     ranks : int, optional
         Number of ranks.  Not needed if a snapshot or the slots of each rank are given.
     previous : ([layers,] slots) array_like of int, or Copies, optional
-        The object that each slot holds now; -1: none.  As many copies as possible stay where they
-        are.
+        The object in each slot now; -1 if none.  As many copies as possible stay where they are.
     group : int or (objects,) array_like of int, optional
         Group of each object, or the number of groups, each of consecutive objects.  All copies of a
         group's objects are on one node.
@@ -107,8 +106,7 @@ def place_copies(
         Bytes that the migration of a copy sends; default: `memory`, or 1.
     move : float
         Cost of migrating a byte, in the unit of the loads.  With 0, copies move until the most
-        loaded rank is within the tolerance; otherwise only while this saves more time than it
-        costs.
+        loaded rank is within the tolerance; otherwise only while this saves more than it costs.
     tolerance : float
         Fraction by which the most loaded rank may exceed the bound if this saves migrations.
     even : bool

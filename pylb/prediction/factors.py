@@ -93,7 +93,7 @@ class ProcedureFactor:
 
 
 class Procedures(Sequence[ProcedureFactor]):
-    """The marked procedures of a run, sorted: first the one whose move to another rank saves most.
+    """The marked procedures of a run; the one whose move to another rank saves most comes first.
 
     Examples
     --------

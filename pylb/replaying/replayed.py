@@ -291,7 +291,7 @@ class Replay(InNotebook):
 
     metrics: dict[str, F64]  #: The metrics of `pylb.model.Metrics` by name, for each phase.
     #: (m,) seconds of each phase: the time of its slowest rank, plus the time that the recorded run
-    #: spent outside of computing, sending and waiting.
+    #: spent neither computing nor sending nor waiting.
     iteration_time: F64
     decisions: History  #: A receipt for each decision.
     rank: I32  #: (tasks,) the rank where each task ran, in the order of ``trace.task_rank``.

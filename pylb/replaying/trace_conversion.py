@@ -75,10 +75,10 @@ def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:
 
 
 def on_speeds(arrays: Arrays, facts: Arrays) -> Arrays:
-    """Join the fields of a trace, whose loads are seconds, with the properties of its ranks.
+    """Return the fields of a trace with loads in seconds, joined with the facts of its ranks.
 
-    With speeds, ``task_load`` becomes work.  The measured seconds are stored, too, because work /
-    speed can differ from them in the last bit.
+    With speeds, ``task_load`` becomes work.  The measured seconds are kept, because work / speed
+    can differ from them in the last bit.
     """
     out = arrays | facts
     if (speed := facts.get("speed")) is not None:

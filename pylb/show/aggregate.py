@@ -52,8 +52,8 @@ def picture(
 
     ``cells`` are the bytes of (rows, columns) uint16: the largest load of ``rank_step`` ranks in
     ``iteration_step`` iterations, where 65535 means ``top`` seconds.  ``brightest`` is the seconds
-    of the brightest colour.  ``max``, ``mean``, ``elapsed`` and ``recorded`` are lines: they have a
-    value for each column.
+    of the brightest colour.  ``max``, ``mean``, ``elapsed`` and ``recorded`` have a value for each
+    column.
     """
     m, p = times.shape
     width, height = step(m, columns), step(p, rows)

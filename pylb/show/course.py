@@ -68,12 +68,12 @@ class Course:
     # (m,) seconds of the slowest rank in each iteration, as in a replay; None: as `elapsed`
     iteration_time: F64 | None = None
     in_loops: float | None = None  # seconds from the start of the loops to their end, if known
-    times_without: F64 | None = None  # (m, p) like `times`, without LB steps; None: not known
-    gained: F64 | None = None  # (m,), see the function `gained`; None: not known
+    times_without: F64 | None = None  # (m, p) like `times`, without LB steps; None if not known
+    gained: F64 | None = None  # (m,), see the function `gained`; None if not known
     others: float = 0.0  # number of cores that other programs used, if this disturbed the run
     would_save: float = math.nan  # in shadow mode: seconds that LB steps would have saved
     of_rank_0: dict[str, float] = field(default_factory=dict)  # figures of rank 0 that are not 0
-    # (m,) seconds of each phase's slowest rank, added up over the phases; None: no phases
+    # (m,) seconds of each phase's slowest rank, added up over the phases; None without phases
     most: F64 | None = None
 
     @property
@@ -149,7 +149,7 @@ class Course:
 
     @functools.cached_property
     def saved(self) -> F64 | None:
-        """Seconds that LB steps have saved so far, less their time, (m,); None: not known."""
+        """Seconds that LB steps have saved so far, less their time, (m,); None if not known."""
         return None if self.gained is None else np.cumsum(self.gained - self.step_seconds)
 
     def figures(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Lanes(NamedTuple):
     computing: F64  # (lanes, c) seconds for which a rank computes in the iteration
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the data for a page; ``computing``: bytes, 255 times the part of the iteration."""
+        """Return the data for a page; a byte of ``computing`` is 255 for a whole iteration."""
         part = self.computing / np.where(self.iteration > 0, self.iteration, np.inf)
         cells = np.rint(255 * np.minimum(part, 1.0)).astype(np.uint8).tobytes()
         lines = {name: digits(getattr(self, name)) for name in ("iteration", "deciding", "moving")}

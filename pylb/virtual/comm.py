@@ -207,9 +207,8 @@ class World:
     ) -> Any:
         """Take part in collective call number `turn` with `value`, and wait for all ranks.
 
-        When the last rank has come, ``finish(values, times)`` returns what each rank gets, and the
-        virtual time at which it can continue.  `doing` says what the rank waits for (default:
-        `call`).
+        When the last rank has come, ``finish(values, times)`` returns the result for each rank, and
+        when it can continue.  `doing` says what the rank waits for (default: `call`).
         """
         self.scheduler.check(rank)
         meeting = self.meetings.get(turn)
