@@ -146,9 +146,9 @@ def show(
     rows : iterable of sequences
         A cell for each column; None is an empty cell.  Columns of numbers are aligned right.
     drop_empty : bool
-        Leave out the columns in which every cell is None.
+        Omit the columns in which every cell is None.
     drop : sequence of str
-        Columns that a narrow terminal, or `$COLUMNS`, leaves out, the least important first.
+        Columns to omit if the terminal (or `$COLUMNS`) is too narrow, the least important first.
     notes : mapping, optional
         Explanations of headings, by heading; printed below the table.
     """

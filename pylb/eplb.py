@@ -1,7 +1,7 @@
 """Experts of a mixture-of-experts model on GPUs: the interface of DeepSeek's EPLB.
 
-`rebalance_experts` has the arguments and results of the function of this name in
-https://github.com/deepseek-ai/EPLB, so it can take its place.
+`rebalance_experts` can replace the function of the same name in
+https://github.com/deepseek-ai/EPLB: it has the same arguments and results.
 """
 
 from __future__ import annotations

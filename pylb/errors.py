@@ -133,7 +133,7 @@ def by_rank(texts: Iterable[str]) -> str:
 
 
 def differing(texts: Iterable[str]) -> str:
-    """Group ranks like `by_rank`, without arguments (``name=value, ...``) that are equal on all."""
+    """Group ranks like `by_rank`, without the arguments (``name=value, ...``) that all share."""
     every = [re.split(r", (?=\w+=)", text) for text in texts]
     shared = set[str]().union(*every).intersection(*every)
     own = [", ".join(part for part in parts if part not in shared) for parts in every]

@@ -200,7 +200,7 @@ def _mode(target: str | os.PathLike[str]) -> int | None:
 
 
 def _make_file(folder: str) -> tuple[int, str]:
-    """Make a file in a folder; return its descriptor and its name ("": it has none yet)."""
+    """Make a file in a folder; return its descriptor and its name ("" if it has none yet)."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), ""
     except OSError as why:

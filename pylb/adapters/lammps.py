@@ -55,7 +55,7 @@ def run(
     """
     steps, piece = checks.whole("steps", steps, 0), checks.whole("piece", piece, 1)
     lb = lb or Advisor(_comm(lmp), **{"clock": "mpi", **arguments})
-    lmp.command("run 0 post no")  # neighbour lists and forces, for the pieces
+    lmp.command("run 0 post no")  # make neighbour lists and forces for the pieces
     now = lmp.extract_global("ntimestep")
     end = now + steps
     whole = f"start {now} stop {end}"  # ramps, e.g. of a temperature, are those of all steps
@@ -70,7 +70,7 @@ def run(
 
 
 def _comm(lmp: Any) -> Any:
-    """Return the communicator; `lmp.get_mpi_comm` of old versions gives none with mpi4py 4."""
+    """Return the communicator; with mpi4py 4, `lmp.get_mpi_comm` of old versions returns None."""
     optional.require("mpi4py")
     from mpi4py import MPI
 

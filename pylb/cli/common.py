@@ -50,7 +50,7 @@ class Column(NamedTuple):
     heading: str
     value: str | Callable[[Any], Any]  #: the key of the cell in a row, or a function of the row
     note: str = ""  #: a footnote that explains the heading
-    drop: int = 0  #: narrow terminals first leave out the column with 1, then 2, ...; 0: never
+    drop: int = 0  #: narrow terminals omit the column with 1 first, then 2, ...; 0: never
 
 
 def show(columns: Sequence[Column], rows: Iterable[Any], **how: Any) -> None:
@@ -191,7 +191,7 @@ def _name_and_parameters(text: str) -> tuple[str, dict[str, Any]]:
         try:
             out[key] = float(value)
         except ValueError:
-            out[key] = value  # a word for a function of the user, or an error of the strategy
+            out[key] = value  # text for a user's function; for pylb's strategies, an error
     return name, out
 
 
@@ -213,7 +213,7 @@ class Functions:
             self.trigger(text)
 
     def strategy(self, text: str) -> str | Strategy:
-        """Return a strategy, e.g. "RefineLB overload=1.1"; baselines of a replay stay names."""
+        """Return the strategy for "RefineLB overload=1.1" etc., or a baseline's name unchanged."""
         name, params = _name_and_parameters(text)
         if name in BASELINES and not params:
             return name
@@ -224,7 +224,7 @@ class Functions:
             raise _unknown("strategy", name, names, UnknownStrategyError) from None
 
     def trigger(self, text: str) -> Trigger:
-        """Return a trigger, e.g. "periodic every=10"."""
+        """Return the trigger for a text such as "periodic every=10"."""
         name, params = _name_and_parameters(text)
         try:
             return trigger(self._calls.get(name, name), **params)
@@ -275,7 +275,7 @@ def read(args: argparse.Namespace) -> RunRecord | Trace:
 
 
 def trace_of(found: RunRecord | Trace) -> Trace:
-    """Return the run as a trace; FormatError if it has no complete iteration."""
+    """Return the run as a trace; raise FormatError if it has no complete iteration."""
     trace = found.trace if isinstance(found, RunRecord) else found
     if not len(trace):
         raise FormatError("no complete iteration in the run")

@@ -32,7 +32,7 @@ from pylb.run.advisor import Advisor
 
 MOST_RANKS = 1 << 16  # largest number of ranks for which the file has room
 SLOT = ("n_ranks", "pid", "work")  # the fields of a rank; `slot_t` in mpi_clock.c
-SILENCE = 10.0  # seconds after which a program without MPI is mentioned
+SILENCE = 10.0  # seconds without a call of MPI after which a note is printed
 LOOKS = 10  # how often the work of the ranks is read in each interval
 TRIES = 2  # pylb gives up after this number of successive failures of the user's commands
 
@@ -49,9 +49,9 @@ class SteerPlan(NamedTuple):
     #: Seconds from a decision to the next one, in which the program makes several steps.  Only the
     #: first interval has this length; in each later one, the ranks do the same amount of work.
     interval: float = 1.0
-    #: Seconds that an LB step is expected to take; None: only a trial shows this.
+    #: Seconds that an LB step is expected to take; None: a trial shows this.
     cost: float | None = None
-    waits: bool = True  #: False: `redistribute` does not wait, so each LB step counts as `cost`.
+    waits: bool = True  #: False: `redistribute` does not wait, so `cost` is used for each LB step.
     warmup: float = 0.0  #: Seconds after each start that are not measured.
     limit: float = 600.0  #: Longest time that a command, or the end of the program, may take.
 

@@ -56,7 +56,7 @@ class Head(NamedTuple):
     packed: bool  # whether a function of the user (``pack=``) has converted the objects
     pickled: bool  # whether objects and messages are pickled; else they are plain values
     sizes: list[int]  # bytes of each rank's file
-    phases: list[str] | None = None  # names of the phases; None: there was no iteration
+    phases: list[str] | None = None  # names of the phases; None before the first iteration
 
 
 def file_of(folder: Path, checkpoint: str, rank: int) -> Path:

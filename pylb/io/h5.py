@@ -4,7 +4,7 @@ A stretch is a number of consecutive iterations with the same objects on the sam
 dataset has the data of all stretches, one after the other; the table ``stretch`` has their lengths.
 Missing data are found by checksums: one for the loads of each iteration, and one for the other
 arrays of each stretch.  Receipts are numbered lines of JSON; a later line with the same number
-replaces an earlier one.  So do parameters in lines of ``changes``.  Nothing is pickled.
+replaces an earlier one.  Lines of ``changes`` replace parameters.  Nothing is pickled.
 """
 
 from __future__ import annotations

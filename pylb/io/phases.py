@@ -47,9 +47,9 @@ class Phases:
     phase_id: I64  #: (m,) ids of the phases as recorded, increasing.
     #: (n,) the ``id`` of the object in the record, or its ``seq_id``.  vt's ids are unsigned: those
     #: from 2**63 on appear as negative numbers.  In vt, two objects may have the same id if their
-    #: homes differ, or if only one may migrate.  If a run has such objects, its keys are ``id *
-    #: 2**18 + home * 4 + 2 + migratable``, as in vt's own ``id``.  Otherwise, two entities have the
-    #: same key only if the program removed an object and added another one with its key.
+    #: homes differ, or if only one may migrate.  If a run has such objects, its keys are
+    #: ``id * 2**18 + home * 4 + 2 + migratable``, as in vt's own ``id``.  Otherwise, two entities
+    #: have the same key only if the program removed an object and added another one with its key.
     entity_key: I64
     entity_migratable: Bool  #: (n,) whether the object may migrate, at least in some phases.
     #: (n,) the object's ``home`` in vt's files; in other traces, the rank of its first task.
@@ -96,11 +96,10 @@ class Phases:
     block_home: I32 | None = None
     #: (t,) the user's estimates of the objects' work in any unit; 0 if not known.
     task_work: F64 | None = None
-    #: (t,) whether the object may migrate at the end of the phase.  None: as in
-    #: `entity_migratable`.
+    #: (t,) whether the object may migrate after the phase; None: as in `entity_migratable`.
     task_migratable: Bool | None = None
     #: (n,) a number that differs between two objects that had the same key at different times.
-    #: None: no key was used again.
+    #: None if no key was used again.
     entity_birth: I64 | None = None
     #: (t,) the rank where the object was created.  None if it is its rank in its first phase.
     task_home: I32 | None = None
@@ -124,7 +123,7 @@ class Phases:
     #: Parameters, loops and receipts of the run, if pylb recorded it.
     recorded: RunFacts | None = None
     #: Number of recorded communications that are not edges of the trace, because one end is not a
-    #: task of the phase: it is a node, or an object without a task.  `communications()` and `write`
+    #: task of the phase: it is a node, or an object without a task.  `communications()` and `save`
     #: include them.
     dangling_edges: int = 0
     skipped: tuple[int, ...] = ()  #: Ids of phases that the run did not record.

@@ -68,13 +68,12 @@ class Stretch(NamedTuple):
     #: (n,) the user's estimates of the objects' work; 0 if not known.  None if all are unknown.
     work: F64 | None = None
     #: (n,) a number that differs between two objects that had the same key at different times.
-    #: None: all are 0.
+    #: None if all are 0.
     birth: I64 | None = None
-    #: True: the stretch has no iterations, and its objects are those in an LB step at the start of
-    #: a loop.
+    #: Whether the stretch has no iterations, but the objects of an LB step at the start of a loop.
     starts: bool = False
-    #: (k, n, d) seconds of each object in each phase of an iteration (`Balancer.phase`).  None: the
-    #: program names no phases.
+    #: (k, n, d) seconds of each object in each phase of an iteration (`Balancer.phase`).  None if
+    #: the program names no phases.
     phases: F64 | None = None
     #: (n, 3) the data that the object shares with other objects: their id, their bytes, and their
     #: home rank; -1 if it shares none.  None if no object shares data.

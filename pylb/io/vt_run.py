@@ -264,7 +264,7 @@ def columns(name: str, rank: int, file: File, source: Sequence[int]) -> Columns:
 
 
 def is_initial(phase: int, task: Task) -> bool:
-    """Return whether it is the task of zero time that vt appends to phase 0 of each rank.
+    """Return whether this is the task of zero time that vt appends to phase 0 of each rank.
 
     Its id is 0, which no object has (LBDataHolder::addInitialTask in vt).
     """

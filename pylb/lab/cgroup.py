@@ -24,7 +24,7 @@ PATIENCE = 5.0  # seconds to wait until killed processes have left their groups
 # ---- the files of a group, of versions 1 and 2 --------------------------------------------------
 
 # The largest weights that the kernel accepts: ranks get their shares even if other processes want
-# the cores.  Other processes get the time that the shares leave.
+# the cores.  Other processes get the remaining time.
 WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
 
 # Where to read each field of `Usage`: (file, key in this file, unit).  The key is "" if the file is

@@ -120,8 +120,8 @@ class Change(NamedTuple):
     at: float | None = None  #: Time in seconds after the command's start.
     #: Name of a moment, which the program announces by `pylb.lab.announce`.
     when: str | None = None
-    ranks: tuple[int, ...] | None = None  #: The ranks that change; None: all.
-    hosts: tuple[str, ...] | None = None  #: The hosts that change, in a lab with hosts; None: all.
+    ranks: tuple[int, ...] | None = None  #: The ranks that change; None means all.
+    hosts: tuple[str, ...] | None = None  #: In a lab with hosts: the hosts that change; None means all.
     values: Mapping[str, Any] = {}  #: Fields of `Profile` and `Link`, and their new values.
 
     @property
@@ -147,7 +147,7 @@ class LabPlan(NamedTuple):
 
     #: Profiles of the ranks.  The list repeats if there are more ranks.
     profiles: tuple[Profile, ...] = (Profile(),)
-    hosts: tuple[Host, ...] = ()  #: Empty: no hosts.  With hosts, `profiles` has no effect.
+    hosts: tuple[Host, ...] = ()  #: With hosts, `profiles` has no effect.
     changes: tuple[Change, ...] = ()
     swap: int = SWAP  #: Bytes of swap for all ranks together, beyond their memory.
     #: Period of the quotas in microseconds: in each period, a rank gets share * period.

@@ -300,9 +300,9 @@ def _check(problem: Problem, name: str, approach: str) -> None:
         raise DomainError(MISSING[how.takes])
     if problem.fixed_part is not None and not how.fixes:
         names = [key for key, row in METHODS.items() if row.fixes]
-        if problem.ranks.size > 1:  # "scotch" then means a method that takes none
+        if problem.ranks.size > 1:  # "scotch" then means "ptscotch", which accepts none
             names = [key for key in names if METHODS[METHODS[key].over or key].fixes]
-        raise DomainError(f"method {name!r} takes no fixed objects: {', '.join(names)} do")
+        raise DomainError(f"method {name!r} accepts no fixed objects: {', '.join(names)} do")
     alone = problem.old is None and problem.ranks.size == 1
     if approach != "partition" and alone:
         raise DomainError(f"old is missing: approach {approach!r} starts from the present parts")
@@ -409,7 +409,7 @@ class Levels:
         if isinstance(machine, str | os.PathLike):
             is_file = not isinstance(machine, str) or machine.endswith(".json")
             machine = Machine.load(machine) if is_file else Machine.parse(str(machine))
-        self.shares: F64 | None = None  # (k,) of the parts, if the machine has speeds
+        self.shares: F64 | None = None  # (k,) shares of the parts, if the machine has speeds
         if isinstance(machine, Machine):
             self.branch = _branch(machine.root)
             self.label = np.array(machine.ranks, np.int32)  # the part at each leaf: its rank

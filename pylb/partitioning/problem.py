@@ -19,7 +19,7 @@ from pylb.partitioning.arrays import F64, I32, Rows
 from pylb.partitioning.ranks import Numbering, RankFacts, Ranks
 
 I64 = NDArray[np.int64]
-LEAST = 2000  # number to add to exponents of doubles, so that all are positive
+LEAST = 2000  # added to exponents of doubles, so that all are positive
 
 
 @dataclass(eq=False)
@@ -66,12 +66,12 @@ class Problem:
         return int(self.dist[-1])
 
     def sums(self, part: I32) -> F64:
-        """"""
+        """Return (1 + d, k): this rank's objects in each part, then the sums of their weights."""
         weights = () if self.weight is None else self.weight.T
         return np.array([np.bincount(part, by, self.parts) for by in (None, *weights)], float)
 
     def facts(self, **more: Any) -> RankFacts:
-        """Return what all ranks compare; a rank without objects omits the properties of objects."""
+        """Return what all ranks compare; ranks without objects omit the properties of objects."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }

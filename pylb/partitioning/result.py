@@ -419,7 +419,7 @@ def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
 
 
 def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
-    """On this rank, count cut edges, their weight, boundary, volume; on all ranks, neighbours."""
+    """Count this rank's cut edges, their weight, boundary and volume, and all ranks' neighbours."""
     ranks, k, row = problem.ranks, problem.parts, graph.row()
     there = of_entries(problem, graph, part)
     is_cut = part[row] != there
@@ -436,7 +436,7 @@ def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
 
 
 def net_costs(nets: Rows, part: I32) -> tuple[float, float]:
-    """Return the weighted sums of connectivity - 1 and of cut nets; `part` is of each entry."""
+    """Return the weighted sums of connectivity - 1 and of cut nets; `part` is each entry's part."""
     row, k = nets.row(), int(part.max(initial=0)) + 1
     new = np.ones(len(row), bool)  # differs from the entry before; few remain to be sorted
     new[1:] = (row[1:] != row[:-1]) | (part[1:] != part[:-1])

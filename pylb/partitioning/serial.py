@@ -117,7 +117,7 @@ def _answer(
     if approach == "refine":
         if how.library not in ("", "pylb"):
             raise DomainError(
-                f"method {name!r} does not refine: graph, parmetis, zoltan, hypergraph, pylb do"
+                f"method {name!r} cannot refine: graph, parmetis, zoltan, hypergraph, pylb can"
             )
         return question.ask(None, part=question.given["old"], cycles=0)
     if name == "hypergraph":

@@ -37,8 +37,8 @@ class Copies(InNotebook):
     (array([3., 1., 3., 1.]), 1.0)
     """
 
-    #: ([layers,] slots) with the fields "object", the object in each slot, -1: the slot is empty,
-    #: and "rank", the rank of the slot.
+    #: ([layers,] slots) with the fields "object", the object in each slot (-1 if it is empty), and
+    #: "rank", the rank of the slot.
     copies: NDArray[Any]
     #: ([layers,] slots) the load of each copy: its part of the object's load.
     share: F64
@@ -83,7 +83,7 @@ def place_copies(
     Parameters
     ----------
     snapshot : Snapshot or ([layers,] objects) array_like of float
-        Loads; each layer is placed on its own.  A snapshot also has the defaults of `ranks`,
+        Loads; each layer is placed on its own.  A snapshot also gives the defaults of `ranks`,
         `previous` (its `rank`), `node`, `memory`, `memory_limit` and `nbytes`.
     slots : int or (ranks,) array_like of int
         Number of slots of all ranks together, divided as evenly as possible, or of each rank.  A

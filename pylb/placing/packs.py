@@ -71,7 +71,7 @@ def pack(
     bins : int
         Number of bins, e.g. of processes.
     equal : bool
-        All bins get the same number of items, or one item more if `bins` does not divide n.
+        All bins get the same number of items; if `bins` does not divide n, some get one more.
     capacity : float, optional
         Largest allowed sum of the lengths in a bin.
     cost : callable or (a, b, c), optional

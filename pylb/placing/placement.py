@@ -49,8 +49,8 @@ class Placement(InNotebook):
     seconds: float  #: Run time of the strategy in seconds.
     strategy: str  #: The strategy that was used.
     seed: int  #: The same snapshot, parameters and seed give the same placement.
-    #: With "auto": why this strategy was chosen.  Otherwise a note if the strategy uses one load
-    #: per object, so that the loads of each were added.
+    #: With "auto": why this strategy was chosen.  Otherwise a note if each object's loads were
+    #: added up, because the strategy uses only one.
     why: str = ""
 
     def _bars(self) -> dict[str, Any]:

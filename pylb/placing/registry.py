@@ -60,7 +60,7 @@ def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float])
 
 
 def with_network(entry: Strategy, network: tuple[float, float]) -> Strategy:
-    """Set the strategy's parameters alpha and beta if it has both; values that are set remain."""
+    """Return the strategy with alpha and beta, if it has both; values set earlier have priority."""
     alpha, beta = network
     if alpha + beta == 0 or not {"alpha", "beta"} <= {param.name for param in entry.params}:
         return entry

@@ -181,8 +181,8 @@ def target(
         Processor of each rank.  Default: each rank has its own processor.
     speed : float or (q,) array, optional
         Speed of each processor; 1: as fast as the recorded one.  The length of the array is the
-        number of processors.  Default: all 1; the number of processors is then that of the entries
-        of `share` or `node`, or else 1 + the largest index in the placement.
+        number of processors.  Default: all 1; there are then as many processors as entries of
+        `share` or `node`, or else 1 + the largest index in the placement.
     node : (q,) array of int, optional
         Node of each processor.  Default: all are on one node.
     network : (alpha, beta), or a mapping, optional

@@ -273,7 +273,7 @@ DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
     "keep_times": False,
     "keep_ranks": False,
 }
-# Times (one per rank and phase) are stored if there are at most so many, or as many as tasks.
+# Times (one per rank and phase) are stored if there are at most this many, or as many as tasks.
 FEW_TIMES = 1 << 16
 BASELINES = ("none", "unbalanced")
 

@@ -65,7 +65,7 @@ class RunFile:
                             self._now = new
                         self._tried = changed
                 except (FileNotFoundError, DomainError, FormatError):
-                    pass  # the file is missing, being written or without an iteration: keep the old
+                    pass  # the file is missing, being written or without an iteration: show the old
                 used = time.thread_time() - begin
                 self.due = time.monotonic() + max(self._interval, used / self._share)
             now = self._now

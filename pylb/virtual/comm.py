@@ -3,7 +3,7 @@
 A rank runs until it has to wait for another one.  The next one to run is the rank that has been
 ready for the longest time; in a tie, the lowest rank.  So the order is the same in every run.
 While a rank runs, its virtual time grows by the time of the clock, divided by the rank's speed.
-After a wait, it is at least the time of the event for which the rank waited."""
+After a wait, its time is at least that of the event for which the rank waited."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def _read(file: hdf5.Input) -> Recording:
         if members.size and not 0 <= members.min() <= members.max() < len(ops):
             raise FormatError(f"communicator {i} has a member that is not a rank")
     info = dict(head["info"])
-    for name in NUMBERS:  # that a prediction uses
+    for name in NUMBERS:  # a prediction uses these
         given = info.get(name, 0)
         if type(given) not in (int, float) or not 0 <= given < MOST_NUMBER:
             raise FormatError(f"{name} is {given!r}: expected a number from 0 to {MOST_NUMBER:g}")
@@ -313,7 +313,7 @@ def _mark(name: str | None, function: Function) -> Function:
     recorder = _recorder()
     if recorder is None:
         return function
-    known = getattr(function, "__qualname__", type(function).__qualname__)  # an object has none
+    known = getattr(function, "__qualname__", type(function).__qualname__)  # objects lack it
     number = recorder.pylb_procedure((name or known).encode())
     enter, leave = recorder.pylb_procedure_enter, recorder.pylb_procedure_leave
 
