@@ -172,7 +172,7 @@ def show(
     print(*([fill(title, room)] if title else []), *lines, sep="\n", file=out)
     foot = [f"{name}: {text}" for name, text in (notes or {}).items() if name in dict(head)]
     if left_out:
-        foot.append(f"left out in this width: {', '.join(left_out)}")
+        foot.append(f"not shown in this width: {', '.join(left_out)}")
     if foot:
         print(fill("; ".join(foot), room), file=out)
 

@@ -514,8 +514,8 @@ def _keys(name: str, ids: I64, home: I64, migratable: Any) -> I64:
     if bad.any():
         at = int(np.argmax(bad))
         raise FormatError(
-            f"{name} and other ranks: objects of different homes have the same number, and object "
-            f"{ids[at]} has home {home[at]}: expected numbers below 2**45 and homes below 2**16"
+            f"{name} and other ranks: objects of different homes have the same id, and object "
+            f"{ids[at]} has home {home[at]}: expected ids below 2**45 and homes below 2**16"
         )
     keys: I64 = ids * 2**18 + home * 4 + 2 + migratable
     return keys

@@ -121,7 +121,7 @@ class Change(NamedTuple):
     #: Name of a moment, which the program announces by `pylb.lab.announce`.
     when: str | None = None
     ranks: tuple[int, ...] | None = None  #: The ranks that change; None means all.
-    hosts: tuple[str, ...] | None = None  #: In a lab with hosts: the hosts that change; None means all.
+    hosts: tuple[str, ...] | None = None  #: The hosts that change, if any; None means all.
     values: Mapping[str, Any] = {}  #: Fields of `Profile` and `Link`, and their new values.
 
     @property

@@ -188,7 +188,7 @@ def _market(file: Path) -> dict[str, Any]:
     i = np.array(body[::width], np.int64) - 1 if entries else np.zeros(0, np.int64)
     j = np.array(body[1::width], np.int64) - 1 if entries else np.zeros(0, np.int64)
     if entries and not (0 <= i.min() <= i.max() < rows and 0 <= j.min() <= j.max() < columns):
-        raise FormatError(f"{file}: an entry is outside of {rows} x {columns}")
+        raise FormatError(f"{file}: an entry is outside the {rows} x {columns} matrix")
     if "general" not in banner[4:]:  # the file has only one triangle
         i, j = np.concatenate([i, j]), np.concatenate([j, i])
     if rows != columns:

@@ -208,7 +208,7 @@ def traffic(
     checks.instance("snapshot", snapshot, Snapshot)
     entry = find(strategy)
     if not entry.distributed:
-        raise DomainError(f"strategy is {entry.name!r}: expected a distributed one")
+        raise DomainError(f"strategy is {entry.name!r}: expected a distributed strategy")
     return Traffic(
         *_core.traffic(snapshot, entry.name, entry.numbers, checks.whole("seed", seed, 0))
     )

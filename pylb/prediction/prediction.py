@@ -281,8 +281,8 @@ def _network(given: Any, assumed: Mapping[str, Any], m: int) -> tuple[F64, F64]:
             matrix = np.full((m, m), float(matrix))
         if matrix.shape != (m, m):
             raise DomainError(
-                f"network's {name} has the shape {matrix.shape}: expected a number, or ({m}, {m}) "
-                "by node"
+                f"network's {name} has the shape {matrix.shape}: expected a number, or an "
+                f"array ({m}, {m}) by node"
             )
         out.append(np.ascontiguousarray(matrix))
     return out[0], out[1]

@@ -38,8 +38,7 @@ def optimum(
     dynamic programming, unless loads depend on the rank or objects come back to their last rank.
     With other strategies, a beam search forward over the phases finds a schedule and a lower bound
     (csrc/replay/replay.h).  The schedule is the best one if the beam dropped no placement, i.e. if
-    `width` is large enough.  It is as good as any trigger's and that of some fixed periods, or
-    better.
+    `width` is large enough.  No trigger and none of some fixed periods is better.
 
     Parameters
     ----------

@@ -243,7 +243,7 @@ class Trace(Phases, InNotebook):
             for name in ("task_entity", "task_rank", "task_load"):
                 if not np.array_equal(getattr(self, name), self._run.arrays[name][tasks]):
                     raise DomainError(
-                        f"{name} is not as recorded: expected a new placement as rank=; write "
+                        f"{name} is not as recorded: pass a new placement as rank=, and write "
                         "other changes by Trace.from_snapshots(trace).save(...)"
                     )
             text = _vt_run().texts(self._run, self._phases, self.task_entity, where)

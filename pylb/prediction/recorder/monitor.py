@@ -159,7 +159,7 @@ class RecordMonitor:
             line, newline, rest = bytes(one.buffer).partition(b"\n")
             if not newline:
                 if len(one.buffer) > 100:
-                    raise ProtocolError("the first line is no token: more than 100 bytes")
+                    raise ProtocolError("the first line is not a token: more than 100 bytes")
                 return
             if not secrets.compare_digest(line, self.token.encode()):
                 raise ProtocolError("a wrong token")

@@ -230,7 +230,7 @@ def _read(file: hdf5.Input) -> Recording:
     closed = np.array(head["closed"], bool)
     if len(closed) != len(ops) or bool(ops) > bool(comms):
         raise FormatError(
-            f"inconsistent numbers: {len(ops)} ranks, {len(closed)} entries of closed, "
+            f"inconsistent counts: {len(ops)} ranks, {len(closed)} entries of closed, "
             f"{len(comms)} communicators"
         )
     for i, members in enumerate(comms):
