@@ -101,7 +101,7 @@ class Phases:
     #: (n,) a number that differs between two objects that had the same key at different times.
     #: None if no key was used again.
     entity_birth: I64 | None = None
-    #: (t,) the rank where the object was created.  None if it is its rank in its first phase.
+    #: (t,) the rank where the object was created.  None: the rank of its first phase.
     task_home: I32 | None = None
     #: (t,) measured seconds of each task on its rank, if the program gave the speeds of the ranks;
     #: ``task_load`` is then work, i.e. seconds times speed.

@@ -444,8 +444,8 @@ def _objects(names: list[str], task: dict[str, Any], comm: dict[str, Any]) -> di
         if twice is not None:
             one, two = (names[task["file"][row]] for row in twice)
             raise FormatError(
-                f"object {task['id'][twice[0]]} with home {task['home'][twice[0]]} is twice in one "
-                f"phase: in {one} and in {two}"
+                f"object {task['id'][twice[0]]} with home {task['home'][twice[0]]} occurs twice in "
+                f"one phase: in {one} and in {two}"
             )
     movable = np.ones(len(first), bool)
     movable[entity[~task["migratable"]]] = False
