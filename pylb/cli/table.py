@@ -511,7 +511,7 @@ tree, shares)
             arg("--lab FILE", "read the description of the lab from a YAML file"),
             arg(
                 "--period TIME",
-                "period in which each rank gets its share (default: 5ms; longer for shares below 0.2)",
+                "period in which a rank gets its share (default: 5ms; longer for shares < 0.2)",
             ),
             flag("--check", "first measure what the lab enforces"),
             json_file("the limits and the usage of each rank"),
