@@ -136,8 +136,8 @@ def show(
 ) -> None:
     """Print a table as aligned text.
 
-    If the table is wider than the terminal (in a pipe or a file: than `PAPER` characters), texts in
-    its cells are wrapped between words.
+    If the table is wider than the terminal, or than `PAPER` characters in a pipe or a file, texts
+    in its cells are wrapped between words.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ Value = TypeVar("Value")
 class Listing(dict[str, Value]):
     """A dictionary that is shown as a table: a row for each value.
 
-    `columns` has, by heading, the attribute of a value that the column shows.
+    ``columns[heading]`` names the attribute that the column shows.
     """
 
     def __init__(self, values: Mapping[str, Value], columns: Mapping[str, str]) -> None:

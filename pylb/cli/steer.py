@@ -111,7 +111,7 @@ class Steering:
     def __init__(self, plan: SteerPlan) -> None:
         self.plan, self.lb = plan, None  # type: SteerPlan, Advisor | None
         self.began = time.monotonic()
-        self.failures = 0  # failures in succession
+        self.failures = 0  # number of successive failures
         self.given_up = ""  # why there are no more LB steps
         self.stops = False  # whether the running program was asked to stop
         self.stop_began = 0.0  # when it was asked to stop; 0: the LB step is over

@@ -109,7 +109,7 @@ class Loop(NamedTuple):
     steps: float = math.nan
     #: Seconds of the run's clock per second of computing: 1, except for virtual ranks.
     pace: float = 1.0
-    #: The part of `cost` that would be spent on objects if all of them moved; nan if not known.
+    #: The part of `cost` for moving objects, if all of them moved; nan if not known.
     moving: float = math.nan
 
 

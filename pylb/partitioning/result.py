@@ -467,7 +467,7 @@ class Hits(NamedTuple):
 
 
 class Cuts:
-    """The cuts of "rcb", "rib" or "hsfc".  Every rank has all cuts: no call is collective.
+    """The cuts of "rcb", "rib" or "hsfc".  Every rank has all cuts, so no call is collective.
 
     Attributes
     ----------

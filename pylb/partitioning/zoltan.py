@@ -30,9 +30,9 @@ def exact_scale(problem: Problem) -> float:
 def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
     """Say whether a rank with several parts may get no object.  Collective.
 
-    RCB would fail on that rank, and the other ranks would wait for it, except if all parts are on
-    the first rank.  A rank certainly gets objects if its share exceeds what earlier cuts can take
-    from it: each cut takes less than the weight of the heaviest object.
+    RCB would fail on that rank, and the other ranks would wait forever, unless all parts are on the
+    first rank.  A rank certainly gets objects if its share exceeds what earlier cuts can take from
+    it: each cut takes less than the weight of the heaviest object.
     """
     size, weight = problem.ranks.size, problem.weight
     if size == 1 or k <= size:
@@ -282,7 +282,7 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
         # Zoltan would scatter the objects, and divide by the number that the first rank gets: 0.
         out["SCATTER_GRAPH"] = "0"
     elif name == "ptscotch" and lack_weights(problem)[0]:
-        out["SCATTER_GRAPH"] = "2"  # if a rank has no objects
+        out["SCATTER_GRAPH"] = "2"  # scatter if a rank has no objects
     if approach != "partition":
         out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
     out |= problem.params

@@ -228,8 +228,8 @@ def procedures(
     """Compute the load balancing factor and critical path zeroing of each marked procedure.
 
     As in the paper (Eom and Hollingsworth 1998), work of a procedure moves from the sender of a
-    message to its receiver, e.g. from a server to its clients.  It is the work that the sender did
-    in the procedure since it last sent or received a message.
+    message to its receiver, e.g. from a server to its clients.  This work is what the sender did in
+    the procedure since it last sent or received a message.
 
     With `source` or `target`, only messages from `source` to `target` move work, namely the work
     since the previous such message.  Time that the source would have waited anyway is then no gain.

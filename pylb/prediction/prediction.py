@@ -61,10 +61,10 @@ class Target:
     alpha: F64
     beta: F64
     share: F64  #: (q,) available fraction of each processor, as in ``pylb lab --share``.
-    #: Period of the shares in seconds.  The processor is available in the first part of each
-    #: period; time in which a rank waits in MPI uses up the share, too.  0: a share acts like a
-    #: lower speed.  Default: 5 ms as in ``pylb lab``, or 0 if the recorded ranks slept while they
-    #: waited, because sleep does not use up a share.
+    #: Period of the shares in seconds.  In each period, the processor is available until its share
+    #: is used up; waiting in MPI uses up the share, too.  With 0, a share acts like a lower speed.
+    #: Default: 5 ms as in ``pylb lab``, or 0 if the recorded ranks slept while they waited, because
+    #: sleep does not use up a share.
     period: float
     overhead: float  #: Processor seconds of an MPI call.
     eager: int  #: Largest message, in bytes, that is sent before its receive is posted.

@@ -191,7 +191,7 @@ class Prices:
         return 0.0 if math.isnan(measured) else measured
 
     def foreseen(self, loop: Loop, given: Settings | None) -> tuple[float, float]:
-        """Return the expected cost of a first LB step, and its part for the objects that move.
+        """Return the expected cost of a first LB step, and the part of it for objects that move.
 
         A value that the decider does not know is nan.
         """

@@ -175,7 +175,7 @@ class Explorer(Widget):
         return self._as_recorded(ExplorerSettings.of(self.settings))
 
     def ask(self, asked: ExplorerSettings, number: int = 0) -> None:
-        """Replay with these settings, show that this takes time, and then show the result."""
+        """Replay with these settings; show "computing" until the result is there."""
         with stoppable(1) as pool:
             work = pool.submit(self._answered, asked)
             while wait([work], HEARTBEAT).not_done:

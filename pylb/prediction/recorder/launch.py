@@ -140,9 +140,9 @@ def loaded(
 def signals_end(child: subprocess.Popen[bytes] | None = None) -> Iterator[list[int]]:
     """Let the first SIGINT or SIGTERM end only the child, if there is one, but not the recording.
 
-    Yields a list to which arriving signals are added.  The first signal raises no exception, which
-    would lose the frame that is being read, or would be lost itself in NumPy's search for
-    attributes of an operand.  A second signal raises KeyboardInterrupt.
+    Yields a list to which arriving signals are added.  The first signal raises no exception,
+    because this could interrupt the reading of a frame, or be lost within NumPy.  A second signal
+    raises KeyboardInterrupt.
     """
     came: list[int] = []
 
