@@ -37,7 +37,7 @@ class UnknownKeyError(PylbError, KeyError):
 
 
 class DuplicateKeyError(PylbError, ValueError):
-    """Two objects have the same key or id; most messages name it, and the ranks if known."""
+    """Two objects have the same key or id; most messages name the key, and the ranks if known."""
 
 
 class InfeasibleError(PylbError, ValueError):
@@ -77,7 +77,7 @@ class SerializationError(PylbError, TypeError):
 
 
 class RemoteError(PylbError, RuntimeError):
-    """Another rank has failed or ended; the message says which one and how, if that is known."""
+    """Another rank has failed or ended; the message names the rank and the reason, if known."""
 
 
 class DeadlockError(PylbError, RuntimeError):

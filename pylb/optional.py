@@ -83,7 +83,7 @@ ABIS = {
 
 
 def mpi_abi() -> str | None:
-    """Return the ABI of mpi4py's MPI; None if mpi4py or MPI is missing, or it is not in `ABIS`.
+    """Return the ABI of mpi4py's MPI; None if mpi4py or MPI is missing, or the ABI is unknown.
 
     MPI is not started: the file of mpi4py's module contains the name of the MPI library.
     """

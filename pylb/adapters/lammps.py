@@ -58,7 +58,7 @@ def run(
     lmp.command("run 0 post no")  # make neighbour lists and forces for the pieces
     now = lmp.extract_global("ntimestep")
     end = now + steps
-    whole = f"start {now} stop {end}"  # ramps, e.g. of a temperature, are those of all steps
+    whole = f"start {now} stop {end}"  # ramps, e.g. of a temperature, extend over all steps
     for _ in lb.iterate(math.ceil(steps / piece)):
         lmp.command(f"run {min(piece, end - now)} {whole} pre no post no")
         now += piece

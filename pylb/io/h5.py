@@ -45,7 +45,7 @@ DTYPES: dict[str, Any] = {
     "key": np.int64,
     "load_check": np.uint32,
 }
-# Columns of the dataset ``stretch``; the last ones: number of elements in each `OPTIONAL` dataset.
+# Columns of the dataset ``stretch``; the last ones count the elements in `OPTIONAL` datasets.
 STRETCH = ("first", "iterations", "objects", "edges", "check", *OPTIONAL)
 # Elements of a chunk.  For loads: as many as objects, but at least `CHUNK`, at most `MOST_CHUNK`.
 CHUNK, MOST_CHUNK = 1024, 1 << 17

@@ -331,7 +331,7 @@ def _overlap(problem: Problem, part: I32) -> Overlap:
 
 
 def _summed(key: I64, size: F64 | None, most: int) -> tuple[Any, F64]:
-    """Return the keys (below `most`), each once and ascending, with the sum of their sizes."""
+    """Return each key (below `most`) once, in ascending order, with the sum of its sizes."""
     if most > max(len(key), 4096):
         key, where = np.unique(key, return_inverse=True)
         return key, np.bincount(where, size, len(key)).astype(float, copy=False)
