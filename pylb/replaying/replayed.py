@@ -248,7 +248,7 @@ class Prices:
 
 @functools.cache
 def copy_speed() -> float:
-    """Measure the seconds to copy a byte on this machine; to send one takes at least as long."""
+    """Measure the seconds to copy a byte on this machine; sending a byte takes at least as long."""
     data = np.zeros(1 << 22, np.uint8)
     best = math.inf
     for _ in range(3):
