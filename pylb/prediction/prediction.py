@@ -252,9 +252,7 @@ def _processors(
 def _check_most(name: str, values: NDArray[Any], most: int) -> None:
     """Check that all indices are below `most`, because memory is allocated for the largest one."""
     if values.size and values.max() >= most:
-        raise OutOfRangeError(
-            f"{name} has the entry {values.max()}: expected entries below {most}"
-        )
+        raise OutOfRangeError(f"{name} has the entry {values.max()}: expected entries below {most}")
 
 
 def _integers(name: str, given: ArrayLike) -> NDArray[Any]:
