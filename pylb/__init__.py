@@ -1,8 +1,8 @@
 """pylb: dynamic load balancing for iterative parallel programs.
 
-The same C core decides under mpiexec, in a replay of a recorded run and in a simulation.  What a
-program calls is here; what these functions return is described in the folder of pylb (room) where
-it is made, e.g. `pylb.decide.Receipt`.
+The same C core decides under mpiexec, in a replay of a recorded run and in a simulation.  The
+functions and classes that a program calls are here.  The classes of their results are in the
+folders of pylb ("rooms") that make them, e.g. `pylb.decide.Receipt`.
 """
 
 from importlib import import_module

@@ -38,7 +38,7 @@ def note(text: object, by: str = "pylb") -> None:
 def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
     """Format `x` with `digits` digits in the largest of the units (size, name) that gives >= 1."""
     least = 1 - 0.51 * 10.0**-digits  # 999.9 ms is shown as "1 s"
-    # not below: nan has the largest unit
+    # "not <" instead of ">=", so that nan gets the largest unit
     size, unit = next((u for u in units if not abs(x) < least * u[0]), units[-1])
     return f"{x / size:.{digits}g} {unit}"
 
@@ -59,7 +59,7 @@ def size(nbytes: float) -> str:
 
 
 def count(n: float, word: str, several: str = "") -> str:
-    """Format a count, e.g. '1 object', '2 objects'; several: the plural, if not `word` + 's'."""
+    """Format a count, e.g. '2 objects'; `several` is the plural if this is not `word` + 's'."""
     return f"{n:.0f} {word if n == 1 else several or word + 's'}"
 
 
@@ -136,8 +136,8 @@ def show(
 ) -> None:
     """Print a table as aligned text.
 
-    If the table is wider than the terminal (in a pipe or a file: than `PAPER` characters), texts in
-    its cells are wrapped between words.
+    If the table is wider than the terminal, or than `PAPER` characters in a pipe or a file, texts
+    in its cells are wrapped between words.
 
     Parameters
     ----------
@@ -146,9 +146,9 @@ def show(
     rows : iterable of sequences
         A cell for each column; None is an empty cell.  Columns of numbers are aligned right.
     drop_empty : bool
-        Leave out the columns in which every cell is None.
+        Omit the columns in which every cell is None.
     drop : sequence of str
-        Columns that a narrow terminal, or `$COLUMNS`, leaves out, the least important first.
+        Columns to omit if the terminal (or `$COLUMNS`) is too narrow, the least important first.
     notes : mapping, optional
         Explanations of headings, by heading; printed below the table.
     """
@@ -172,7 +172,7 @@ def show(
     print(*([fill(title, room)] if title else []), *lines, sep="\n", file=out)
     foot = [f"{name}: {text}" for name, text in (notes or {}).items() if name in dict(head)]
     if left_out:
-        foot.append(f"left out in this width: {', '.join(left_out)}")
+        foot.append(f"not shown in this width: {', '.join(left_out)}")
     if foot:
         print(fill("; ".join(foot), room), file=out)
 
@@ -221,7 +221,7 @@ def _wrapped(head: Head, rows: list[list[str]], room: int) -> list[list[str]]:
 
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[str] = ()) -> str:
-    """Return a table as HTML, without empty columns; below: lines of text under the table."""
+    """Return a table as HTML, without empty columns; `below` has lines of text to add below it."""
     cells = [list(row) for row in rows]
     used = [i for i in range(len(columns)) if any(row[i] is not None for row in cells)]
 
@@ -279,7 +279,7 @@ Value = TypeVar("Value")
 class Listing(dict[str, Value]):
     """A dictionary that is shown as a table: a row for each value.
 
-    columns: the attribute of a value that each column shows, by heading.
+    ``columns[heading]`` names the attribute that the column shows.
     """
 
     def __init__(self, values: Mapping[str, Value], columns: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Experts of a mixture-of-experts model on GPUs: the interface of DeepSeek's EPLB.
 
-`rebalance_experts` has the arguments and results of the function of this name in
-https://github.com/deepseek-ai/EPLB, so it can take its place.
+`rebalance_experts` can replace the function of the same name in
+https://github.com/deepseek-ai/EPLB: it has the same arguments and results.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ def rebalance_experts(
     num_gpus: int,
     previous: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """Say which experts get several replicas, and where each replica goes.
+    """Choose how many replicas each expert gets, and the GPU of each replica.
 
     The replicas of an expert share its load evenly, and are on different GPUs.  If `num_nodes`
-    divides `num_groups`, the experts of a group stay on one node; else groups and nodes do not
-    count.
+    divides `num_groups`, the experts of a group stay on one node; otherwise, groups and nodes are
+    ignored.
 
     Parameters
     ----------
     weight : (layers, experts) array_like, or tensor
         Load of each expert in each layer, e.g. its number of tokens.
     num_replicas : int
-        Replicas in each layer, on all GPUs.  If `num_gpus` does not divide it, the first GPUs have
-        one more.
+        Number of replicas in each layer.  If `num_gpus` does not divide it, the first GPUs have one
+        more.
     num_groups : int
-        Groups of consecutive experts, for group-limited routing.
+        Number of groups of consecutive experts, for group-limited routing.
     num_nodes, num_gpus : int
-        Nodes, and GPUs of all nodes together.
+        Number of nodes, and number of GPUs of all nodes together.
     previous : (layers, num_replicas) array_like of int, optional
         The first result of the previous call: as many replicas as possible stay where they are.
         EPLB has no such argument.
@@ -52,7 +52,7 @@ def rebalance_experts(
     phy2log : (layers, num_replicas) int64
         The expert of each replica; the replicas of the first GPU come first.
     log2phy : (layers, experts, X) int64
-        The replicas of each expert, then -1; X: the largest number of replicas of an expert.
+        The replicas of each expert, then -1; X is the largest number of replicas of an expert.
     logcnt : (layers, experts) int64
         Number of replicas of each expert.
 
@@ -76,7 +76,7 @@ def rebalance_experts(
     s = checks.whole("num_replicas", num_replicas, max(n, gpus), "a replica of each expert", below)
     if s > n * gpus:
         raise DomainError(
-            f"num_replicas is {s}: expected at most {n * gpus}, an expert once on each GPU"
+            f"num_replicas is {s}: expected at most {n * gpus}, each expert once on each GPU"
         )
     node: dict[str, Any] = {}
     if groups % nodes == 0 and nodes > 1:

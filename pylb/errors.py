@@ -37,7 +37,7 @@ class UnknownKeyError(PylbError, KeyError):
 
 
 class DuplicateKeyError(PylbError, ValueError):
-    """Two objects have the same key or id; most messages name it, and the ranks if known."""
+    """Two objects have the same key or id; most messages name the key, and the ranks if known."""
 
 
 class InfeasibleError(PylbError, ValueError):
@@ -77,7 +77,7 @@ class SerializationError(PylbError, TypeError):
 
 
 class RemoteError(PylbError, RuntimeError):
-    """Another rank has failed or ended; the message says which one and how, if that is known."""
+    """Another rank has failed or ended; the message names the rank and the reason, if known."""
 
 
 class DeadlockError(PylbError, RuntimeError):
@@ -101,7 +101,7 @@ class PartitionerWarning(UserWarning):
 
 
 def told(error: BaseException) -> tuple[str, str]:
-    """Return what a rank tells the others about its error: the class, and the message."""
+    """Return what a rank reports to the others about its error: the class and the message."""
     name = type(error).__name__
     try:
         text = str(error)
@@ -111,9 +111,9 @@ def told(error: BaseException) -> tuple[str, str]:
 
 
 def of_rank(rank: int, name: str, text: str) -> Exception:
-    """Return the error to raise if another rank has told its error.
+    """Return the error to raise for an error that another rank has reported.
 
-    It has the same class if that is one of pylb's; otherwise it is a `RemoteError`.
+    If the reported class is one of pylb's, the error has this class, otherwise `RemoteError`.
     """
     known = globals().get(name)
     ours = isinstance(known, type) and issubclass(known, PylbError)

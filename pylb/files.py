@@ -35,7 +35,7 @@ def decoded(path: str | os.PathLike[str]) -> str:
 
 
 def named(path: str | os.PathLike[str]) -> str:
-    """Return the path of a new file as text; DomainError if it is no path, or has a zero byte."""
+    """Return the path of a new file as text; DomainError if it is no path or has a zero byte."""
     name = decoded(path)
     if "\0" in name:
         raise DomainError(f"path is {clip(repr(name), 60)}: expected a path without a zero byte")
@@ -124,7 +124,7 @@ def understood(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Turn an error of reading a file in this block into a short FormatError that names the file.
 
     Errors pass unchanged if a file or an optional package is missing, or permission is denied.
-    what: what the file should be, e.g. "a machine".
+    `what` says what the file should be, e.g. "a machine".
     """
     name = decoded(path)
     try:
@@ -148,9 +148,9 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
     file system does not support this, the file has a random name.  A device or a pipe is written
     directly.
 
-    mode: "wb", "w+b" or "w"; how: further arguments of `open`.  Raises DomainError if `path` is not
-    a path or has a zero byte, MissingFileError if there is no such folder, and OSError, which names
-    `path`, if the file cannot be written.
+    `mode` is "wb", "w+b" or "w"; `how` has further arguments of `open`.  Raises DomainError if
+    `path` is not a path or has a zero byte, MissingFileError if there is no such folder, and
+    OSError, which names `path`, if the file cannot be written.
     """
     path = named(path)
     part, target = "", os.path.realpath(path)
@@ -200,7 +200,7 @@ def _mode(target: str | os.PathLike[str]) -> int | None:
 
 
 def _make_file(folder: str) -> tuple[int, str]:
-    """Make a file in a folder; return its descriptor and its name ("": it has none yet)."""
+    """Make a file in a folder; return its descriptor and its name ("" if it has none yet)."""
     try:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), ""
     except OSError as why:

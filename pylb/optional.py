@@ -83,7 +83,7 @@ ABIS = {
 
 
 def mpi_abi() -> str | None:
-    """Return the ABI of mpi4py's MPI; None: mpi4py or MPI is missing, or the ABI is not in `ABIS`.
+    """Return the ABI of mpi4py's MPI; None if mpi4py or MPI is missing, or the ABI is unknown.
 
     MPI is not started: the file of mpi4py's module contains the name of the MPI library.
     """
@@ -214,7 +214,7 @@ PARTS: dict[str, OptionalPart] = {
 def missing_part(name: str, why: object = None) -> MissingPartError:
     """Make the error for a missing part, with its purpose and the command that installs it.
 
-    why: the error, if the part is installed but cannot be loaded.
+    `why` is the error if the part is installed but cannot be loaded.
     """
     reason = f" ({why})" if why is not None else ""
     part = PARTS[name]

@@ -1,4 +1,4 @@
-"""Other codes, which know nothing of pylb: a module for each."""
+"""Connect pylb to other codes, which need no changes: a module for each code."""
 
 from pylb.adapters import dolfinx, lammps, petsc
 

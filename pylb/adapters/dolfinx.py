@@ -13,14 +13,14 @@ from pylb.model.snapshot import I64
 def mesh_of(comm: Any, cells: ArrayLike, x: ArrayLike, domain: Any) -> tuple[Any, I64]:
     """Make a mesh in which each rank owns the cells that it gives.  Collective.
 
-    It stands in place of ``dolfinx.mesh.create_mesh``, which lets a graph partitioner place cells.
-    There are no ghost cells.
+    It replaces ``dolfinx.mesh.create_mesh``, which lets a graph partitioner place cells.  There are
+    no ghost cells.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
     cells : (n, k) array_like of int
-        Vertices of this rank's cells; after an LB step, what ``plan.migrate(cells)`` returns.
+        Vertices of this rank's cells; after an LB step, the result of ``plan.migrate(cells)``.
     x, domain
         As for ``create_mesh``: coordinates of this rank's part of the vertices, and the element.
 

@@ -1,4 +1,4 @@
-"""LAMMPS: where atoms go is LAMMPS' ``balance``; when, pylb decides.
+"""LAMMPS: its command ``balance`` places the atoms, and pylb decides when.
 
 The program needs the clock "mpi", so start it by ``pylb run -- mpiexec -n 4 python program.py``.
 """
@@ -24,8 +24,8 @@ def run(
 ) -> Advisor:
     """Run LAMMPS for a number of time steps, and let it rebalance when that pays.  Collective.
 
-    It stands in place of ``lmp.command(f"run {steps}")``.  The time steps run in pieces; after each
-    piece pylb decides.  LAMMPS prints a line of thermo output at the ends of each piece.
+    It replaces ``lmp.command(f"run {steps}")``.  The time steps run in pieces; after each piece
+    pylb decides.  LAMMPS prints a line of thermo output at the ends of each piece.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ def run(
         Number of time steps between two decisions.  The end of a piece costs energies, pressure and
         some waiting: with 10 instead of 50, a run on shared cores took 15 % longer.
     lb : Advisor, optional
-        What an earlier call returned: pylb then goes on with what it has learned.
+        The result of an earlier call: pylb then goes on with what it has learned.
     **arguments
         Arguments of `pylb.Advisor`, e.g. ``mode="off"``; default: ``clock="mpi"``.
 
     Returns
     -------
     Advisor
-        For `lb.report`, `lb.n_lb_steps` and `lb.history`.
+        It has `report()`, `n_lb_steps` and `history`.
 
     Examples
     --------
@@ -55,10 +55,10 @@ def run(
     """
     steps, piece = checks.whole("steps", steps, 0), checks.whole("piece", piece, 1)
     lb = lb or Advisor(_comm(lmp), **{"clock": "mpi", **arguments})
-    lmp.command("run 0 post no")  # neighbour lists and forces, for the pieces
+    lmp.command("run 0 post no")  # make neighbour lists and forces for the pieces
     now = lmp.extract_global("ntimestep")
     end = now + steps
-    whole = f"start {now} stop {end}"  # ramps, e.g. of a temperature, are those of all steps
+    whole = f"start {now} stop {end}"  # ramps, e.g. of a temperature, extend over all steps
     for _ in lb.iterate(math.ceil(steps / piece)):
         lmp.command(f"run {min(piece, end - now)} {whole} pre no post no")
         now += piece
@@ -70,7 +70,7 @@ def run(
 
 
 def _comm(lmp: Any) -> Any:
-    """Return the communicator; `lmp.get_mpi_comm` of old versions gives none with mpi4py 4."""
+    """Return the communicator; with mpi4py 4, `lmp.get_mpi_comm` of old versions returns None."""
     optional.require("mpi4py")
     from mpi4py import MPI
 

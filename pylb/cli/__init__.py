@@ -1,1 +1,1 @@
-"""The command line ``pylb``: one module for each subcommand."""
+"""The command line ``pylb``; `table` describes its subcommands."""

@@ -1,4 +1,4 @@
-"""What the subcommands share: columns, JSON, notes, progress, words of the command line, runs."""
+"""Parts that the subcommands share: columns, JSON, notes, progress, types of arguments, runs."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ COUNTED = (
 
 
 class Column(NamedTuple):
-    """A column of a printed table, whose rows are what ``--json`` prints."""
+    """A column of a printed table; ``--json`` prints the rows of the table."""
 
     heading: str
     value: str | Callable[[Any], Any]  #: the key of the cell in a row, or a function of the row
     note: str = ""  #: a footnote that explains the heading
-    drop: int = 0  #: narrow terminals first leave out the column with 1, then 2, ...; 0: never
+    drop: int = 0  #: narrow terminals omit the column with 1 first, then 2, ...; 0: never
 
 
 def show(columns: Sequence[Column], rows: Iterable[Any], **how: Any) -> None:
-    """Print rows as a table; how: further arguments of `console.show`."""
+    """Print rows as a table; `how` has further arguments of `console.show`."""
     names = [c.heading for c in columns]
     cells = [[c.value(r) if callable(c.value) else r[c.value] for c in columns] for r in rows]
     drop = [c.heading for c in sorted(columns, key=lambda c: c.drop) if c.drop]
@@ -96,7 +96,7 @@ def noting_warnings() -> Iterator[None]:
 def progress(what: str) -> Iterator[Callable[[str], None]]:
     """Show `what` and the seconds so far on a terminal's standard error, if rich is installed.
 
-    Yields a function that sets the words after `what`, e.g. ``say("with GreedyLB")``.
+    Yields a function that sets the text after `what`, e.g. ``say("with GreedyLB")``.
     """
     if not (sys.stderr.isatty() and importlib.util.find_spec("rich")):
         yield lambda more: None
@@ -114,7 +114,7 @@ def progress(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda more: shown.update(task, description=f"pylb: {what} {more}")
 
 
-# ---- words of the command line ------------------------------------------------------------------
+# ---- arguments of the command line --------------------------------------------------------------
 
 
 def _values(kind: Callable[[str], Any], what: str) -> Callable[[str], list[Any]]:
@@ -168,7 +168,7 @@ def check_targets(source: str, *targets: str | None) -> None:
 
 
 def check_output(word: str, path: str | None, suffixes: tuple[str, ...]) -> None:
-    """Check the suffix and the folder of a file to be written; None: no file."""
+    """Check the suffix and the folder of a file to be written, if there is one."""
     if path is None:
         return
     if Path(path).suffix not in suffixes:
@@ -191,14 +191,14 @@ def _name_and_parameters(text: str) -> tuple[str, dict[str, Any]]:
         try:
             out[key] = float(value)
         except ValueError:
-            out[key] = value  # a word for a function of the user, or an error of the strategy
+            out[key] = value  # text for a user's function; for pylb's strategies, an error
     return name, out
 
 
 class Functions:
-    """Strategies and triggers by name, also those of the modules that ``--import`` names.
+    """Find strategies and triggers by name, also those of the modules that ``--import`` names.
 
-    strategies, triggers: the words on the command line, to be checked.
+    `strategies` and `triggers` are the names on the command line, which are checked at once.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class Functions:
             self.trigger(text)
 
     def strategy(self, text: str) -> str | Strategy:
-        """Return a strategy, e.g. "RefineLB overload=1.1"; baselines of a replay stay names."""
+        """Return the strategy for "RefineLB overload=1.1" etc., or a baseline's name unchanged."""
         name, params = _name_and_parameters(text)
         if name in BASELINES and not params:
             return name
@@ -224,7 +224,7 @@ class Functions:
             raise _unknown("strategy", name, names, UnknownStrategyError) from None
 
     def trigger(self, text: str) -> Trigger:
-        """Return a trigger, e.g. "periodic every=10"."""
+        """Return the trigger for a text such as "periodic every=10"."""
         name, params = _name_and_parameters(text)
         try:
             return trigger(self._calls.get(name, name), **params)
@@ -275,7 +275,7 @@ def read(args: argparse.Namespace) -> RunRecord | Trace:
 
 
 def trace_of(found: RunRecord | Trace) -> Trace:
-    """Return the run as a trace; FormatError if it has no complete iteration."""
+    """Return the run as a trace; raise FormatError if it has no complete iteration."""
     trace = found.trace if isinstance(found, RunRecord) else found
     if not len(trace):
         raise FormatError("no complete iteration in the run")
@@ -299,7 +299,7 @@ class Schedule(NamedTuple):
             own = [r.cost for r in found.history.lb_steps] if isinstance(found, RunRecord) else []
             if not own:
                 raise DomainError(
-                    "--cost is not given and the run has no LB steps: expected seconds"
+                    "--cost is not given, and the run has no LB steps: expected --cost"
                 )
             cost = sum(own) / len(own)
         trace = trace_of(found)

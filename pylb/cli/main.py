@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
         raise DomainError(f"{message.removeprefix('argument ')} ({self.prog} --help)")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the words; the error for an unknown option suggests the nearest options."""
+        """Parse the arguments; the error for an unknown option suggests the nearest options."""
         found, rest = self.parse_known_args(args, namespace)
         if rest:
             known = [word for action in found.sub._actions for word in action.option_strings]

@@ -35,7 +35,7 @@ from pylb.prediction.suggestion import Suggestion, suggest
 def run(args: argparse.Namespace) -> int:
     check_program(args.command[0])
     words = launch.preloading(args.command, "_pmpi", more=_for_lammps(args.command))
-    env = {**os.environ}  # without what MPI has set in this process
+    env = {**os.environ}  # without variables that MPI has set in this process
     with subprocess.Popen(words, env=env) as child, launch.signals_end(child):
         code = child.wait()
     return code if code >= 0 else 128 - code

@@ -41,7 +41,7 @@ from pylb.virtual.cluster import MOST_RANKS
 
 def demo(args: argparse.Namespace) -> int:
     checks.whole("--ranks", args.ranks, 1, "a number of ranks", below=MOST_RANKS + 1)
-    common.check_output("--save", args.save, hdf5.SUFFIXES)  # before the run, which takes long
+    common.check_output("--save", args.save, hdf5.SUFFIXES)  # check before the long run
     common.check_output("--html", args.html, (".html",))
     with tempfile.TemporaryDirectory() as folder:
         save = Path(args.save) if args.save else Path(folder, "run.h5")
@@ -163,7 +163,7 @@ def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
 
 
 def _when_args(args: argparse.Namespace, name: str) -> list[dict[str, Any]]:
-    """Return the argument `every` or `trigger` for each replay of a strategy; {}: neither."""
+    """Return the argument `every` or `trigger`, or neither, for each replay of a strategy."""
     if name in BASELINES or (name == "auto" and not (args.every or args.trigger)):
         return [{}]
     every = args.every or ([] if args.trigger else [1])
@@ -346,7 +346,7 @@ def compare(args: argparse.Namespace) -> int:
         console.note(f"the runs differ: {doubt}")
     if print_json(args, {"first": args.first, "second": args.second, **both.to_dict()}):
         return 0
-    # The end of each path, just long enough to tell the two paths apart.
+    # The end of each path, just long enough to distinguish the two paths.
     first, second = Path(args.first).parts, Path(args.second).parts
     n = next(
         (n for n in range(1, max(len(first), len(second)) + 1) if first[-n:] != second[-n:]), 1

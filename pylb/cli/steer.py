@@ -1,7 +1,7 @@
 """``pylb steer``: balance an MPI program that knows nothing of pylb, through commands of its user.
 
 `libpylb_pmpi`, which is loaded with each rank, writes the time of the rank's work to a file in
-memory (`Gauge`).  This process reads them, and asks an `Advisor` for all ranks.
+memory (`Gauge`).  This process reads these times, and asks an `Advisor` for all ranks.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from pylb.model.snapshot import F64
 from pylb.prediction.recorder import launch
 from pylb.run.advisor import Advisor
 
-MOST_RANKS = 1 << 16  # for which the file has room
-SLOT = ("n_ranks", "pid", "work")  # of a rank; `slot_t` in mpi_clock.c
-SILENCE = 10.0  # seconds after which a program without MPI is mentioned
-LOOKS = 10  # at the work of the ranks, in each interval
-TRIES = 2  # failures of the user's commands, one after the other, until pylb gives up
+MOST_RANKS = 1 << 16  # largest number of ranks for which the file has room
+SLOT = ("n_ranks", "pid", "work")  # the fields of a rank; `slot_t` in mpi_clock.c
+SILENCE = 10.0  # seconds without a call of MPI after which a note is printed
+LOOKS = 10  # how often the work of the ranks is read in each interval
+TRIES = 2  # pylb gives up after this number of successive failures of the user's commands
 
 
 class SteerPlan(NamedTuple):
     """How to balance a program: the contents of ``steer.yaml``."""
 
-    #: Command that makes the running program redistribute, and waits until it has.  With `stop`:
-    #: command between the end of the program and its next start.
+    #: Command that makes the running program redistribute, and waits until this is done.  With
+    #: `stop`: command between the end of the program and its next start.
     redistribute: str = ""
     stop: str = ""  #: Command that makes the program write its state and end.
-    start: str = ""  #: Command that goes on from this state; default: the first one again.
+    start: str = ""  #: Command that continues from this state; default: the original command.
     stopped: int = 0  #: Exit code of the program after `stop`.
-    #: Seconds from a decision to the next one, in which the program makes several steps.  This is
-    #: the length of the first interval; in each later one, the ranks do as much work as in it.
+    #: Seconds from a decision to the next one, in which the program makes several steps.  Only the
+    #: first interval has this length; in each later one, the ranks do the same amount of work.
     interval: float = 1.0
-    #: Seconds that an LB step is expected to take; without it, only a trial can tell.
+    #: Seconds that an LB step is expected to take; None: a trial shows this.
     cost: float | None = None
-    waits: bool = True  #: False: `redistribute` does not wait, so each LB step counts as `cost`.
-    warmup: float = 0.0  #: Seconds after each start that are not judged.
+    waits: bool = True  #: False: `redistribute` does not wait, so `cost` is used for each LB step.
+    warmup: float = 0.0  #: Seconds after each start that are not measured.
     limit: float = 600.0  #: Longest time that a command, or the end of the program, may take.
 
     @classmethod
@@ -92,7 +92,7 @@ class Gauge:
 
     @property
     def n_ranks(self) -> int:
-        """Number of ranks of the program; 0: not all of them have called MPI yet."""
+        """Number of ranks of the program; 0 until all of them have called MPI."""
         n = int(self._slots[:, 0].max())
         return n if n and self._slots[:n, 0].all() else 0
 
@@ -101,7 +101,7 @@ class Gauge:
         return self._slots[: self.n_ranks, SLOT.index("pid")].tolist()  # type: ignore[no-any-return]
 
     def work(self) -> F64:
-        """Return how long each rank has worked until its last call of MPI, (n_ranks,) seconds."""
+        """Return (n_ranks,) the seconds that each rank has worked until its last call of MPI."""
         return np.asarray(self._slots[: self.n_ranks, SLOT.index("work")] * 1e-9, np.float64)
 
 
@@ -111,10 +111,10 @@ class Steering:
     def __init__(self, plan: SteerPlan) -> None:
         self.plan, self.lb = plan, None  # type: SteerPlan, Advisor | None
         self.began = time.monotonic()
-        self.failures = 0  # failures in succession
+        self.failures = 0  # number of successive failures
         self.given_up = ""  # why there are no more LB steps
-        self.stops = False  # whether the program, as started most recently, was told to stop
-        self.stop_began = 0.0  # when that was; 0: the LB step is over
+        self.stops = False  # whether the running program was asked to stop
+        self.stop_began = 0.0  # when it was asked to stop; 0: the LB step is over
         self.last: F64 | None = None  # work of each rank at the beginning of the interval
         # Mean work of the ranks in an interval, in seconds.  Intervals of constant work correspond
         # to steps of the program: after a good LB step, they are shorter.
@@ -169,7 +169,7 @@ class Steering:
                 self._rebalance(child, gauge, load)
 
     def _begin(self, gauge: Gauge) -> None:
-        """Begin to measure a program that has just started; with `stop`, this ends an LB step."""
+        """Begin to measure a program that has just started; after `stop`, this ends the LB step."""
         n = gauge.n_ranks
         if self.lb is None:
             acts = self.plan.redistribute or self.plan.stop
@@ -183,7 +183,7 @@ class Steering:
         self.last = gauge.work()
 
     def _rebalance(self, child: subprocess.Popen[bytes], gauge: Gauge, load: F64) -> None:
-        """Call the user's command; with `stop`, the LB step ends in `_begin`."""
+        """Call the user's command; after `stop`, the LB step lasts until the restart (`_begin`)."""
         began, plan = time.monotonic(), self.plan
         ranks = {
             "PYLB_PIDS": " ".join(map(str, gauge.pids)),
@@ -223,7 +223,7 @@ class Steering:
         return False
 
     def summary(self) -> dict[str, Any]:
-        """Return what was measured, in the words of a report; an iteration is an interval."""
+        """Return the measurements under the names of a report; an iteration is an interval."""
         took = {"seconds": time.monotonic() - self.began}
         if self.lb is None:
             return {"n_ranks": 0, "iterations": 0, **took}

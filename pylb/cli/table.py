@@ -13,7 +13,7 @@ from pylb.partitioning.libraries import APPROACHES
 
 
 class Argument(NamedTuple):
-    """An argument: its words, and the options of `argparse`."""
+    """An argument: its names, and the options of `argparse`."""
 
     words: tuple[str, ...]
     how: dict[str, Any]
@@ -22,7 +22,7 @@ class Argument(NamedTuple):
 def arg(
     word: str, help: str, type: Callable[[str], Any] = str, short: str = "", **how: Any
 ) -> Argument:
-    """Describe an argument; word: an option or a name, and what the help shows for its value."""
+    """Describe an argument; `word` is an option or a name, and the value that the help shows."""
     name, _, shown = word.partition(" ")
     if how.get("action") != "store_true":
         how |= {"type": type} | ({"metavar": shown} if shown else {})
@@ -225,7 +225,7 @@ schedule in advance; pylb triggers RUN shows how much time each trigger loses.
     ),
     "run": Command(
         programs.run,
-        "run an MPI program with the clock that leaves out waiting within MPI",
+        "run an MPI program with a clock that does not count waits within MPI",
         """\
   pylb run -- mpiexec -n 4 python prog.py     (for pylb.Advisor: its clock "auto" is then "mpi")
   pylb run -- mpiexec -n 4 ./a.out            (the same for pylb's C library)
@@ -447,7 +447,7 @@ tree, shares)
             arg("--parts K", "number of parts (default: 2)", int, default=2),
             arg(
                 "--method A,B,...",
-                f"one or more of {', '.join(METHODS)}; --out gets the one of the smallest volume",
+                f"one or more of {', '.join(METHODS)}; --out gets the parts of smallest volume",
                 words,
             ),
             arg("--coords FILE.npy", "positions of the objects, for rcb, rib and hsfc"),
@@ -511,7 +511,7 @@ tree, shares)
             arg("--lab FILE", "read the description of the lab from a YAML file"),
             arg(
                 "--period TIME",
-                "period in which each rank gets its share (default: 5ms; more if below 0.2)",
+                "period in which a rank gets its share (default: 5ms; longer for shares < 0.2)",
             ),
             flag("--check", "first measure what the lab enforces"),
             json_file("the limits and the usage of each rank"),

@@ -56,7 +56,7 @@ class Head(NamedTuple):
     packed: bool  # whether a function of the user (``pack=``) has converted the objects
     pickled: bool  # whether objects and messages are pickled; else they are plain values
     sizes: list[int]  # bytes of each rank's file
-    phases: list[str] | None = None  # names of the phases; None: there was no iteration
+    phases: list[str] | None = None  # names of the phases; None before the first iteration
 
 
 def file_of(folder: Path, checkpoint: str, rank: int) -> Path:
@@ -155,8 +155,8 @@ def joined(parts: list[bytes]) -> tuple[Any, Any]:
 
 # ---- plain values -------------------------------------------------------------------------------
 
-# A checkpoint keeps plain values: None, bool, int, float, complex, str, bytes, NumPy arrays and
-# scalars without objects, and lists, tuples and dicts of these. A float keeps every bit; unlike
+# A checkpoint stores plain values: None, bool, int, float, complex, str, bytes, NumPy arrays and
+# scalars without objects, and lists, tuples and dicts of these.  A float keeps every bit; unlike
 # pickle, reading never executes code.
 #
 # Layout: the length of the text (8 bytes, little-endian), the text, then the buffers. The text is

@@ -4,7 +4,7 @@ A stretch is a number of consecutive iterations with the same objects on the sam
 dataset has the data of all stretches, one after the other; the table ``stretch`` has their lengths.
 Missing data are found by checksums: one for the loads of each iteration, and one for the other
 arrays of each stretch.  Receipts are numbered lines of JSON; a later line with the same number
-replaces an earlier one.  So do parameters in lines of ``changes``.  Nothing is pickled.
+replaces an earlier one.  Lines of ``changes`` replace parameters.  Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DTYPES: dict[str, Any] = {
     "key": np.int64,
     "load_check": np.uint32,
 }
-# Columns of the dataset ``stretch``; the last ones: number of elements in each `OPTIONAL` dataset.
+# Columns of the dataset ``stretch``; the last ones count the elements in `OPTIONAL` datasets.
 STRETCH = ("first", "iterations", "objects", "edges", "check", *OPTIONAL)
 # Elements of a chunk.  For loads: as many as objects, but at least `CHUNK`, at most `MOST_CHUNK`.
 CHUNK, MOST_CHUNK = 1024, 1 << 17
@@ -55,8 +55,8 @@ STARTS = -1  # written as the number of iterations if `Stretch.starts`
 class Writer:
     """Writes a run record, which grows with each call of `append`.
 
-    where: as for `pylb.io.hdf5.Output`; n_objects: expected number of objects, which sets the size
-    of a chunk of the loads.  Each method raises OSError if the disk is full.
+    `where` is as for `pylb.io.hdf5.Output`.  `n_objects` is the expected number of objects, for the
+    chunk size of the loads.  Each method raises OSError if the disk is full.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Writer:
     def extend(self, stretches: list[Stretch], figures: F64, facts: RunFacts) -> None:
         """Append stretches, and what is new in the facts of the run.
 
-        figures: `FIGURES` of all iterations of these stretches, (k, 8).
+        `figures` (k, 8) has the `FIGURES` of all iterations of these stretches.
         """
         self._set_loops(facts.loops)
         # A single answer is not written, because the parameters contain it.
@@ -163,7 +163,7 @@ class Writer:
             dataset[n:] = values
 
     def check(self) -> None:
-        """Raise OSError if no more can be written."""
+        """Raise OSError if nothing more can be written."""
         self._out.check()
 
     def close(self) -> None:
@@ -261,7 +261,7 @@ def _parameters(file: hdf5.Input) -> dict[str, Any]:
 def _loops_of(file: hdf5.Input, end: int, starts: bool) -> list[Loop]:
     """Read the loops that have begun.
 
-    starts: whether a loop has begun with an LB step, and has no complete iteration.
+    `starts` says whether the last loop began with an LB step and has no complete iteration.
     """
     rows = file.rows("loops")
     loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]

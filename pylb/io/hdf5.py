@@ -31,8 +31,8 @@ CHUNK = 1 << 14  # elements of a chunk, for arrays that are written by one call
 class Output:
     """An HDF5 file for writing.
 
-    where: a path, or a file opened with ``"w+b"``, which the caller closes.  If another `Output` of
-    this process writes to this path, it is closed: its next `check` fails.
+    `where` is a path, or a file opened with ``"w+b"``, which the caller closes.  An older `Output`
+    of this process for the same path is closed, and its next `check` raises an error.
     """
 
     def __init__(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
@@ -64,7 +64,7 @@ class Output:
         self.check()
 
     def flush(self) -> None:
-        """Write all data to disk; OSError if this or an earlier write failed."""
+        """Write all data to disk; raise OSError if this or an earlier write failed."""
         self.h5.flush()
         self.check()
 
@@ -186,7 +186,7 @@ def reading(
 ) -> Iterator[Input]:
     """Open an HDF5 file for reading.
 
-    dtypes: the type that each dataset must have, by name; cut: accept a truncated file.
+    `dtypes` has the required type of each dataset by name.  `cut` accepts a truncated file.
     """
     h5py = optional.require("h5py")
     with _Padded(descriptor(path), cut) as file:
@@ -201,7 +201,7 @@ class Input:
 
     def __init__(self, file: Any, dtypes: Mapping[str, Any]) -> None:
         self._file, self._dtypes = file, dtypes
-        self._wholes: dict[str, Any] = {}  # datasets read so far; None: not readable as a whole
+        self._wholes: dict[str, Any] = {}  # datasets read so far; None if not readable as a whole
 
     def text(self, name: str) -> str:
         """Return a text attribute of the file; empty if there is none."""
@@ -226,7 +226,7 @@ class Input:
         return attributes[name]
 
     def bytes(self, name: str) -> bytes:
-        """Return a dataset as bytes: missing data as zeros; no bytes if there is none to read."""
+        """Return a dataset as bytes, with zeros for missing data; b"" if none can be read."""
         value = self.rows(name) if name in self._file else None
         return b"" if value is None else value.tobytes()
 
@@ -281,8 +281,8 @@ def _has_sound_chunks(found: Any) -> bool:
 class _Padded(io.FileIO):
     """A file that is followed by zeros.
 
-    cut: let it appear long enough for every offset in a truncated file.  The zeros do not fit the
-    checksums of the missing data.
+    With `cut`, it appears long enough for every offset in a truncated file.  The zeros do not match
+    the checksums of the missing data.
     """
 
     def __init__(self, fd: int, cut: bool) -> None:

@@ -16,8 +16,8 @@ from pylb.io.run_record import RunFacts
 from pylb.model import checks
 from pylb.model.snapshot import F64, I32, I64, Rows, Snapshot
 
-# The collection number that is written for entities without a collection.  By this number, they
-# differ from the task without a collection number that vt appends to phase 0.
+# The collection id that is written for entities without a collection.  It distinguishes them from
+# the task without a collection id that vt appends to phase 0.
 COLLECTION = 0
 Bool = NDArray[np.bool_]
 Self = TypeVar("Self", bound="Phases")
@@ -33,7 +33,7 @@ class Phases:
     """The phases of a run, stored as arrays; ``trace[i]`` is phase i as a `Snapshot`.
 
     An entity is an object of the run; a task is an entity in one phase.  Arrays over tasks and
-    edges hold the phases one after the other: phase i has the tasks
+    edges have the phases one after the other: phase i has the tasks
     ``task_ptr[i]:task_ptr[i + 1]``.  Arrays over phases, objects, tasks and edges are read-only.
 
     Examples
@@ -44,18 +44,17 @@ class Phases:
     """
 
     n_ranks: int
-    phase_id: I64  #: (m,) numbers of the phases as recorded, increasing.
-    #: (n,) the ``id`` of the object in the record, or its ``seq_id``.  vt's ids are unsigned: from
-    #: 2**63 on they appear as negative numbers.  In vt, objects of the same number differ if their
-    #: homes differ, or if only one may migrate.  If a run has such objects, all its keys are
-    #: ``number * 2**18 + home * 4 + 2 + migratable``, as in vt's own ``id``.  Otherwise, two
-    #: entities have the same key only if the program removed an object and added another one with
-    #: its key.
+    phase_id: I64  #: (m,) ids of the phases as recorded, increasing.
+    #: (n,) the ``id`` of the object in the record, or its ``seq_id``.  vt's ids are unsigned: those
+    #: from 2**63 on appear as negative numbers.  In vt, two objects may have the same id if their
+    #: homes differ, or if only one may migrate.  If a run has such objects, its keys are
+    #: ``id * 2**18 + home * 4 + 2 + migratable``, as in vt's own ``id``.  Otherwise, two entities
+    #: have the same key only if the program removed an object and added another one with its key.
     entity_key: I64
     entity_migratable: Bool  #: (n,) whether the object may migrate, at least in some phases.
     #: (n,) the object's ``home`` in vt's files; in other traces, the rank of its first task.
     entity_home: I32
-    #: (n,) number of the collection of vt to which the object belongs; -1: none.
+    #: (n,) id of the collection of vt to which the object belongs; -1 if none.
     entity_collection: I64
     task_ptr: I64  #: (m + 1,)
     #: (t,) entity of each task.  The tasks of a phase are sorted by rank; on a rank they are in
@@ -76,11 +75,11 @@ class Phases:
     #: (e,)
     edge_bytes: F64
     edge_messages: F64
-    #: (e,) number of the multicast that the edge is part of, from 1; 0: none.  The edges of a
-    #: multicast follow each other, and each has the multicast's sender, bytes and messages.  None:
-    #: no multicasts.
+    #: (e,) index of the multicast of the edge, from 1; 0 if it is in none.  The edges of a
+    #: multicast follow each other, and each has the multicast's sender, bytes and messages.  None
+    #: if there are no multicasts.
     edge_multicast: I32 | None = None
-    #: (e,) index into `COMM_TYPES`.  None: every edge is a SendRecv.
+    #: (e,) index into `COMM_TYPES`.  None if every edge is a SendRecv.
     edge_type: NDArray[np.uint8] | None = None
     #: (p,) as in a `Snapshot`.  None for a record of vt.
     speed: F64 | None = None
@@ -90,34 +89,33 @@ class Phases:
     node: I32 | None = None  #: (p,) and (2,), as in a `Snapshot`: nodes and distances.
     near: F64 | None = None
     task_coords: F64 | None = None  #: (t, 3) positions of the objects.
-    #: (t,) index in ``block_bytes`` of the data that the object shares with others, -1: none; bytes
-    #: of these data, (b,), and where they are at home, (b,): as in a `Snapshot`.
+    #: (t,) index in ``block_bytes`` of the data that the object shares with others; -1 if none.
+    #: ``block_bytes`` (b,) and ``block_home`` (b,) are the bytes and the home ranks of these data.
     task_block: I32 | None = None
     block_bytes: I64 | None = None
     block_home: I32 | None = None
-    #: (t,) the user's estimates of the objects' work in any unit, 0: not given.
+    #: (t,) the user's estimates of the objects' work in any unit; 0 if not known.
     task_work: F64 | None = None
-    #: (t,) whether the object may migrate at the end of the phase.  None: `entity_migratable`
-    #: holds.
+    #: (t,) whether the object may migrate after the phase; None: as in `entity_migratable`.
     task_migratable: Bool | None = None
     #: (n,) a number that differs between two objects that had the same key at different times.
-    #: None: no key was used again.
+    #: None if no key was used again.
     entity_birth: I64 | None = None
-    #: (t,) the rank where the object was created.  None: its rank in its first phase.
+    #: (t,) the rank where the object was created.  None: the rank of its first phase.
     task_home: I32 | None = None
-    #: (t,) seconds of each task as measured on its rank, if the run was given the speeds of its
-    #: ranks; ``task_load`` is then work, i.e. seconds times speed.
+    #: (t,) measured seconds of each task on its rank, if the program gave the speeds of the ranks;
+    #: ``task_load`` is then work, i.e. seconds times speed.
     task_seconds: F64 | None = None
-    #: (t, d) seconds of each task in d successive parts of its phase, at whose ends all ranks wait;
-    #: work, if ``task_load`` is work and ``task_seconds`` is not given.  In vt's files:
-    #: ``subphases``; in a run record: the phases of an iteration.  None: there are none, or more
-    #: than 8.
+    #: (t, d) seconds of each task in the d parts of its phase; all ranks wait at the end of a part.
+    #: (Work instead of seconds, if ``task_load`` is work and ``task_seconds`` is None.)  The parts
+    #: are ``subphases`` in vt's files, and the phases of an iteration in a run record.  None if
+    #: there are no parts, or more than 8.
     task_subphases: F64 | None = None
     #: (p,) speeds that the run has learned for its ranks; the loads are seconds on ranks of these
-    #: speeds.  None: equal speeds.
+    #: speeds.  None if the speeds are equal.
     measured: F64 | None = None
     figures: F64 | None = None  #: (m, 8) measurements of each phase: `pylb.io.run_record.FIGURES`.
-    #: (p,) the lowest rank of those that share cores with each rank.  None: no ranks share cores.
+    #: (p,) the lowest of the ranks that share cores with each rank.  None if none do.
     core_group: I32 | None = None
     #: (p,) number of cores that the rank and those of its group share.
     group_cores: F64 | None = None
@@ -125,7 +123,7 @@ class Phases:
     #: Parameters, loops and receipts of the run, if pylb recorded it.
     recorded: RunFacts | None = None
     #: Number of recorded communications that are not edges of the trace, because one end is not a
-    #: task of the phase: it is a node, or an object without a task.  `communications()` and `write`
+    #: task of the phase: it is a node, or an object without a task.  `communications()` and `save`
     #: include them.
     dangling_edges: int = 0
     skipped: tuple[int, ...] = ()  #: Ids of phases that the run did not record.
@@ -141,7 +139,7 @@ class Phases:
 
     @property
     def n_subphases(self) -> int:
-        """Number of parts of a phase at whose ends all ranks wait, d; 0: not known."""
+        """Number of parts of a phase, d (see `task_subphases`); 0 if not known."""
         return 0 if self.task_subphases is None else self.task_subphases.shape[1]
 
     @property
@@ -233,7 +231,7 @@ class Phases:
         return out
 
     def _part(self: Self, phases: I64) -> Self:
-        """Return the trace of these phases only; entities keep their numbers."""
+        """Return the trace of these phases only; entities keep their indices."""
         task_ptr, tasks = vt.rows(self.task_ptr, phases)
         edge_ptr, edges = vt.rows(self.edge_ptr, phases)
         rows = {"task": tasks, "edge": edges}

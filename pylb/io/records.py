@@ -50,7 +50,7 @@ def _run(name: str, record: dict[str, Any]) -> RunData:
     parameters = {word: record[word] for word in SETTINGS}
     if "cores" in record:
         parameters["cores"] = record["cores"]
-    if known := record.get("sharing"):  # successive ranks are taken to be on the same host
+    if known := record.get("sharing"):  # assume that successive ranks are on the same host
         n = max(int(known["ranks"]), 1)
         group = [r // n * n for r in range(p)]
         parameters["sharing"] = {**known, "group": group, "cores": [known["cores"]] * p}

@@ -46,11 +46,11 @@ class Stretch(NamedTuple):
     (0, (3, 128))
     """
 
-    first: int  #: Number of the first iteration.
+    first: int  #: Index of the first iteration.
     key: I64  #: (n,) keys of the objects, ascending.
     rank: I32  #: (n,) rank of each object.
-    nbytes: I64  #: (n,) bytes that a migration of the object sends; 0: not known.
-    memory: I64  #: (n,) bytes that the object occupies; -1: not known.
+    nbytes: I64  #: (n,) bytes that a migration of the object sends; 0 if not known.
+    memory: I64  #: (n,) bytes that the object occupies; -1 if not known.
     migratable: Any  #: (n,)
     load: F64  #: (k, n) seconds of each object in each of the k iterations.
     #: (m,) indices of the sending and the receiving object of each edge.
@@ -59,25 +59,24 @@ class Stretch(NamedTuple):
     #: (m,) bytes and messages per iteration, on average since the last LB step.
     edge_bytes: F64
     edge_messages: F64
-    home: I32  #: (n,) the rank where each object was created; -1: not known.
-    #: (m,) number of the multicast that each edge is part of, 0: none; see `pylb.Trace`.  None:
-    #: there are no multicasts.
+    home: I32  #: (n,) the rank where each object was created; -1 if not known.
+    #: (m,) index of the multicast of each edge, from 1, or 0 (see `pylb.Trace`).  None if there are
+    #: no multicasts.
     edge_multicast: I32 | None = None
-    #: (n, 3) positions of the objects at the end of these iterations.  None: not known.
+    #: (n, 3) positions of the objects at the end of these iterations.  None if not known.
     coords: F64 | None = None
-    #: (n,) the user's estimates of the objects' work, 0: not given.  None: none is given.
+    #: (n,) the user's estimates of the objects' work; 0 if not known.  None if all are unknown.
     work: F64 | None = None
     #: (n,) a number that differs between two objects that had the same key at different times.
-    #: None: all are 0.
+    #: None if all are 0.
     birth: I64 | None = None
-    #: True: the stretch has no iterations, and its objects are those in an LB step at the start of
-    #: a loop.
+    #: Whether the stretch has no iterations, but the objects of an LB step at the start of a loop.
     starts: bool = False
-    #: (k, n, d) seconds of each object in each phase of an iteration (`Balancer.phase`).  None: the
-    #: program names no phases.
+    #: (k, n, d) seconds of each object in each phase of an iteration (`Balancer.phase`).  None if
+    #: the program names no phases.
     phases: F64 | None = None
-    #: (n, 3) data that the object shares with other objects: their number, bytes, and the rank
-    #: where they are at home; -1: none.  None: no object shares data.
+    #: (n, 3) the data that the object shares with other objects: their id, their bytes, and their
+    #: home rank; -1 if it shares none.  None if no object shares data.
     shared: I64 | None = None
 
     @property
@@ -96,21 +95,21 @@ class Stretch(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A loop of the program (`Balancer.iterate`), and its costs, known or measured later."""
+    """A loop of the program (`Balancer.iterate`), and its costs, as expected or as measured."""
 
-    #: Number of the loop's first iteration, and its planned number of iterations.
+    #: Index of the loop's first iteration, and its planned number of iterations.
     first: float
     n: float
-    cost: float = math.nan  #: Seconds that the first LB step was expected to cost; nan: not known.
-    #: Seconds per message and per byte; nan: not measured.
+    cost: float = math.nan  #: Expected seconds of the first LB step; nan if not known.
+    #: Seconds per message and per byte; nan if not measured.
     alpha: float = math.nan
     beta: float = math.nan
-    handling: float = math.nan  #: Seconds to pack one object; nan: not measured.
-    #: Seconds of an LB step without migrations and without the strategy; nan: not measured.
+    handling: float = math.nan  #: Seconds to pack one object; nan if not measured.
+    #: Seconds of an LB step without migrations and without the strategy; nan if not measured.
     steps: float = math.nan
     #: Seconds of the run's clock per second of computing: 1, except for virtual ranks.
     pace: float = 1.0
-    #: The part of `cost` that would be spent on objects if all of them moved; nan: not known.
+    #: The part of `cost` for moving objects, if all of them moved; nan if not known.
     moving: float = math.nan
 
 
@@ -122,10 +121,11 @@ class RunFacts:
     parameters: dict[str, Any] = field(default_factory=dict)
     history: History = field(default_factory=History)  #: The receipts.
     loops: list[Loop] = field(default_factory=list)
-    #: By k: the objects that exist after k iterations, as a stretch without iterations.  Recorded
-    #: if objects were added or removed at the end of a loop or just before an LB step.
+    #: ``remaining[k]``: the objects that exist after k iterations, as a stretch without iterations.
+    #: Recorded if objects were added or removed at the end of a loop or just before an LB step.
     remaining: dict[int, Stretch] = field(default_factory=dict)
-    #: By k: the objects of an LB step at the start of a loop that begins after k iterations.
+    #: ``starting[k]``: the objects of an LB step at the start of a loop that begins after k
+    #: iterations.
     starting: dict[int, Stretch] = field(default_factory=dict)
     #: What the user's functions returned about the ranks, an entry (moment, values) for each
     #: change.  The values are lists with a number for each rank, under "speed", "background" or

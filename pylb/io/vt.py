@@ -239,8 +239,8 @@ def _compressor() -> Callable[[bytes], bytes]:
 def rows(ptr: I64, phases: I64) -> tuple[I64, Any]:
     """Select the rows of k phases: return where each phase then begins, (k + 1,), and the indices.
 
-    ptr: where each phase begins among all rows, (m + 1,).  The indices of the rows are a slice if
-    the phases are consecutive.
+    `ptr` (m + 1,) says where each phase begins among all rows.  The indices of the rows are a slice
+    if the phases are consecutive.
     """
     sizes = np.diff(ptr)[phases]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -19,7 +19,7 @@ PIECE = 2000  # tasks or edges that are written between two checks for Ctrl-C
 def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
     """Return ``text(r)``, a function that returns the text of rank r's file.
 
-    rank: the placement, (t,) int32.  An edge is in the file of its sender's rank.
+    `rank` (t,) is the placement.  An edge is in the file of its sender's rank.
     """
     rows = zip(
         np.maximum(trace.entity_collection, COLLECTION).tolist(),
@@ -110,7 +110,7 @@ def _communications(trace: Phases, edges: I64, entities: list[Json]) -> list[Jso
         {
             "type": trace.COMM_TYPES[code],
             "bytes": size,
-            # an integer for vt; a mean over iterations can be below 1
+            # vt needs an integer, but a mean over iterations can be below 1
             "messages": max(round(messages), int(messages > 0)),
             "from": entities[src],
             "to": entities[dst],

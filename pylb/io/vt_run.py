@@ -1,7 +1,7 @@
 """The text of vt's LBDatafiles as columns, and the text for another placement.
 
-msgspec decodes a text into the structures below; keys that they do not name are skipped.  Memory
-for the garbage collector to search is not made: no structure can be part of a cycle (``gc=False``).
+msgspec decodes a text into the structures below; keys that they do not name are skipped.  No
+structure can be part of a cycle, so the garbage collector does not search them (``gc=False``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pylb.model.snapshot import I32, I64
 log = logging.getLogger("pylb")
 
 MOST_PHASES = 1_000_000  # largest number of phases in `skipped` or in `identical_to_previous`
-ABSENT = -(2**63)  # the home of an end of a communication that does not say it
+ABSENT = -(2**63)  # the home of an end of a communication, if the file does not give it
 
 Size = Annotated[float, Meta(ge=0.0, le=1e30)]
 Number = Annotated[float, Meta(ge=-1e30, le=1e30)]
@@ -39,7 +39,7 @@ Kind = Literal["LBDatafile"]
 
 
 class End(Struct, gc=False):
-    """The entity of an end of a communication; of its ids, `id` has priority."""
+    """The entity at one end of a communication; `id` has priority over `seq_id`."""
 
     type: str
     id: int | None = None
@@ -108,7 +108,7 @@ class Phase(Struct, gc=False):
 
 
 class Metadata(Struct):
-    """What is read of the metadata."""
+    """The fields of the metadata that are read."""
 
     type: Kind = "LBDatafile"
     rank: Rank | None = None
@@ -124,7 +124,7 @@ class File(Struct):
 
 
 class Columns(NamedTuple):
-    """What one file, or a run, holds: columns of its tasks and of its communications."""
+    """The data of one file, or of a run: columns of the tasks and of the communications."""
 
     task: dict[str, Any]  # (t,) each
     comm: dict[str, Any]  # (c,) each
@@ -155,7 +155,7 @@ def _name(path: Path) -> str:
 def read(paths: list[Path], threads: int | None = None) -> vt.Run:
     """Read the files of one run.
 
-    threads: how many files are decompressed at once (default: one per core, at most 8).
+    `threads` is the number of files to decompress at once (default: one per core, at most 8).
     """
     names = list(map(_name, paths))
     texts, parts, heads = [], [], []
@@ -264,7 +264,7 @@ def columns(name: str, rank: int, file: File, source: Sequence[int]) -> Columns:
 
 
 def is_initial(phase: int, task: Task) -> bool:
-    """Return whether it is the task of zero time that vt appends to phase 0 of each rank.
+    """Return whether this is the task of zero time that vt appends to phase 0 of each rank.
 
     Its id is 0, which no object has (LBDataHolder::addInitialTask in vt).
     """
@@ -347,7 +347,7 @@ def _codes(names: tuple[str, ...], items: list[Any]) -> Any:
 
 
 def _signed(name: str, numbers: list[int]) -> I64:
-    """Return integers of 64 bits; values of 2**63 and above keep their bits: they are negative."""
+    """Return 64-bit integers; values from 2**63 on keep their bits, so they become negative."""
     try:
         return np.array(numbers, np.int64)
     except OverflowError:
@@ -367,7 +367,8 @@ def joined(names: list[str], files: list[Columns], n_phases: int) -> dict[str, A
     and ``comm_ptr``, (m + 1,), say where each phase begins.  ``entity_*`` are the objects in order
     of their first task.  ``comm_src`` and ``comm_dst`` are entities with a task in the same phase,
     else -1; ``comm_from`` and ``comm_to`` are the ids as recorded, ``comm_rank`` is the rank whose
-    file has the communication.  Numbers in user_defined have their own name; NaN: not recorded.
+    file has the communication.  Numbers in user_defined have their own name; NaN means not
+    recorded.
     """
     task, comm = _sorted([f.task for f in files]), _sorted([f.comm for f in files])
     out = {f"task_{key}": task[key] for key in ("rank", "load", "file")}
@@ -386,9 +387,8 @@ def joined(names: list[str], files: list[Columns], n_phases: int) -> dict[str, A
 def _subphases(name: str, task: dict[str, Any]) -> dict[str, Any]:
     """Return the times of the tasks in each subphase, (t, d), if there are 2 to 8 of them.
 
-    More are left out, and a warning says so.
-
-    What a task's time has beyond its subphases is part of the first.
+    If there are more, a warning says that they are not used.  The time of a task outside its
+    subphases is added to the first one.
     """
     ids = sorted(int(key.split()[1]) for key in task if key.startswith("subphase "))
     if len(ids) > _core.MOST_PHASES:
@@ -422,10 +422,10 @@ def _sorted(files: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _objects(names: list[str], task: dict[str, Any], comm: dict[str, Any]) -> dict[str, Any]:
-    """Find the objects: vt identifies one by its number, its home, and whether it may migrate.
+    """Find the objects: vt identifies an object by its id, its home, and whether it may migrate.
 
-    A program of pylb may let an object migrate in some phases only.  So the last part separates two
-    objects only where a phase has two tasks of the same number and home.
+    A program of pylb may let an object migrate in some phases only.  So the last of the three
+    separates two objects only if a phase has two tasks with the same id and home.
     """
     n, c = len(task["id"]), len(comm["from"])
     rows = {"task": slice(n), "src": slice(n, n + c), "dst": slice(n + c, None)}
@@ -444,8 +444,8 @@ def _objects(names: list[str], task: dict[str, Any], comm: dict[str, Any]) -> di
         if twice is not None:
             one, two = (names[task["file"][row]] for row in twice)
             raise FormatError(
-                f"object {task['id'][twice[0]]} with home {task['home'][twice[0]]} is twice in one "
-                f"phase: in {one} and in {two}"
+                f"object {task['id'][twice[0]]} with home {task['home'][twice[0]]} occurs twice in "
+                f"one phase: in {one} and in {two}"
             )
     movable = np.ones(len(first), bool)
     movable[entity[~task["migratable"]]] = False
@@ -459,7 +459,7 @@ def _objects(names: list[str], task: dict[str, Any], comm: dict[str, Any]) -> di
     for name, side in (("src", "from"), ("dst", "to")):
         of, found = rows[name], np.full(c, -1)
         absent = comm[f"{side}_home"] == ABSENT
-        # What an end does not say may be anything, if then only one object remains.
+        # An end may lack home or migratable if only one object matches the rest.
         for codes, given in (
             (number, absent),
             (place, ~absent & (flag[of] == 2)),
@@ -477,7 +477,7 @@ def _all(*columns: Any) -> I64:
 
 
 def _numbered(code: I64) -> tuple[I64, I32]:
-    """Number the codes in order of their first row; return these rows, and each row's number."""
+    """Index the codes in order of their first row; return these rows, and each row's index."""
     _, first, number = np.unique(code, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty(len(order), np.int32)
@@ -492,7 +492,7 @@ def _spans(phase: I64) -> list[slice]:
 
 
 def _twice(entity: I32, phase: I64) -> tuple[int, int] | None:
-    """Return two tasks of an entity in one phase; None: there are none."""
+    """Return two tasks of an entity in one phase; None if there are none."""
     last = np.empty(int(entity.max(initial=-1)) + 1, np.int64)
     for t in _spans(phase):
         last[entity[t]] = np.arange(t.start, t.stop)
@@ -504,9 +504,9 @@ def _twice(entity: I32, phase: I64) -> tuple[int, int] | None:
 
 
 def _keys(name: str, ids: I64, home: I64, migratable: Any) -> I64:
-    """Return a key for each object: its number; if two objects of the run share one, see `Phases`.
+    """Return a key for each object: its id; if two objects of the run share an id, see `Phases`.
 
-    The combination is that of vt, whose ``id`` of an element of a collection is made in this way.
+    vt makes the ``id`` of an element of a collection in the same way.
     """
     if len(np.unique(ids)) == len(ids):
         return ids
@@ -514,15 +514,15 @@ def _keys(name: str, ids: I64, home: I64, migratable: Any) -> I64:
     if bad.any():
         at = int(np.argmax(bad))
         raise FormatError(
-            f"{name} and other ranks: objects of different homes have the same number, and object "
-            f"{ids[at]} has home {home[at]}: expected numbers below 2**45 and homes below 2**16"
+            f"{name} and other ranks: objects of different homes have the same id, and object "
+            f"{ids[at]} has home {home[at]}: expected ids below 2**45 and homes below 2**16"
         )
     keys: I64 = ids * 2**18 + home * 4 + 2 + migratable
     return keys
 
 
 def _only(codes: I64, wanted: I64) -> I64:
-    """Return the index of the one object that has the wanted code; -1: none or several have it."""
+    """Return the index of the one object with the wanted code; -1 if none or several have it."""
     known, first, many = np.unique(codes, return_index=True, return_counts=True)
     if not len(known):
         return np.full(len(wanted), -1)
@@ -548,13 +548,13 @@ def _present(end: I64, phase: I64, entity: I32, task_phase: I64) -> I32:
 def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int], bytes]:
     """Return ``text(r)``, a function that returns the text of rank r's file with these phases.
 
-    rank: the placement, a rank for each task of these phases.
+    `rank` is the placement: a rank for each task of these phases.
 
     Raises
     ------
     DomainError
-        The record has phases that are copies of earlier phases; but not all phases are written, or
-        the placement of a copy differs from that of its original.
+        The record has phases that are copies of earlier phases, and not all phases are written, or
+        a copy has a different placement than its original.
     StateError
         A file has changed since it was read.
     """
@@ -582,13 +582,13 @@ class PhaseLayout(NamedTuple):
 
     phase: int  # index in the files
     rank: I32  # the new rank of each task
-    node: list[int]  # the same where it changes, else -1
+    node: list[int]  # the new rank of each task if it changes, else -1
     tasks: list[int]  # new file of each task
     comms: list[int]  # new file of each communication
 
 
 def layout(a: dict[str, Any], run: Any, phases: I64, rank: I32) -> list[PhaseLayout]:
-    """Plan the files of these phases of a run (`vt.Run`); a: columns of their tasks and comms.
+    """Plan the files of these phases of a run (`vt.Run`); `a` has their tasks and communications.
 
     A task goes into the file of its new rank.  A communication goes with its sender if the sender's
     task was in the same file, or else with its receiver.  For a broadcast the receiver has
@@ -632,7 +632,7 @@ def rewritten(
 ) -> Callable[[int], bytes]:
     """Return ``text(r)``, a function that returns the text of rank r's file.
 
-    All but the lists of tasks and communications, and the ``node`` of tasks, is copied as text.
+    Everything except the lists of tasks and communications, and ``node`` of tasks, is copied.
     """
     fields = dict[str, Raw]
     new: list[list[dict[str, Any]]] = [[] for _ in texts]
@@ -659,7 +659,7 @@ def rewritten(
 def _moved(
     phases: list[dict[str, Raw]], key: str, to: list[int], node: list[int] | None = None
 ) -> dict[int, dict[str, Any]]:
-    """Return the lists of a phase that change, by file: items that stay, then those that come."""
+    """Return the lists of a phase that change, by file: items that stay, then new items."""
     stay: list[list[Any]] = [[] for _ in phases]
     come: list[list[Any]] = [[] for _ in phases]
     changed, k = set(), 0
@@ -684,7 +684,7 @@ def _moved(
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Switch the garbage collector off: it would search many new dicts; none is garbage."""
+    """Switch the garbage collector off, because it would search many dicts without any garbage."""
     on = gc.isenabled()
     gc.disable()
     try:

@@ -39,7 +39,7 @@ def speed(watts: float, node: int) -> float:
     watts : float
         The cap: 23 to 95.
     node : int
-        Number of the rank, or of the host in a lab with hosts.  The speeds repeat after ten nodes.
+        Index of the rank, or of the host in a lab with hosts.  The speeds repeat after ten nodes.
 
     Examples
     --------

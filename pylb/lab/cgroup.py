@@ -24,7 +24,7 @@ PATIENCE = 5.0  # seconds to wait until killed processes have left their groups
 # ---- the files of a group, of versions 1 and 2 --------------------------------------------------
 
 # The largest weights that the kernel accepts: ranks get their shares even if other processes want
-# the cores.  Other processes get the time that the shares leave.
+# the cores.  Other processes get the remaining time.
 WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
 
 # Where to read each field of `Usage`: (file, key in this file, unit).  The key is "" if the file is
@@ -116,7 +116,7 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
     """Return where a lab makes its directories: one place in each hierarchy that it needs.
 
     If version 1 controls the processor, the lab uses version 1, because version 2 cannot then
-    control the processor.  memory: True if a rank has a memory limit.
+    control the processor.  `memory` says whether a rank has a memory limit.
     """
     seen, own = mounts(mountinfo), own_paths(cgroup)
     found = {}
@@ -153,7 +153,7 @@ def _words(path: Path) -> list[str]:
 def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
     """Return the nearest directory, from `own` up to `top`, whose groups can have controllers.
 
-    wanted: names of these controllers.  A directory that already permits them is preferred.  In
+    `wanted` names these controllers.  A directory that already permits them is preferred.  In
     version 2, only the machine's root group can have both processes and children with controllers.
     So if this process is alone in a group, it moves to a child group; then the other children can
     have controllers.
@@ -226,7 +226,7 @@ class Groups:
         return [base / f"rank{rank}" for base in self.bases]
 
     def change(self, rank: int, limit: Limit) -> None:
-        """Give a running rank another limit; OSError if the kernel refuses it."""
+        """Give a running rank another limit; raise OSError if the kernel refuses it."""
         for group in self._groups_of(rank):
             for name, value in control(limit):
                 if (group / name).exists():

@@ -24,7 +24,7 @@ DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # finds 50 nested brackets
 
 
 def yaml_of(path: str | os.PathLike[str]) -> Any:
-    """Read a small YAML file; FormatError if it is none."""
+    """Read a small YAML file; raise FormatError if it is not YAML."""
     yaml = optional.require("PyYAML")
     with understood(path, "YAML"):
         content = text(path, MOST_BYTES)
@@ -51,7 +51,7 @@ class Profile(NamedTuple):
     def limit(self, node: int, equal: float, cores: int, period_us: int | None) -> Limit:
         """Convert to limits for the kernel.
 
-        node: number of the rank or host for `caps.speed`; equal: the share if the profile has none.
+        `node` is the index of the rank or host for `caps.speed`; `equal` is the default share.
         """
         share = equal if self.share is None else checks.number("share", self.share)
         if self.cap is not None:
@@ -120,8 +120,8 @@ class Change(NamedTuple):
     at: float | None = None  #: Time in seconds after the command's start.
     #: Name of a moment, which the program announces by `pylb.lab.announce`.
     when: str | None = None
-    ranks: tuple[int, ...] | None = None  #: The ranks that change; None: all.
-    hosts: tuple[str, ...] | None = None  #: The hosts that change, in a lab with hosts; None: all.
+    ranks: tuple[int, ...] | None = None  #: The ranks that change; None means all.
+    hosts: tuple[str, ...] | None = None  #: The hosts that change, if any; None means all.
     values: Mapping[str, Any] = {}  #: Fields of `Profile` and `Link`, and their new values.
 
     @property
@@ -147,7 +147,7 @@ class LabPlan(NamedTuple):
 
     #: Profiles of the ranks.  The list repeats if there are more ranks.
     profiles: tuple[Profile, ...] = (Profile(),)
-    hosts: tuple[Host, ...] = ()  #: Empty: no hosts.  With hosts, `profiles` has no effect.
+    hosts: tuple[Host, ...] = ()  #: With hosts, `profiles` has no effect.
     changes: tuple[Change, ...] = ()
     swap: int = SWAP  #: Bytes of swap for all ranks together, beyond their memory.
     #: Period of the quotas in microseconds: in each period, a rank gets share * period.
@@ -207,7 +207,7 @@ class LabPlan(NamedTuple):
     def limits(self, n_ranks: int | None = None, cores: int | None = None) -> list[Limit]:
         """Return the limits of the hosts; without hosts, those of the ranks.
 
-        Without hosts, rank i has limit number i modulo the number of limits.
+        Without hosts, rank i has the limit with index i modulo the number of limits.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class LabPlan(NamedTuple):
     def expanded(self, n_ranks: int | None, changes: Iterable[Change] | None = None) -> LabPlan:
         """Return the plan with a profile for each rank, if changes name ranks.
 
-        changes: default: those of the plan.
+        `changes` are by default those of the plan.
         """
         changes = self.changes if changes is None else changes
         named = [r + 1 for c in changes for r in c.ranks or ()]
@@ -259,7 +259,7 @@ class LabPlan(NamedTuple):
         """Check all limits, at first and after each change, and that changes fit the lab."""
         checks.whole("swap", self.swap, 0, "bytes")
         if not self.nodes:
-            raise DomainError("profiles is empty: expected one for each rank, or a share for each")
+            raise DomainError("profiles is empty: expected a profile, or a share, for each rank")
         _check_hosts(self.hosts)
         for i, change in enumerate(self.changes):
             self.check_change(f"changes[{i}]", change)
@@ -276,7 +276,7 @@ class LabPlan(NamedTuple):
             plan.limits()
 
     def check_change(self, where: str, change: Change) -> None:
-        """Check that a change fits the lab; DomainError: it names what the lab does not have."""
+        """Check that a change fits the lab; a DomainError names what the lab does not have."""
         if not change.values:
             known = ", ".join((*PROFILE, *LINK))
             raise DomainError(f"{where} changes nothing: expected at least one of {known}")
@@ -479,9 +479,9 @@ class Usage(NamedTuple):
     throttled: int
     throttled_seconds: float  #: Time for which the rank was stopped because its quota was used up.
     host: str = ""  #: The host where the rank ran; empty in a lab without hosts.
-    #: Largest number of bytes that the rank had in memory; None: not counted.
+    #: Largest number of bytes that the rank had in memory; None if not counted.
     memory: int | None = None
-    #: Number of pages from swap or a file for which the rank had to wait; None: not counted.
+    #: Number of pages from swap or a file for which the rank had to wait; None if not counted.
     paged: int | None = None
     killed: int = 0  #: Number of processes that the kernel killed because memory was full.
 

@@ -166,7 +166,7 @@ class Lab:
         """
         self._divide(n_ranks(command) if command and is_mpiexec(command[0]) else 1)
         words = self.held(command)
-        # mpiexec tells its ranks their numbers; a program without mpiexec is rank 0.
+        # mpiexec numbers its ranks; a program without mpiexec is rank 0.
         env = os.environ if is_mpiexec(command[0]) else {**os.environ, "PYLB_LAB_RANK": "0"}
         moments = self._state.folder / "moments"
         if self.plan.changes:
@@ -243,8 +243,8 @@ class Lab:
     def change(self, change: Change) -> None:
         """Change the limits of ranks or hosts from now on, also of a later command.
 
-        If the lab has fewer profiles than ranks, each rank of the last command first gets its own.
-        Before a command, there are then profiles up to the named rank; this list repeats.
+        If the change names ranks, each rank of the last command first gets its own profile.  Before
+        the first command, profiles up to the largest named rank are made; this list repeats.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class Lab:
         self.plan.check_change("change", change)
         plan = self.plan.expanded(self._n_ranks, [change]).after(change)
         if plan.needs_memory and not self.plan.needs_memory:
-            raise DomainError("change.values: this lab began without limits of memory")
+            raise DomainError("change.values: this lab began without memory limits")
         self.plan, self.limits = plan, plan.limits(self._n_ranks)
         self._write_limits()
         for rank in self._groups.ranks():
@@ -364,12 +364,12 @@ def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
 
     A program that keeps using more memory than the limit of its control group (version 1) is
     sometimes killed, although swap is free: Linux tries sixteen times to find a page to swap out,
-    and gives up (seen with Linux 6.18, once in 10^4 to 10^5 page faults).  If the kernel is told
-    not to kill, system calls fail instead.  So the group has a higher limit than the rank, by
-    `SLACK` bytes.  A thread makes the kernel swap out the memory above the rank's limit, and tries
-    again if that fails.
+    and gives up (seen with Linux 6.18, once in 10^4 to 10^5 page faults).  If killing is switched
+    off, system calls fail instead.  So the group has a higher limit than the rank, by `SLACK`
+    bytes.  A thread makes the kernel swap out the memory above the rank's limit, and tries again if
+    that fails.
 
-    ranks: returns (group, limit in bytes) for each rank.
+    ``ranks()`` returns (group, limit in bytes) for each rank.
     """
     end = threading.Event()
     thread = threading.Thread(target=_keep, args=(ranks, end))
@@ -404,7 +404,7 @@ PATIENCE = 60.0  # seconds to wait for a measuring program
 
 
 class Held(NamedTuple):
-    """The measured limits of a rank or host: cores, and bytes of memory (None: not tested)."""
+    """The measured limits of a rank or host: cores, and bytes of memory (None if not tested)."""
 
     share: float
     memory: int | None

@@ -1,4 +1,4 @@
-"""Change a lab while its command runs: at a time, or at a moment that the command announces."""
+"""Change a lab while its command runs: at a given time, or at a moment announced by the command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pylb.errors import DomainError
 from pylb.lab.plan import Change
 
-MOST_WORDS = 4096  # a name of a moment is read until it has this number of bytes
+MOST_WORDS = 4096  # reading the name of a moment stops at this number of bytes
 PATIENCE = 5.0  # seconds to wait for the name of a moment
 
 
@@ -39,7 +39,7 @@ def running(
 ) -> Iterator[list[Done]]:
     """Make each change when its time comes, in a thread; yield the list of changes made so far.
 
-    path: the socket to which `announce` sends names of moments.  apply: makes a change.
+    `path` is the socket to which `announce` sends names of moments.  `apply` makes a change.
     """
     done: list[Done] = []
     if not changes:
@@ -116,7 +116,7 @@ VARIABLE = "PYLB_LAB_MOMENTS"
 def announce(moment: str) -> bool:
     """Tell the lab that a moment has come; return after the lab has made the changes for it.
 
-    Any rank may call this function; only the first call for a moment counts.  Outside of a lab,
+    Any rank may call this function; only the first call for a moment counts.  Outside a lab,
     nothing happens.
 
     Parameters
@@ -131,7 +131,7 @@ def announce(moment: str) -> bool:
 
     Examples
     --------
-    >>> pylb.lab.announce("half")  # outside of a lab
+    >>> pylb.lab.announce("half")  # outside a lab
     False
     """
     path = os.environ.get(VARIABLE)

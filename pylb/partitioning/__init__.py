@@ -1,7 +1,7 @@
 """Partitions of graphs, hypergraphs, points and trees: one call for every method.
 
-In: on each rank, arrays that describe its own objects.  Out: a part for each object (`Partition`);
-also colourings and orderings of graphs.  Imports `model` and `comm`.
+Input: on each rank, arrays that describe its own objects.  Output: a part for each object
+(`Partition`), colourings and orderings of graphs.  Imports `model` and `comm`.
 """
 
 from pylb.partitioning.call import partition

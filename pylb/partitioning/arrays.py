@@ -67,7 +67,7 @@ def floats(name: str, value: Any) -> F64:
 
 
 def places(name: str, value: Any, n: int, parts: int) -> I32:
-    """Check that the value has the number of a part, or -1, for each object."""
+    """Check that the value has the index of a part, or -1, for each object."""
     given = whole(name, value, n)
     bad = np.flatnonzero((given < -1) | (given >= parts))
     if len(bad):
@@ -100,7 +100,7 @@ def points(name: str, value: Any) -> F64:
         xyz = xyz[:, None]
     if xyz.ndim != 2 or not 1 <= xyz.shape[1] <= 3:
         raise DomainError(f"{name} has shape {xyz.shape}: expected (n, 1 ... 3)")
-    if not (good := np.abs(xyz) <= 1e150).all():  # a NaN is not good, either
+    if not (good := np.abs(xyz) <= 1e150).all():  # NaN fails this test, too
         i, d = np.argwhere(~good)[0]
         expected = "a number from -1e150 to 1e150"
         raise DomainError(f"{name}[{i}, {d}] is {xyz[i, d]}: expected {expected}")
@@ -110,7 +110,7 @@ def points(name: str, value: Any) -> F64:
 def rows(name: str, value: Any, per_entry: bool) -> Rows:
     """Convert a scipy.sparse matrix or (start, indices[, weight]) to `Rows`.
 
-    per_entry: each entry has a weight; if false, each row.
+    With `per_entry`, each entry has a weight; without it, each row has one.
     """
     if hasattr(value, "tocsr"):
         matrix = value.tocsr()
@@ -134,7 +134,7 @@ def rows(name: str, value: Any, per_entry: bool) -> Rows:
 
 
 def numbered(name: str, given: Rows, numbering: Numbering | None, ranks: Ranks) -> Rows:
-    """Replace the ids of objects in rows by the objects' numbers.  Collective."""
+    """Replace the ids of objects in rows by the objects' global indices.  Collective."""
     if numbering is None:
         return given
     number = numbering.of(given.to.astype(np.int64, copy=False))
@@ -172,7 +172,7 @@ def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
 
 
 def in_order(n: int, row: NDArray[np.int64], to: NDArray[Any], weight: F64 | None = None) -> Rows:
-    """Make n rows, the entries ascending and each once; of equal ones, the largest weight stays."""
+    """Make n rows with ascending entries; equal entries become one, with the largest weight."""
     order = np.lexsort((to, row))
     row, to = row[order], to[order]
     new = np.ones(len(row), bool)
@@ -186,7 +186,7 @@ def in_order(n: int, row: NDArray[np.int64], to: NDArray[Any], weight: F64 | Non
 def lone_edge(
     given: Rows, ids: NDArray[np.int64] | None, ranks: Ranks, dist: NDArray[np.int64]
 ) -> str:
-    """Describe an edge that is given in one direction only; ids: of the objects.  Collective."""
+    """Describe an edge that is given in one direction only, by the objects' `ids`.  Collective."""
     first = int(dist[ranks.rank])
     source = first + given.row()
     to = given.to.astype(np.int64)
@@ -202,7 +202,7 @@ def lone_edge(
 
 
 def _id_of(number: int, ids: NDArray[np.int64] | None, first: int, ranks: Ranks) -> int:
-    """Return the id of the object with this number.  Collective."""
+    """Return the id of the object with this global index.  Collective."""
     if ids is None:
         return number
     mine = int(ids[number - first]) if first <= number < first + len(ids) else None

@@ -39,15 +39,15 @@ def check_leaves(problem: Problem) -> None:
         and problem.n
         and not 0 <= problem.ids.min() <= problem.ids.max() < n
     ):
-        raise DomainError(f"ids: expected the leaves' numbers, 0 ... {n - 1}")
+        raise DomainError(f"ids: expected the indices of the leaves, 0 ... {n - 1}")
 
 
 def divide_tree(problem: Problem) -> I32:
-    """Return the part of each leaf of this rank.  Collective; ranks get the weights of all leaves.
+    """Return (n,) the part of each leaf of this rank.  Collective; ranks gather all weights.
 
     The curve visits the leaves in the order of the tree, so that the leaves of an element stay
-    together, and few leaves move when the weights change.  On the curve, a leaf takes a length
-    equal to its weight.  The leaf goes to the part to which its midpoint belongs.
+    together, and few leaves move when the weights change.  On the curve, a leaf has a length equal
+    to its weight, and it goes to the part in which its midpoint lies.
     """
     assert problem.tree is not None
     place, k = problem.tree.place, problem.parts
@@ -106,8 +106,8 @@ def partition(
 ) -> Partition:
     """Divide objects into parts of equal weight with little communication between the parts.
 
-    With a communicator the call is collective.  Each rank passes the rows of `graph`, `coords` and
-    so on of its own objects; arguments that are not arrays are the same on all ranks.
+    With a communicator the call is collective.  Each rank passes the rows of `graph`, `coords` etc.
+    for its own objects; arguments that are not arrays are the same on all ranks.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def partition(
         Positions, for "rcb", "rib" and "hsfc".
     tree : (m,) array of int, optional
         For "reftree": the parent of each element of a refinement tree, e.g. a quadtree or octree;
-        -1 for the coarsest elements.  The objects are the leaves, in order of index.  The curve
+        -1 for the coarsest elements.  The objects are the leaves, in order of index.  The method
         visits the children of an element in order of index.  Every rank passes the whole tree.
     weight : (n,) or (n, d) array of float, optional
         Weights of the objects; "metis", "rcb" and "parmetis" balance each column.  Default: 1.
@@ -132,9 +132,9 @@ def partition(
         Relative sizes of the parts; a part with share 0 stays empty.  Default: all equal.
     method : str
         Zoltan's "rcb", "rib", "hsfc" (points), "graph", "zoltan" (hypergraph; PHG), "block",
-        "cyclic", "random" (both ignore weights and shares above 0); "metis", "scotch", "ptscotch",
-        "parmetis" (if Zoltan was built with it); the package "mtkahypar" (nets), on one thread;
-        pylb's own "reftree" and "pylb"; "keep": only evaluate the parts in `old`.
+        "cyclic", "random" (the last two ignore weights and all shares except 0); "metis", "scotch",
+        "ptscotch", "parmetis" (if Zoltan was built with it); the package "mtkahypar" (nets), on one
+        thread; pylb's own "reftree" and "pylb"; "keep": only evaluate the parts in `old`.
         "hypergraph": make `starts` hypergraph partitions with different seeds, refine each by one
         V-cycle, refine the two best until they have had `cycles` V-cycles, and return the best.
         Zoltan makes the partitions, or pylb if Zoltan is missing.  But Mt-KaHyPar makes the first
@@ -142,19 +142,19 @@ def partition(
         On several ranks, "scotch" means "ptscotch", "hypergraph" means "zoltan", and "metis",
         "mtkahypar" and "pylb" run on the first rank.
         Default: "hypergraph" with a graph or nets, "rcb" with `coords`, "reftree" with `tree`.
-        With `machine`, also a sequence of names, one for each level, beginning with the nodes.
+        With `machine`, also a sequence of names: one for each level, first for the nodes.
     machine : pylb.Machine, pylb.model.Tree, str or path, optional
         Divide hierarchically: first for the top level, then each part for the next level, and so
-        on.  The default of `parts` is then the number of leaves, and the default of `shares` are
-        the part sizes of the `pylb.Machine`.  A path, or a string that ends in ``.json``, names a
-        file written by `pylb.Machine.save`; other strings are read by `pylb.Machine.parse`.
+        on.  `parts` is then by default the number of leaves, and `shares` the part sizes of the
+        `pylb.Machine`.  A path, or a string that ends in ``.json``, names a file written by
+        `pylb.Machine.save`; other strings are read by `pylb.Machine.parse`.
     approach : {"partition", "repartition", "refine"}, optional
         "partition": from scratch.  "repartition": from `old`, minimizing `migration_ratio` times
         the communication plus the sizes of the objects that leave their part.  "refine": only
         improve `old`.  Points are always divided from scratch.  The new parts are numbered so that
-        most objects stay (with ``REMAP=0``, Zoltan's numbers are kept).  Default: "repartition" if
-        `old` is given, otherwise "partition".  "metis" and "mtkahypar" only divide from
-        scratch: with `old`, they need ``approach="partition"``.
+        most objects stay (with ``REMAP=0``, the parts keep Zoltan's numbers).  Default:
+        "repartition" if `old` is given, otherwise "partition".  "metis" and "mtkahypar" only divide
+        from scratch: with `old`, they need ``approach="partition"``.
     old : (n,) array of int, optional
         Present part of each object; -1: a new object, which counts as an object of the first part
         of its rank.  Default on several ranks: the first part of the rank that owns the object.
@@ -300,9 +300,9 @@ def _check(problem: Problem, name: str, approach: str) -> None:
         raise DomainError(MISSING[how.takes])
     if problem.fixed_part is not None and not how.fixes:
         names = [key for key, row in METHODS.items() if row.fixes]
-        if problem.ranks.size > 1:  # "scotch" then means a method that takes none
+        if problem.ranks.size > 1:  # "scotch" then means "ptscotch", which accepts none
             names = [key for key in names if METHODS[METHODS[key].over or key].fixes]
-        raise DomainError(f"method {name!r} takes no fixed objects: {', '.join(names)} do")
+        raise DomainError(f"method {name!r} accepts no fixed objects: {', '.join(names)} do")
     alone = problem.old is None and problem.ranks.size == 1
     if approach != "partition" and alone:
         raise DomainError(f"old is missing: approach {approach!r} starts from the present parts")
@@ -318,8 +318,8 @@ def _check(problem: Problem, name: str, approach: str) -> None:
 def _parts_of(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
     """Return (part, held, free).
 
-    part: of each object.  held: Zoltan's structure with the geometric cuts, or None.  free: whether
-    parts may be renumbered.
+    `part` has the part of each object.  `held` is Zoltan's structure with the geometric cuts, or
+    None.  `free` says whether parts may be renumbered.
     """
     if choice.levels is None:
         name = choice.names[0]
@@ -361,7 +361,7 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
         problem = replace(problem, old=zoltan.present(problem))
     if approach == "refine":
         part, fixed = zoltan.present(problem), problem.fixed_part
-        # new and fixed objects have parts, too
+        # new and fixed objects need parts, too
         problem = replace(problem, old=part if fixed is None else np.where(fixed < 0, part, fixed))
     starts, cycles, _ = choice.work
     return serial.ask(problem, name, how, approach, starts, cycles), None
@@ -409,7 +409,7 @@ class Levels:
         if isinstance(machine, str | os.PathLike):
             is_file = not isinstance(machine, str) or machine.endswith(".json")
             machine = Machine.load(machine) if is_file else Machine.parse(str(machine))
-        self.shares: F64 | None = None  # of the parts, (k,), if the machine has speeds
+        self.shares: F64 | None = None  # (k,) shares of the parts, if the machine has speeds
         if isinstance(machine, Machine):
             self.branch = _branch(machine.root)
             self.label = np.array(machine.ranks, np.int32)  # the part at each leaf: its rank
@@ -446,8 +446,8 @@ def divide_by_levels(
 ) -> I32:
     """Divide level by level, and return the part of each object.  Collective.
 
-    If there are up to k divisions between the root and a leaf, each one is allowed the k-th root of
-    the problem's imbalance.  ``ask(problem, method)`` returns the part of each object.
+    If there are up to k divisions between the root and a leaf, each division may have the k-th root
+    of the problem's imbalance.  ``ask(problem, method)`` returns the part of each object.
     """
     place = np.empty_like(levels.label)
     place[levels.label] = np.arange(levels.n_parts, dtype=np.int32)
@@ -553,7 +553,7 @@ def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
 def _select(problem: Problem, rows: Rows, of_rows: NDArray[np.bool_] | None, number: I32) -> Rows:
     """Select and renumber the entries of rows.
 
-    Entries without a new number are left out.  `of_rows`: which rows to keep; None: all.
+    Entries without a new number are removed.  `of_rows` marks the rows to keep; None keeps all.
     """
     to = of_entries(problem, rows, number)
     row, keep = rows.row(), to >= 0

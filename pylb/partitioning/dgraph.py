@@ -21,28 +21,28 @@ from pylb.partitioning.ranks import Ranks, owners
 
 
 class LocalGraph(NamedTuple):
-    """The vertices of one rank, and their edges.  Vertices are numbered rank after rank."""
+    """The vertices of one rank, and their edges.  Global indices ascend from rank to rank."""
 
     agreement: Agreement
     ids: I64  #: (n,) the user's ids of this rank's vertices.
-    numbers: I32  #: (n,)
-    #: (p + 1,) number of the first vertex of each rank; the last entry counts the vertices of all
-    #: ranks.
+    numbers: I32  #: (n,) global indices of this rank's vertices.
+    #: (p + 1,) global index of the first vertex of each rank; the last entry is the number of all
+    #: vertices.
     firsts: I64
     start: I32  #: (n + 1,)
-    #: (m,) number and rank of each neighbour: vertex v has ``to[start[v]:start[v + 1]]``,
+    #: (m,) global index and rank of each neighbour: vertex v has ``to[start[v]:start[v + 1]]``,
     #: ascending, without loops and repeated edges.
     to: I32
     owner: I32
 
     @property
     def first(self) -> int:
-        """The number of this rank's first vertex."""
+        """Global index of this rank's first vertex."""
         return int(self.firsts[self.agreement.transport.rank])
 
     @property
     def rows(self) -> I64:
-        """The vertex of each edge, counted from this rank's first vertex."""
+        """(m,) the vertex at which each edge begins, counted from this rank's first vertex."""
         return np.repeat(np.arange(len(self.ids)), np.diff(self.start))
 
 
@@ -51,7 +51,7 @@ def read(
 ) -> LocalGraph:
     """Make the graph of this rank from the user's arguments.  Collective.
 
-    distance: an argument of the caller, 1 or 2.  All ranks raise every error.
+    `distance` is checked, too.  All ranks raise the same error.
     """
     ranks = Ranks(comm)
 
@@ -62,7 +62,7 @@ def read(
         start = given.start
         if start[0] != 0 or (np.diff(start) < 0).any() or start[-1] != len(given.to):
             raise DomainError(
-                "graph.start: expected 0 first, then no decrease, the number of edges at last"
+                "graph.start: expected values from 0 to the number of edges, which never decrease"
             )
         given = arrays.in_order(len(given), given.row(), given.to.astype(np.int64))
         out = Problem(ranks, 1, len(given), graph=given)
@@ -232,7 +232,7 @@ class Ordering:
     separators: I64  #: (s,) sizes of the separators, the top one first.
     #: (b + 1,) columns ``blocks[i]`` to ``blocks[i + 1] - 1`` are a separator or a leaf.
     blocks: I32
-    parent: I32  #: (b,) index of the separator above each block; -1: none.
+    parent: I32  #: (b,) index of the separator above each block; -1 if none.
     seconds: float  #: Run time of Scotch or PT-Scotch on rank 0.
 
     def __repr__(self) -> str:
@@ -293,7 +293,7 @@ def order(
 
 
 def _counted(pieces: list[Any], seconds: float) -> tuple[I64, F64]:
-    """Count the fill; pieces: degrees, neighbours and new positions of each rank's vertices."""
+    """Count the fill; `pieces` has the degrees, neighbours and places of each rank's vertices."""
     degree, to, place = (
         np.concatenate([np.frombuffer(p[k], np.int32) for p in pieces]) for k in range(3)
     )
@@ -305,7 +305,7 @@ def _counted(pieces: list[Any], seconds: float) -> tuple[I64, F64]:
 
 
 def _ordering(perm: I32, answer: list[Any]) -> Ordering:
-    """Make the result from what rank 0 has counted, and the blocks."""
+    """Make the result from the counts and the blocks that rank 0 has sent."""
     kinds = np.int64, np.float64, np.int32, np.int32
     counts, figures, blocks, parent = (
         np.frombuffer(data, kind).copy() for data, kind in zip(answer, kinds, strict=True)

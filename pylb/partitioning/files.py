@@ -12,7 +12,7 @@ from pylb.errors import FormatError
 from pylb.files import descriptor, reading, text, understood, writing
 from pylb.partitioning.arrays import in_order
 
-MOST_LONELY = 1 << 20  # a file of b bytes may have b + MOST_LONELY objects: some need no text
+MOST_LONELY = 1 << 20  # a file of b bytes has at most b + MOST_LONELY objects: some need no text
 MOST_DEFLATED = 1032  # largest possible ratio of decompressed to compressed bytes (RFC 1951)
 KEYS = (
     *("start", "to", "edge_weight", "net_start", "pin", "net_weight"),
@@ -21,13 +21,13 @@ KEYS = (
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """Read arguments of `pylb.partition` from a file; its suffix tells the format.
+    """Read arguments of `pylb.partition` from a file, in the format of the file's suffix.
 
     - ``.graph``: METIS
     - ``.hgr``: hMETIS
     - ``.mtx``: Matrix Market; a square matrix becomes a symmetric graph, the rows of other matrices
       become nets
-    - ``.npy``: points; but a vector of integers has the parents of a refinement tree
+    - ``.npy``: points; if the array is a vector of integers, the parents of a refinement tree
     - ``.npz``: arrays named start, to, edge_weight; net_start, pin, net_weight; coords, weight,
       old, fixed_part, nbytes, tree, shares
 
@@ -43,7 +43,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def write(path: str | Path, part: NDArray[np.int32]) -> None:
-    """Write parts: as ``.npy``, or like METIS one per line."""
+    """Write parts: one per line, as METIS does, or as a NumPy array if the suffix is ``.npy``."""
     with writing(path) as file:
         if Path(path).suffix == ".npy":
             np.save(file, part)
@@ -188,7 +188,7 @@ def _market(file: Path) -> dict[str, Any]:
     i = np.array(body[::width], np.int64) - 1 if entries else np.zeros(0, np.int64)
     j = np.array(body[1::width], np.int64) - 1 if entries else np.zeros(0, np.int64)
     if entries and not (0 <= i.min() <= i.max() < rows and 0 <= j.min() <= j.max() < columns):
-        raise FormatError(f"{file}: an entry is outside of {rows} x {columns}")
+        raise FormatError(f"{file}: an entry is outside the {rows} x {columns} matrix")
     if "general" not in banner[4:]:  # the file has only one triangle
         i, j = np.concatenate([i, j]), np.concatenate([j, i])
     if rows != columns:
@@ -233,7 +233,7 @@ def _npz(file: Path) -> dict[str, Any]:
     ):
         arrays = [given.pop(word) for word in words if word in given]
         if len(arrays) == 1:
-            raise FormatError(f"{file}: {words[0]} and {words[1]}: expected both")
+            raise FormatError(f"{file}: expected both arrays, {words[0]!r} and {words[1]!r}")
         if arrays:
             out[name] = tuple(arrays)
     return out | given

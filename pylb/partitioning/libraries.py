@@ -16,13 +16,12 @@ class Method(NamedTuple):
     """A method of `pylb.partition`: a row of the table `METHODS`."""
 
     library: str  #: One of `NAMES`, "pylb", or "" if the method uses several libraries.
-    #: {"graph", "nets", "coords", "tree", ""}: The argument that the method divides; "": any
-    #: objects.
+    #: The argument that the method needs: "graph", "nets", "coords" or "tree"; "": none of them.
     takes: str
     options: tuple[tuple[str, str], ...] = ()  #: Zoltan's parameters.
     several: bool = False  #: Whether the method balances several weights per object.
     fixes: bool = False  #: Whether the method accepts fixed objects.
-    #: The method that replaces this one on several ranks.  "": this one runs there, too, on the
+    #: The method that replaces this one on several ranks.  "": none; this one then runs on the
     #: first rank if the library is not parallel.
     over: str = ""
     repartitions: bool = True  #: Whether the approach "repartition" is possible.
@@ -44,7 +43,7 @@ METHODS = {
     "mtkahypar": Method("mtkahypar", "nets", fixes=True, repartitions=False),
     "pylb": Method("pylb", "nets", fixes=True),
     "hypergraph": Method("", "nets", fixes=True, over="zoltan"),
-    # cuts half-way between points: Zoltan's default, through a point, gives `points` another part
+    # Cut half-way between points: by default, Zoltan cuts at a point, which `points` may misplace.
     "rcb": _zoltan("coords", "RCB", ("AVERAGE_CUTS", "1"), several=True),
     "rib": _zoltan("coords", "RIB", ("AVERAGE_CUTS", "1")),
     "hsfc": _zoltan("coords", "HSFC"),

@@ -17,13 +17,13 @@ from pylb.errors import PartitionerError
 from pylb.optional import require
 from pylb.partitioning.arrays import F64, I32, MOST
 
-_LOCK = threading.Lock()  # it is initialized once for the whole process
+_LOCK = threading.Lock()  # Mt-KaHyPar is initialized once, and runs one call at a time
 
 
 class PackageQuestion(NamedTuple):
     """A question (``csrc/partition/partition.h``), with all weights filled in."""
 
-    #: (n,) weight of each vertex; the part that it must get, or -1.  fixed is None: all are free.
+    #: (n,) weight of each vertex, and the part that it must get, or -1 (None if all are free).
     weight: I32
     fixed: I32 | None
     limit: Any  #: (k,) largest allowed weight of each part.
@@ -70,7 +70,7 @@ def ask_mtkahypar(q: PackageQuestion) -> Any:
 
 
 def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
-    """Return weight limits of the parts that can be met; Mt-KaHyPar may hang if they cannot.
+    """Return weight limits that the parts can meet; with other limits, Mt-KaHyPar may hang.
 
     With fixed vertices, or if a vertex is heavier than the tolerance allows, a greedy placement
     shows which limits can be met.  It begins with the heaviest vertex, and puts each vertex into

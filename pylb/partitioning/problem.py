@@ -19,14 +19,14 @@ from pylb.partitioning.arrays import F64, I32, Rows
 from pylb.partitioning.ranks import Numbering, RankFacts, Ranks
 
 I64 = NDArray[np.int64]
-LEAST = 2000  # number to add to exponents of doubles, so that all are positive
+LEAST = 2000  # added to exponents of doubles, so that all are positive
 
 
 @dataclass(eq=False)
 class Problem:
     """The objects of this rank, and the arguments that are the same on all ranks.
 
-    Objects have numbers, also in `graph` and `nets`: rank r has the objects dist[r] to
+    Objects have global indices, which `graph` and `nets` use: rank r has the objects dist[r] to
     dist[r + 1] - 1.
     """
 
@@ -47,17 +47,17 @@ class Problem:
     imbalance: float = 1.03
     seed: int = 0
     params: dict[str, str] = field(default_factory=dict)
-    exponent: int = 0  # exponent of a power of two above all weights
+    exponent: int = 0  # 2**exponent is larger than all weights
     dist: I64 = field(default_factory=lambda: np.zeros(2, np.int64))
 
     @property
     def first(self) -> int:
-        """Number of the first object of this rank."""
+        """Global index of the first object of this rank."""
         return int(self.dist[self.ranks.rank])
 
     @property
     def n_weights(self) -> int:
-        """Number of weights per object; 0: none were given."""
+        """Number of weights per object; 0 if none were given."""
         return 0 if self.weight is None else self.weight.shape[1]
 
     @property
@@ -66,12 +66,12 @@ class Problem:
         return int(self.dist[-1])
 
     def sums(self, part: I32) -> F64:
-        """Return each part's number of objects on this rank, then their sums of each weight."""
+        """Return (1 + d, k): this rank's objects in each part, then the sums of their weights."""
         weights = () if self.weight is None else self.weight.T
         return np.array([np.bincount(part, by, self.parts) for by in (None, *weights)], float)
 
     def facts(self, **more: Any) -> RankFacts:
-        """Return what all ranks compare; a rank without objects omits the properties of objects."""
+        """Return what all ranks compare; ranks without objects omit the properties of objects."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }
@@ -92,7 +92,7 @@ class Problem:
 
 
 def _magnitude(weight: F64 | None) -> int:
-    """Return LEAST + the exponent of the power of two above the largest weight; 0: all are 0."""
+    """Return LEAST + the exponent of the power of two above the largest weight; 0 if all are 0."""
     most = 0.0 if weight is None else float(weight.max(initial=0.0))
     return frexp(most)[1] + LEAST if most else 0
 
@@ -106,7 +106,7 @@ def _begin(ids: I64 | None) -> int:
 
 
 def complete(problem: Problem, symmetrize: bool) -> None:
-    """Check the arguments of all ranks together, after `facts` were exchanged.  Collective.
+    """Check the arguments of all ranks together, after the exchange of `facts`.  Collective.
 
     All ranks raise the same error.
     """
@@ -139,7 +139,7 @@ def complete(problem: Problem, symmetrize: bool) -> None:
 def local(ranks: Ranks, given: dict[str, Any]) -> Problem:
     """Check the arguments of this rank, as far as that is possible without the other ranks.
 
-    given: those of `pylb.partition`, by name.
+    `given` has the arguments of `pylb.partition` by name.
     """
     k = ranks.size if given["parts"] is None and ranks.comm is not None else given["parts"]
     k = checks.whole("parts", 2 if k is None else k, 1, below=arrays.MOST_PARTS + 1)
@@ -242,7 +242,7 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
 def drop_zeros(problem: Problem, some: bool) -> None:
     """Remove columns of weights that are zero on all ranks.
 
-    some: whether any weight is above zero; if none is, each object counts 1.
+    `some` says whether any weight is above zero; if not, each object gets the weight 1.
     """
     weight = problem.weight
     assert weight is not None

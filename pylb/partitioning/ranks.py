@@ -23,7 +23,7 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 T = TypeVar("T")
 NUMBERS = 3  # greatest length of `RankFacts.numbers`
-ROW = struct.Struct(f"{1 + NUMBERS}q")  # a hash of `same`, and the numbers
+ROW = struct.Struct(f"{1 + NUMBERS}q")  # a hash of `RankFacts.same`, then the numbers
 
 
 class RankFacts(NamedTuple):
@@ -43,7 +43,7 @@ class RankFacts(NamedTuple):
 
 
 class Ranks:
-    """The ranks of an mpi4py communicator; None: this process alone."""
+    """The ranks of an mpi4py communicator; without one, only this process."""
 
     def __init__(self, comm: Any = None):
         # pylb's own duplicate of the communicator; with one rank, the communicator itself, or None.
@@ -60,10 +60,11 @@ class Ranks:
             self.comm = self.agreement.transport.comm  # type: ignore[attr-defined]
 
     def whole(self, call: Callable[[], T]) -> T:
-        """Make a whole call; if it fails anywhere on one rank, all ranks raise an error.
+        """Run all steps of a call; if one rank fails, all ranks raise an error.
 
-        This needs `ready` before each call in which ranks wait for each other without a collective
-        step of their agreement: a rank that has failed joins the next step of the others.
+        A rank that has failed joins the next step of the agreement, where all learn of its failure.
+        So call `ready`, which is a step, before each library call in which ranks wait for each
+        other.
         """
         return call() if self.size == 1 else self.agreement.together(Step.PARTITION, call)
 
@@ -90,8 +91,8 @@ class Ranks:
     def together(self, call: Callable[[], T], facts: Callable[[T], RankFacts] | None = None) -> T:
         """Call a function on every rank; if it fails on one rank, all ranks raise its error.
 
-        facts: returns the `RankFacts` of the result, which all ranks then exchange; see `heard` and
-        `numbers`.
+        `facts` returns the `RankFacts` of the result.  All ranks then exchange these: see `heard`
+        and `numbers`.
         """
         failure: Exception | None = None
         mine, row = RankFacts(), b""
@@ -140,9 +141,9 @@ def owners(dist: I64, number: NDArray[Any]) -> I64:
 
 
 class Numbering:
-    """Find the numbers of objects by id; objects are numbered rank after rank.  Collective.
+    """Find the global indices of objects by their ids.  Collective.
 
-    ids: (n,), those of this rank's objects, which have the numbers from `first` on.  All ranks
+    `ids` (n,) are those of this rank's objects, which have the indices from `first` on.  All ranks
     raise DuplicateKeyError if two objects have the same id.
     """
 
@@ -151,6 +152,6 @@ class Numbering:
         self.directory.update(ids, first + np.arange(len(ids)))
 
     def of(self, ids: I64) -> I64:
-        """Return the number of each id; -1: no rank has it.  Collective."""
+        """Return the global index for each id, or -1 if no rank has it.  Collective."""
         asked, where = np.unique(ids, return_inverse=True)
         return self.directory.find(asked, missing=True).local[where]

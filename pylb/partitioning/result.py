@@ -1,4 +1,4 @@
-"""The result of a partition: its metrics, final numbers of the parts, moves, sums of all ranks."""
+"""The result of a partition: its metrics, the final numbering of the parts, and the moves."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pylb.partitioning.problem import Problem
 from pylb.partitioning.ranks import owners
 
 I64 = NDArray[np.int64]
-KEPT = 1 + 1e-6  # rounding errors of sums that keep the tolerance
-# With more pairs of a rank and a part, the new numbers do not depend on which ranks have objects.
+KEPT = 1 + 1e-6  # a sum may exceed the tolerance by this factor, for rounding errors
+# With more (rank, part) pairs, parts are numbered without regard to where their objects are.
 MOST_NUMBERS = 1 << 24
 
 
@@ -56,11 +56,10 @@ class Quality:
     cut_nets: float | None = None  #: Weight of the nets that touch several parts.
     #: The largest allowed imbalance, as in the argument `imbalance` of `pylb.partition`.
     tolerance: float = 1.03
-    #: By which fraction the largest `imbalance` exceeds the tolerance; 0 if it keeps it.
+    #: Fraction by which the largest `imbalance` exceeds the tolerance; 0 if it does not.
     missed: float = 0.0
-    #: Whether the tolerance can be kept.  True: this partition does.  False: no partition can,
-    #: because of the heaviest object, of fixed objects, or of the number of equal objects.  None:
-    #: not known.
+    #: Whether a partition within the tolerance exists.  True: this one.  False: none, because of
+    #: the heaviest object, of fixed objects, or of the number of equal objects.  None if not known.
     possible: bool | None = True
 
     def table(self) -> list[list[Any]]:
@@ -104,8 +103,8 @@ def least_imbalance(
 ) -> float:
     """Return a lower bound of the imbalance of any partition, for one weight.
 
-    total, n: sum and number of the weights above 0; heaviest, lightest: the extreme ones of these;
-    fixed: (k,) weight of the fixed objects of each part; shares: (k,), with sum 1.
+    `total` and `n` are the sum and the count of the weights above 0.  `fixed` (k,) has the weight
+    of the fixed objects of each part.  `shares` (k,) has the sum 1.
     """
     if (fixed[shares == 0] > 0).any():
         return np.inf
@@ -113,7 +112,7 @@ def least_imbalance(
     low: float = max(
         1.0, heaviest / total / shares.max(), float((fixed[used] / shares[used]).max() / total)
     )
-    if heaviest == lightest:  # equal objects: only whole numbers of them fit
+    if heaviest == lightest:  # each part gets a whole number of equal objects
         high = n + 1 / shares.max()
         while high - low > 1e-9 * high:
             middle = (low + high) / 2
@@ -250,7 +249,7 @@ _NO_OVERLAP: Overlap = (None, None, None)
 class Settled(NamedTuple):
     """A partition on this rank, with the final numbers of the parts, and the moves."""
 
-    #: (k,) the final number of each part of the method; None: the method's own numbers.
+    #: (k,) the final index of each part that the method made; None: no index changes.
     name: I32 | None
     #: (n,) part and rank of each object.
     part: I32
@@ -296,9 +295,9 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
 
 
 def _names(problem: Problem, part: I32, objects: F64) -> I32 | None:
-    """Return the new number of each part; None: no number changes.  Collective.
+    """Return (k,) the new index of each part, or None if no index changes.  Collective.
 
-    objects: the number of this rank's objects in each part.
+    `objects` (k,) has the number of this rank's objects in each part.
     """
     ranks, k = problem.ranks, problem.parts
     fixed: Any = None  # which parts have fixed objects on any rank; these keep their numbers
@@ -332,7 +331,7 @@ def _overlap(problem: Problem, part: I32) -> Overlap:
 
 
 def _summed(key: I64, size: F64 | None, most: int) -> tuple[Any, F64]:
-    """Return the keys (below `most`), each once and ascending, with the sum of their sizes."""
+    """Return each key (below `most`) once, in ascending order, with the sum of its sizes."""
     if most > max(len(key), 4096):
         key, where = np.unique(key, return_inverse=True)
         return key, np.bincount(where, size, len(key)).astype(float, copy=False)
@@ -342,7 +341,7 @@ def _summed(key: I64, size: F64 | None, most: int) -> tuple[Any, F64]:
 
 
 def evaluated(problem: Problem, part: I32, sums: F64) -> Quality:
-    """Count cuts and volume on all ranks; sums: `Settled.sums`.  Collective."""
+    """Return the metrics over all ranks; `sums` is `Settled.sums`.  Collective."""
     k, tolerance = problem.parts, problem.imbalance
     objects, loads = sums[0], sums[1:] if len(sums) > 1 else sums
     shares = np.full(k, 1 / k) if problem.shares is None else problem.shares
@@ -401,9 +400,9 @@ def _least(problem: Problem, loads: F64) -> float:
 
 
 def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
-    """Return the value of the object of each entry of the rows.  Collective.
+    """Return, for each entry of the rows, the value of its object.  Collective.
 
-    value: of each object of this rank.
+    `value` (n,) has the values of this rank's objects.
     """
     ranks, first, to = problem.ranks, problem.first, rows.to
     if ranks.size == 1:
@@ -420,7 +419,7 @@ def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
 
 
 def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
-    """On this rank, count cut edges, their weight, boundary, volume; on all ranks, neighbours."""
+    """Count this rank's cut edges, their weight, boundary and volume, and all ranks' neighbours."""
     ranks, k, row = problem.ranks, problem.parts, graph.row()
     there = of_entries(problem, graph, part)
     is_cut = part[row] != there
@@ -437,9 +436,9 @@ def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
 
 
 def net_costs(nets: Rows, part: I32) -> tuple[float, float]:
-    """Return the weighted sums of connectivity - 1 and of cut nets; part: of each entry."""
+    """Return the weighted sums of connectivity - 1 and of cut nets; `part` is each entry's part."""
     row, k = nets.row(), int(part.max(initial=0)) + 1
-    new = np.ones(len(row), bool)  # unlike the entry before: few are left to sort
+    new = np.ones(len(row), bool)  # differs from the entry before; few remain to be sorted
     new[1:] = (row[1:] != row[:-1]) | (part[1:] != part[:-1])
     touched = np.unique(row[new] * k + part[new]) // k
     beyond = np.bincount(touched, minlength=len(nets)) - 1
@@ -468,7 +467,7 @@ class Hits(NamedTuple):
 
 
 class Cuts:
-    """The cuts of "rcb", "rib" or "hsfc".  Every rank has all cuts: no call is collective.
+    """The cuts of "rcb", "rib" or "hsfc".  Every rank has all cuts, so no call is collective.
 
     Attributes
     ----------
@@ -492,9 +491,9 @@ class Cuts:
     def points(self, points: ArrayLike) -> I32:
         """Return the part in whose region each point lies (Zoltan_LB_Point_Assign for many points).
 
-        An object gets its own part, unless other objects have the coordinate of the cut beside it,
-        too: balance can need a cut between objects on the same line or plane, or at the same point,
-        and `points` then assigns them all to the same side.
+        At an object's coordinates, this is the object's part, unless the method cut between objects
+        with the same coordinate, which may be necessary for balance: `points` assigns all of them
+        to the same side.
 
         Parameters
         ----------
@@ -511,8 +510,8 @@ class Cuts:
     def boxes(self, lo: ArrayLike, hi: ArrayLike) -> Hits:
         """Return the parts whose regions intersect each box (Zoltan_LB_Box_Assign for many boxes).
 
-        With "hsfc" in two dimensions, Zoltan 3.90 leaves out a part of 1 in 500 boxes (measured
-        with random boxes); with "rcb" and "rib", and in one or three dimensions, of none.
+        With "hsfc" in two dimensions, Zoltan 3.90 misses a part for 1 in 500 random boxes.  It
+        misses none with "rcb" or "rib", nor in one or three dimensions.
 
         Parameters
         ----------

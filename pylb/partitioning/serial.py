@@ -25,7 +25,7 @@ from pylb.partitioning.ranks import Ranks
 from pylb.partitioning.result import net_costs
 from pylb.threads import stoppable
 
-# what is joined from all ranks; each is an array, `Rows` or None
+# the properties that are joined from all ranks; each is an array, `Rows` or None
 JOINED = ("weight", "fixed_part", "old", "nbytes", "graph", "nets")
 LARGE = 2**24  # objects, neighbours and pins
 
@@ -40,10 +40,10 @@ def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cy
 
 
 def repair(problem: Problem, how: Method, approach: str, part: I32) -> I32:
-    """Make the parts of a parallel method keep the tolerance; none with a share is empty.
+    """Move objects until the parts keep the tolerance and no part with a share is empty.
 
-    If something is to be repaired, the first rank does it: it gathers all objects.  More than
-    `LARGE` entries are not gathered for the tolerance alone.  Collective.
+    If necessary, the first rank gathers all objects and repairs the parts; but if only the
+    tolerance is missed, it does so for at most `LARGE` entries.  Collective.
     """
     ranks, k = problem.ranks, problem.parts
     sums = ranks.sum(problem.sums(part))
@@ -117,7 +117,7 @@ def _answer(
     if approach == "refine":
         if how.library not in ("", "pylb"):
             raise DomainError(
-                f"method {name!r} does not refine: graph, parmetis, zoltan, hypergraph, pylb do"
+                f"method {name!r} cannot refine: graph, parmetis, zoltan, hypergraph, pylb can"
             )
         return question.ask(None, part=question.given["old"], cycles=0)
     if name == "hypergraph":
@@ -130,7 +130,7 @@ class _Question:
 
     def __init__(self, problem: Problem, how: Method, approach: str):
         self.problem = problem
-        self.cost = 1.0  # weight in the core divided by the caller's weight, for edges or nets
+        self.cost = 1.0  # an edge's or net's weight in the core, divided by the caller's weight
         self.given: dict[str, Any] = {}
         self.options = [text for pair in (*how.options, *problem.params.items()) for text in pair]
         if how.library == "" and self.options:
@@ -171,7 +171,7 @@ class _Question:
     def ask(
         self, library: str | None, part: I32 | None = None, cycles: int = -1, step: int = 0
     ) -> I32:
-        """Divide by a library, or improve `part`; step: added to the seed."""
+        """Divide by a library, or improve `part`; `step` is added to the seed."""
         problem = self.problem
         return _core.partition(
             library,
@@ -207,8 +207,8 @@ class _Question:
 def _best_of_several(question: _Question, starts: int, cycles: int) -> I32:
     """Make and refine several partitions, refine the two best further, and return the best.
 
-    Zoltan takes one call at a time: with two threads, it makes a partition while pylb refines
-    another.  If Mt-KaHyPar is installed and there are no present parts, it makes the first one.
+    Zoltan runs one call at a time, so one thread makes a partition while another refines one.
+    Mt-KaHyPar makes the first partition if it is installed and there are no present parts.
     """
     library = "Zoltan" if libraries.available("Zoltan") else "pylb"
     if library == "Zoltan":
@@ -236,7 +236,7 @@ def _as_int32(x: NDArray[Any]) -> I32:
 
 
 def _integers(x: F64, least: int) -> tuple[I32, float]:
-    """Return weights as integers, `least` or more, whose sum fits into 32 bits; and their scale."""
+    """Return weights as integers of `least` or more, with a sum below 2^31, and their scale."""
     total = float(x.sum())
     whole = total <= MOST and bool((x == np.rint(x)).all())
     scale = 1.0 if whole or total == 0 else (MOST // 2 - len(x)) / total

@@ -20,7 +20,7 @@ from pylb.partitioning.problem import Problem
 def exact_scale(problem: Problem) -> float:
     """Return the factor that turns weights into integers whose sum is exact.
 
-    If the sums are not exact, a small weight can seem to be left when only objects of weight 0
+    If the sums are not exact, a small weight can seem to remain when only objects of weight 0
     remain.  RCB and RIB would then search forever for a cut that divides this weight.
     """
     exponent = problem.exponent if abs(problem.exponent) < 60 else 0
@@ -30,9 +30,9 @@ def exact_scale(problem: Problem) -> float:
 def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
     """Say whether a rank with several parts may get no object.  Collective.
 
-    RCB would fail on that rank, and the other ranks would wait for it, except if all parts are on
-    the first rank.  A rank certainly gets objects if its share exceeds what earlier cuts can take
-    from it: each cut takes less than the weight of the heaviest object.
+    RCB would fail on that rank, and the other ranks would wait forever, unless all parts are on the
+    first rank.  A rank certainly gets objects if its share exceeds what earlier cuts can take from
+    it: each cut takes less than the weight of the heaviest object.
     """
     size, weight = problem.ranks.size, problem.weight
     if size == 1 or k <= size:
@@ -47,10 +47,10 @@ def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
 
 
 def lack_weights(problem: Problem) -> tuple[bool, bool]:
-    """Say whether PT-Scotch would fail, and whether it may still fail after Zoltan's scattering.
+    """Say whether PT-Scotch would fail, and whether it may still fail if Zoltan scatters the graph.
 
-    It refuses weights that some ranks do not give, and Zoltan passes no weights of a rank without
-    objects, and none of the edges of a rank without edges.  Collective.
+    PT-Scotch fails if only some ranks pass weights.  But Zoltan passes no weights of objects on a
+    rank without objects, and no weights of edges on a rank without edges.  Collective.
     """
     graph, size = problem.graph, problem.ranks.size
     assert graph is not None
@@ -68,10 +68,10 @@ def lack_weights(problem: Problem) -> tuple[bool, bool]:
 def with_an_end(problem: Problem) -> Problem:
     """Return the problem with one more object that has a weight, at the end of HSFC's curve.
 
-    Without it, HSFC may end its last part before the last object, and then fail, if the last
-    objects together weigh less than the rounding error of its sums; or it may find no part for a
-    point behind the last object.  The curve ends where the last coordinate is largest and the
-    others are smallest.  Collective.
+    Without this object, HSFC may fail: its last part may end before the last objects if these weigh
+    less than the rounding error of the sums.  Or it finds no part for a point behind the last
+    object.  The curve ends where the last coordinate is largest and the others are smallest.
+    Collective.
     """
     ranks, coords = problem.ranks, problem.coords
     assert coords is not None
@@ -122,7 +122,7 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
         return np.zeros(0, np.int32), None
     for option in problem.params:
         if option in OWN:
-            raise DomainError(f"{option} is given: expected none, because pylb sets this parameter")
+            raise DomainError(f"parameter {option} is given: pylb sets it itself, so remove it")
     if name == "hsfc":
         part, cuts = _ask(with_an_end(problem), name, how, approach, keep)
         return part[: problem.n], cuts
@@ -155,7 +155,7 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
 
 
 def _asked(problem: Problem, approach: str) -> Problem:
-    """Return the problem with what Zoltan was told by its own parameters or by default."""
+    """Return the problem with the present parts and the tolerance that Zoltan has used."""
     old = problem.old if approach == "partition" else present(problem)
     try:
         tolerance = max(float(problem.params.get("IMBALANCE_TOL", problem.imbalance)), 1.0 + 1e-6)
@@ -165,9 +165,9 @@ def _asked(problem: Problem, approach: str) -> Problem:
 
 
 class _Parts:
-    """The parts that can get objects: those with fixed objects, and others with a share.
+    """The parts that Zoltan can fill: those with fixed objects, and others whose share is above 0.
 
-    At most as many parts are kept as there are objects.
+    There are never more of them than objects.
     """
 
     def __init__(self, problem: Problem):
@@ -194,7 +194,7 @@ class _Parts:
             self.shares = left / left.sum()
 
     def of(self, part: I32) -> I32:
-        """Return the number that Zoltan uses for each part; -1 stays -1."""
+        """Return Zoltan's index of each part; -1 stays -1."""
         if self.same:
             return part
         return np.where(part < 0, -1, self.index[part]).astype(np.int32)
@@ -228,7 +228,7 @@ def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict
 
 
 def _near_one(problem: Problem, weight: F64) -> F64:
-    """If weights are far from 1, scale them by a power of two: Zoltan computes in 32 bits."""
+    """Scale weights that are far from 1 by a power of two, because Zoltan computes in 32 bits."""
     exponent = np.array([problem.exponent])
     if weight.shape[1] > 1:
         exponent = np.frexp(problem.ranks.sum(weight.sum(axis=0)))[1]
@@ -282,7 +282,7 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
         # Zoltan would scatter the objects, and divide by the number that the first rank gets: 0.
         out["SCATTER_GRAPH"] = "0"
     elif name == "ptscotch" and lack_weights(problem)[0]:
-        out["SCATTER_GRAPH"] = "2"  # if a rank has no objects
+        out["SCATTER_GRAPH"] = "2"  # scatter if a rank has no objects
     if approach != "partition":
         out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
     out |= problem.params

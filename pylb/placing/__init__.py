@@ -1,7 +1,7 @@
 """The strategies: from a snapshot to a placement.
 
-In: a `Snapshot`, a strategy.  Out: a rank for each object (`Placement`).
-Imports `model`, and `partition`.
+Input: a `Snapshot` and a strategy.  Output: a rank for each object (`Placement`).
+Imports `model` and `partitioning`.
 """
 
 from pylb.placing.copies import Copies

@@ -18,7 +18,7 @@ from pylb.model.snapshot import F64, I32, Snapshot
 from pylb.threads import stoppable
 
 NAME = "CopiesLB"
-_WORK = 1 << 16  # slots of all layers from which several threads pay
+_WORK = 1 << 16  # several threads pay off from this number of slots in all layers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,7 +26,7 @@ class Copies(InNotebook):
     """A placement of objects that may have several copies.
 
     For loads ``[layers, objects]``, each attribute has a first axis of layers; for the loads of one
-    layer it has not.
+    layer, it has no such axis.
 
     Examples
     --------
@@ -37,13 +37,13 @@ class Copies(InNotebook):
     (array([3., 1., 3., 1.]), 1.0)
     """
 
-    #: ([layers,] slots) with the fields "object", the object in each slot, -1: the slot is empty,
-    #: and "rank", the rank of the slot.
+    #: ([layers,] slots) with the fields "object", the object in each slot (-1 if it is empty), and
+    #: "rank", the rank of the slot.
     copies: NDArray[Any]
-    #: ([layers,] slots) the part of its object's load that each copy gets, in units of the load.
+    #: ([layers,] slots) the load of each copy: its part of the object's load.
     share: F64
-    #: ([layers]) copies on ranks that did not hold the object in `previous`, and the bytes that
-    #: they send; 0 if nothing was placed before.
+    #: ([layers]) number of copies on ranks that had no copy of the object before, and the bytes
+    #: that they send; 0 if nothing was placed before.
     migrations: Any
     nbytes: Any
     max_over_mean: Any  #: ([layers]) load of the most loaded rank, divided by the mean.
@@ -83,37 +83,35 @@ def place_copies(
     Parameters
     ----------
     snapshot : Snapshot or ([layers,] objects) array_like of float
-        Loads; each layer is placed on its own.  A snapshot gives ranks, `previous` (its `rank`),
-        `node`, `memory`, `memory_limit` and `nbytes`, unless they are given.
+        Loads; each layer is placed on its own.  A snapshot also gives the defaults of `ranks`,
+        `previous` (its `rank`), `node`, `memory`, `memory_limit` and `nbytes`.
     slots : int or (ranks,) array_like of int
-        Slots of all ranks, dealt out as evenly as possible, the first ranks first; or slots of each
-        rank.  A slot holds a copy.
+        Number of slots of all ranks together, divided as evenly as possible, or of each rank.  A
+        slot is the place of one copy.
     ranks : int, optional
         Number of ranks.  Not needed if a snapshot or the slots of each rank are given.
     previous : ([layers,] slots) array_like of int, or Copies, optional
-        The object that each slot holds now; -1: none.  As many copies as possible stay where they
-        are.
+        The object in each slot now; -1 if none.  As many copies as possible stay where they are.
     group : int or (objects,) array_like of int, optional
-        Group of each object, or the number of groups, of consecutive objects.  All copies of a
+        Group of each object, or the number of groups, each of consecutive objects.  All copies of a
         group's objects are on one node.
     node : int or (ranks,) array_like of int, optional
-        Node of each rank, or the number of nodes, of consecutive ranks; all nodes have as many
-        ranks.  It counts only with `group`.
+        Node of each rank, or the number of nodes, each of consecutive ranks.  All nodes have the
+        same number of ranks.  Used only with `group`.
     memory : (objects,) array_like of int, optional
         Bytes that a copy occupies.
     memory_limit : (ranks,) array_like of int, optional
-        Bytes for the copies of a rank.
+        Bytes that the copies on each rank may occupy.
     nbytes : (objects,) array_like of int, optional
         Bytes that the migration of a copy sends; default: `memory`, or 1.
     move : float
-        Seconds that the migration of a byte costs, in units of the loads.  With 0, copies move
-        until the most loaded rank is within the tolerance; otherwise only as long as the time that
-        this saves is more than it costs.
+        Cost of migrating a byte, in the unit of the loads.  With 0, copies move until the most
+        loaded rank is within the tolerance; otherwise only while this saves more than it costs.
     tolerance : float
-        The most loaded rank may be above the bound by this share, where that saves migrations.
+        Fraction by which the most loaded rank may exceed the bound if this saves migrations.
     even : bool
-        True: the copies of an object share its load evenly.  False: by `Copies.share`, which makes
-        the most loaded rank as little loaded as possible.
+        True: the copies of an object share its load evenly.  False: they share it such that the
+        load of the most loaded rank is smallest.
 
     Raises
     ------
@@ -154,15 +152,15 @@ def place_copies(
         each = np.bincount(node_)
         if n_groups < n_nodes:
             raise DomainError(
-                f"group has {n_groups} groups: expected {n_nodes} or more, one a node"
+                f"group has {n_groups} groups: expected {n_nodes} or more, one per node"
             )
         if each.min() != each.max():
             raise DomainError(
-                f"node has {each.min()} to {each.max()} ranks a node: expected as many"
+                f"node has {each.min()} to {each.max()} ranks per node: expected equal numbers"
             )
     size, limit = given.get("memory"), given.get("memory_limit")
     if limit is None:
-        size = None  # nothing limits it
+        size = None  # without a limit, sizes have no effect
     elif size is None:
         raise DomainError("memory_limit is given without memory: expected bytes of each object")
     else:
@@ -208,7 +206,7 @@ def _in_threads(one: Any, layers: int, work: int) -> list[Any]:
 
 
 def _of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what a snapshot says; refuse what has no meaning for copies."""
+    """Return a snapshot's data as arguments; raise an error for data that CopiesLB cannot use."""
     if snapshot.load.ndim != 1:
         raise DomainError(f"load has shape {snapshot.load.shape}: expected (n,) with {NAME}")
     defaults = {"speed": 1, "background": 0, "migratable": True, "block": -1}
@@ -216,8 +214,8 @@ def _of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
         value = getattr(snapshot, name)
         if value is not None and not np.all(value == default):
             raise DomainError(
-                f"{name} is given: expected none with {NAME}, whose ranks are alike and whose "
-                "objects may all migrate"
+                f"{name} is given: expected none with {NAME}, for which all ranks are equal and "
+                "all objects may migrate"
             )
     names = ("node", "memory", "memory_limit", "nbytes")
     given = {name: getattr(snapshot, name) for name in names}
@@ -231,7 +229,7 @@ def _of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
 def _first(slots: Any, ranks: Any) -> I32:
     """Return the first slot of each rank, and the number of all slots."""
     if slots is None:
-        raise DomainError("slots is missing: expected the number of slots, of all ranks or of each")
+        raise DomainError("slots is missing: expected their number for all ranks, or for each rank")
     if np.ndim(slots) == 0:
         if ranks is None:
             raise DomainError("ranks is missing: expected the number of ranks, 1 or more")
@@ -248,7 +246,7 @@ def _first(slots: Any, ranks: Any) -> I32:
 
 
 def _previous(previous: Any, rank: I32 | None, layers: int, first: I32, n: int) -> I32 | None:
-    """Return the object in each slot now, (layers, slots); rank: of each object, if no slots."""
+    """Return (layers, slots) the object in each slot now, by `previous` or the objects' `rank`."""
     if previous is None and rank is None:
         return None
     s = int(first[-1])
@@ -277,14 +275,14 @@ def _previous(previous: Any, rank: I32 | None, layers: int, first: I32, n: int) 
 
 
 def _numbers(name: str, value: Any, n: int, what: str) -> tuple[I32 | None, int]:
-    """Return the group of each object or the node of each rank, and their number."""
+    """Return the group of each object (or node of each rank), and the number of groups (nodes)."""
     if value is None:
         return None, 0
     if np.ndim(value) == 0:
         count = checks.whole(name, value, 1, "a number of groups or nodes", n + 1)
         if n % count:
             raise DomainError(
-                f"{name} is {count}: expected a divisor of {n}, or one for each of the {what}"
+                f"{name} is {count}: expected a divisor of {n}, or a number for each of the {what}"
             )
         return np.repeat(np.arange(count, dtype=np.int32), n // count), count
     out = checks.integers(name, value, np.int32)

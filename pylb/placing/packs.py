@@ -1,4 +1,4 @@
-"""Items dealt out to bins of equal cost: e.g. sequences of unequal length, to processes."""
+"""Distribute items over bins of equal cost, e.g. sequences of unequal length over processes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Pack(InNotebook):
     bin: I32  #: (n,) the bin of each item.
     cost: F64  #: (bins,) sum of the costs in each bin.
     max_over_mean: float  #: Cost of the largest bin, divided by the mean.
-    #: No packing has a smaller `max_over_mean`; with a capacity or `previous`, perhaps none reaches
-    #: it.
+    #: No packing has a smaller `max_over_mean`; with a capacity or `previous`, it may not be
+    #: reached.
     bound: float
 
     @property
@@ -62,7 +62,7 @@ def pack(
     cost: Cost = None,
     previous: ArrayLike | None = None,
 ) -> Pack:
-    """Deal items out to bins such that the largest bin costs as little as possible.
+    """Distribute items over bins such that the largest bin costs as little as possible.
 
     Parameters
     ----------
@@ -71,21 +71,21 @@ def pack(
     bins : int
         Number of bins, e.g. of processes.
     equal : bool
-        All bins get the same number of items; numbers differ by one if `bins` does not divide n.
+        All bins get the same number of items; if `bins` does not divide n, some get one more.
     capacity : float, optional
-        The lengths in a bin add up to at most this.
+        Largest allowed sum of the lengths in a bin.
     cost : callable or (a, b, c), optional
         The cost of items: a function of all lengths (n,) that returns (n,) costs, or the
         coefficients of ``a + b * length + c * length**2`` (`Packer` learns these).  Default: the
         length.
     previous : (n,) array_like of int, optional
-        The bin of each item now; -1: a new item.  Items stay where they are, if the largest bin is
-        then at most a thousandth above the bound.
+        The bin of each item now; -1: a new item.  Items stay in their bins if the largest bin is
+        then at most 0.1 % above the bound.
 
     Raises
     ------
     InfeasibleError
-        The capacity suffices for no packing that was found; the message names an item.
+        No packing within the capacity was found; the message names an item.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def costs_of(lengths: F64, cost: Any) -> F64:
 
 
 class Packer:
-    """Packs batch after batch, and learns what an item of some length costs.
+    """Pack one batch after another, and learn what an item costs, as a function of its length.
 
     The seconds of a bin are modelled as the sum over its items of ``a + b * length + c *
     length**2``, with coefficients of zero or more that follow from `observe`.  Before the first
@@ -170,7 +170,7 @@ class Packer:
 
     @property
     def cost(self) -> tuple[float, float, float]:
-        """The coefficients (a, b, c): seconds of an item, of a unit of its length, of its square.
+        """The coefficients (a, b, c): seconds per item, per length, per squared length.
 
         (0, 1, 0) before the first `observe`.
         """
@@ -180,7 +180,7 @@ class Packer:
         return (float(a), float(b), float(c))
 
     def pack(self, lengths: ArrayLike) -> Pack:
-        """Pack one batch by the cost that was learned."""
+        """Pack one batch with the learned cost."""
         values = checks.vector("lengths", lengths)
         out = pack(values, self._bins, equal=self._equal, capacity=self._capacity, cost=self.cost)
         self._last = (values, out)
@@ -199,7 +199,7 @@ class Packer:
         checks.amounts("seconds", took)
         if lengths is None:
             if self._last is None:
-                raise DomainError("lengths is missing: expected them, as pack() was not called yet")
+                raise DomainError("lengths is missing: expected them, or an earlier call of pack()")
             values, last = self._last
             each = [values[i] for i in last.items]
         else:
@@ -218,8 +218,8 @@ class Packer:
     def stream(self, batches: Iterable[ArrayLike]) -> Iterator[list[F64]]:
         """Pack a stream: yield, for each step, the lengths of the items in each bin.
 
-        The items of `window` batches are packed together into as many steps, so an item may leave
-        in another step than its batch came in.  ``window=1``: each batch is a step.
+        The items of `window` batches are packed together into `window` steps, so an item may get a
+        later or earlier step than its batch.  With ``window=1``, each batch is one step.
 
         Examples
         --------

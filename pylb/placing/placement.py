@@ -44,13 +44,13 @@ class Placement(InNotebook):
     #: Metrics of the snapshot's own placement and of the new one.
     before: Metrics
     after: Metrics
-    migrations: int  #: Objects that change their rank.
+    migrations: int  #: Number of objects that change their rank.
     nbytes: int  #: Bytes that these migrations send; 0 if the snapshot has no sizes.
     seconds: float  #: Run time of the strategy in seconds.
     strategy: str  #: The strategy that was used.
     seed: int  #: The same snapshot, parameters and seed give the same placement.
-    #: With "auto": why this strategy was chosen.  Else: whether it has placed by the sum of each
-    #: object's loads, because it takes only one.
+    #: With "auto": why this strategy was chosen.  Otherwise a note if each object's loads were
+    #: added up, because the strategy uses only one.
     why: str = ""
 
     def _bars(self) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def place(
         Seed of strategies that draw random numbers.
     network : (alpha, beta), Machine or path, optional
         Seconds per message and per byte, for "auto" and strategies that read communication.  A
-        `Machine`, or its file, has them within nodes and between nodes.  Default for "auto": 2 µs
-        and 0.1 ns.
+        `Machine`, or its file, has different values within and between nodes.  Default for "auto":
+        2 µs and 0.1 ns.
     **params
         Parameters of the strategy, as for `pylb.strategy`.
 
@@ -179,7 +179,7 @@ class Traffic(NamedTuple):
     #: (p,) messages and bytes that each rank sent, in all rounds together.
     messages: I64
     nbytes: I64
-    #: (p,) the largest number of items that each rank held at a time: objects, data about other
+    #: (p,) the largest number of items that each rank stored at any time: objects, data about other
     #: ranks, and entries of received messages.
     held: I64
 
@@ -208,7 +208,7 @@ def traffic(
     checks.instance("snapshot", snapshot, Snapshot)
     entry = find(strategy)
     if not entry.distributed:
-        raise DomainError(f"strategy is {entry.name!r}: expected a distributed one")
+        raise DomainError(f"strategy is {entry.name!r}: expected a distributed strategy")
     seed = checks.whole("seed", seed, 0)
     rank, rounds, counts = _core.traffic(snapshot, entry.name, entry.numbers, seed)
     return Traffic(rank, rounds, *counts)

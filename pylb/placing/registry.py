@@ -20,7 +20,7 @@ from pylb.partitioning.call import partition
 from pylb.partitioning.libraries import METHODS
 from pylb.placing import copies
 
-# Words that stand where names of strategies do.
+# Names that users may pass in place of a strategy's name.
 RESERVED = ("auto", "unbalanced", "CopiesLB")
 SHOWN = {"strategy": "name", "what it does": "help", "family": "family", "looks at": "looks_at"}
 LOOKS_AT = _core.LOOKS_AT  # for each part of a snapshot, its bit in the core's table of strategies
@@ -40,7 +40,7 @@ class Param(NamedTuple):
 def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float]) -> list[float]:
     """Check the given parameters, and return the values of all, in the order of `params`.
 
-    Parameters that are not given have their default.  owner: for messages, e.g. a strategy's name.
+    Other parameters have their defaults.  `owner` is for messages, e.g. the name of a strategy.
     """
     if not given:
         return [p.default for p in params]
@@ -60,7 +60,7 @@ def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float])
 
 
 def with_network(entry: Strategy, network: tuple[float, float]) -> Strategy:
-    """Return the strategy with alpha and beta as its parameters, if it has both and none is set."""
+    """Return the strategy with alpha and beta, if it has both; values set earlier have priority."""
     alpha, beta = network
     if alpha + beta == 0 or not {"alpha", "beta"} <= {param.name for param in entry.params}:
         return entry
@@ -102,7 +102,7 @@ class Strategy:
     #: the placement alone.
     distributed: bool = False
     library: str | None = None  #: The partitioning library that it needs (see ``pylb info``).
-    takes_phases: bool = True  #: Whether it gets all loads of an object; otherwise, their sum.
+    takes_phases: bool = True  #: Whether it uses all loads of an object; if not, their sum.
     #: The values of parameters that `pylb.strategy` has set, by name.
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -189,7 +189,7 @@ def strategies() -> dict[str, Strategy]:
 
 
 def strategy(which: str | Strategy | Callable[..., Any], /, **params: Any) -> Strategy:
-    """Return a strategy with values of its parameters, for all functions that take a strategy.
+    """Return a strategy with chosen parameters, for all functions that take a strategy.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def strategy(which: str | Strategy | Callable[..., Any], /, **params: Any) -> St
 def _check_call(name: str, call: Callable[..., Any], params: Mapping[str, Any]) -> None:
     try:
         after_snapshot = list(inspect.signature(call).parameters.values())[1:]
-    except (TypeError, ValueError):  # a function in C, which does not say what it takes
+    except (TypeError, ValueError):  # a function in C, whose parameters are unknown
         return
     if all(p.kind != p.VAR_KEYWORD for p in after_snapshot):
         _check_names(name, [p.name for p in after_snapshot], params)
@@ -289,7 +289,7 @@ def _checked_looks(words: Iterable[str]) -> tuple[str, ...]:
     given = [words] if isinstance(words, str) else checks.several("looks_at", words, "a list")
     for word in given:
         if not isinstance(word, str) or word not in LOOKS_AT:
-            raise DomainError(f"looks_at has {word!r}: expected words of {', '.join(LOOKS_AT)}")
+            raise DomainError(f"looks_at has {word!r}: expected some of {', '.join(LOOKS_AT)}")
     return tuple(word for word in LOOKS_AT if word in given)
 
 
@@ -298,7 +298,7 @@ def find(
 ) -> Strategy:
     """Return the strategy of that name, or the callable as a strategy.
 
-    auto, copies: whether "auto" and "CopiesLB" are accepted.
+    `auto` and `copies` say whether "auto" and "CopiesLB" are accepted.
     """
     if COPIES.name in (which, getattr(which, "name", None)):
         if not copies:
@@ -390,7 +390,7 @@ def divider(which: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
 
 
 def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
-    """Return arguments of `partition`: the graph or the positions, and which cells are fixed."""
+    """Return arguments of `partition`: the graph or the positions, and the fixed objects."""
     out: dict[str, Any] = {}
     if takes == "coords":
         if snapshot.coords is None:

@@ -1,8 +1,8 @@
 """Record any MPI program, and simulate it on another machine.
 
-In: the operations of a run (`Recording`) and a `Target`.  Out: `Prediction`, `CriticalPath`,
-`Procedures`, `Suggestion`.  Imports `model`, `comm`, `place` and `io`; only `show` and `cli` import
-this package.
+Input: the operations of a run (`Recording`) and a `Target`.  Output: `Prediction`, `CriticalPath`,
+`Procedures`, `Suggestion`.  Imports `model`, `comm`, `placing` and `io`; only `show` and `cli`
+import this package.
 """
 
 from pylb.prediction.factors import (

@@ -22,7 +22,7 @@ from pylb.prediction.recorder.recording import Recording
 
 NOTHING, MOVED, ZEROED = range(3)  # a plb_path_change_t (csrc/whatif/whatif.h)
 STRETCH = np.dtype([("rank", "i8"), ("first", "i8"), ("last", "i8"), ("ns", "i8")])
-# From where the longest path comes to an operation, ``plb_path_hop_t``; rank -1: the same rank.
+# Where the longest path to an operation comes from (``plb_path_hop_t``); rank -1: the same rank.
 HOP = np.dtype([("op", "i8"), ("rank", "i4"), ("pad", "i4")])
 
 
@@ -41,11 +41,11 @@ class CriticalPath:
     time: float
     finish: F64  #: (p,) length of the longest path to the end of each rank, in seconds.
     by_rank: F64  #: (p,) seconds of the critical path on each rank.
-    #: Seconds of the critical path in each procedure, without the procedures that it calls; ``""``:
-    #: outside of all procedures.
+    #: Seconds of the critical path in each procedure, without the procedures that it calls;
+    #: ``""`` is the time outside all procedures.
     by_procedure: dict[str, float]
-    #: (k,) the segments of the path, in order; each is on one rank: ``rank``, ``first`` and
-    #: ``last`` operation, and length in nanoseconds, ``ns``.
+    #: (k,) the segments of the path, in order: the ``rank`` of the segment, its ``first`` and
+    #: ``last`` operation, and its length in nanoseconds, ``ns``.
     stretches: NDArray[Any]
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class ProcedureFactor:
 
 
 class Procedures(Sequence[ProcedureFactor]):
-    """The marked procedures of a run, sorted: first the one whose move to another rank saves most.
+    """The marked procedures of a run; the one whose move to another rank saves most comes first.
 
     Examples
     --------
@@ -182,14 +182,14 @@ def critical_path(
 def _path_to_end(took: list[Any], hops: list[NDArray[Any]], rank: int) -> list[tuple[int, ...]]:
     """Return the segments of the longest path to the last operation of a rank, in order.
 
-    took: nanoseconds of each operation of each rank.
+    ``took[r]`` has the nanoseconds of each operation of rank r.
     """
     jumps = [np.flatnonzero(mine["rank"] >= 0) for mine in hops]
     until = [np.concatenate([[0], np.cumsum(mine)]) for mine in took]
     rows: list[tuple[int, ...]] = []
     at = len(took[rank]) - 1 if rank >= 0 else -1
     while at >= 0:
-        # earlier time of the rank is not part of the path if it comes from another rank
+        # the rank's operations before a jump from another rank are not on the path
         known = int(np.searchsorted(jumps[rank], at, side="right"))
         jump = int(jumps[rank][known - 1]) if known else -1
         rows.append((rank, jump + 1, at, int(until[rank][at + 1] - until[rank][jump + 1])))
@@ -198,7 +198,7 @@ def _path_to_end(took: list[Any], hops: list[NDArray[Any]], rank: int) -> list[t
 
 
 def _innermost(ops: NDArray[Any], n: int, rank: int) -> NDArray[np.int64]:
-    """Return the innermost of n procedures in which each operation begins; n: it is in none."""
+    """Return the innermost procedure, 0 ... n - 1, in which each operation begins; n if none."""
     marks = np.flatnonzero((ops["kind"] == OpKind.ENTER) | (ops["kind"] == OpKind.LEAVE))
     open_, after = [n], [n]
     pairs = zip(
@@ -228,11 +228,11 @@ def procedures(
     """Compute the load balancing factor and critical path zeroing of each marked procedure.
 
     As in the paper (Eom and Hollingsworth 1998), work of a procedure moves from the sender of a
-    message to its receiver, e.g. from a server to its clients.  It is the work that the sender did
-    in the procedure since it last sent or received a message.
+    message to its receiver, e.g. from a server to its clients.  This work is what the sender did in
+    the procedure since it last sent or received a message.
 
-    With `source` or `target`, only messages from `source` to `target` move work: the work since the
-    previous such message.  Time that the source would have waited in any case is then no gain.
+    With `source` or `target`, only messages from `source` to `target` move work, namely the work
+    since the previous such message.  Time that the source would have waited anyway is then no gain.
     (The paper leaves this to future work.)
 
     Parameters

@@ -61,10 +61,10 @@ class Target:
     alpha: F64
     beta: F64
     share: F64  #: (q,) available fraction of each processor, as in ``pylb lab --share``.
-    #: Period of the shares in seconds.  The processor is available in the first part of each
-    #: period; time in which a rank waits in MPI uses up the share, too.  0: a share acts like a
-    #: lower speed.  Default: 5 ms as in ``pylb lab``, or 0 if the recorded ranks slept while they
-    #: waited, because sleep does not use up a share.
+    #: Period of the shares in seconds.  In each period, the processor is available until its share
+    #: is used up; waiting in MPI uses up the share, too.  With 0, a share acts like a lower speed.
+    #: Default: 5 ms as in ``pylb lab``, or 0 if the recorded ranks slept while they waited, because
+    #: sleep does not use up a share.
     period: float
     overhead: float  #: Processor seconds of an MPI call.
     eager: int  #: Largest message, in bytes, that is sent before its receive is posted.
@@ -139,7 +139,7 @@ def whatif(
     ----------
     run : Recording or path
     steps : bool
-        Keep the times of each operation (32 bytes per operation).
+        Store the times of each operation in the result (32 bytes per operation).
     **where
         The target: ``placement``, ``speed``, ``node``, ``network``, ``share`` and the other
         arguments of `target`.
@@ -181,8 +181,8 @@ def target(
         Processor of each rank.  Default: each rank has its own processor.
     speed : float or (q,) array, optional
         Speed of each processor; 1: as fast as the recorded one.  The length of the array is the
-        number of processors.  Default: all 1, with as many processors as `share` or `node` has
-        entries, or else 1 + the largest number in the placement.
+        number of processors.  Default: all 1; there are then as many processors as entries of
+        `share` or `node`, or else 1 + the largest index in the placement.
     node : (q,) array of int, optional
         Node of each processor.  Default: all are on one node.
     network : (alpha, beta), or a mapping, optional
@@ -250,11 +250,9 @@ def _processors(
 
 
 def _check_most(name: str, values: NDArray[Any], most: int) -> None:
-    """Check that all numbers are below `most`, because memory is allocated for the largest one."""
+    """Check that all indices are below `most`, because memory is allocated for the largest one."""
     if values.size and values.max() >= most:
-        raise OutOfRangeError(
-            f"{name} has the number {values.max()}: expected numbers below {most}"
-        )
+        raise OutOfRangeError(f"{name} has the entry {values.max()}: expected entries below {most}")
 
 
 def _integers(name: str, given: ArrayLike) -> NDArray[Any]:
@@ -281,8 +279,8 @@ def _network(given: Any, assumed: Mapping[str, Any], m: int) -> tuple[F64, F64]:
             matrix = np.full((m, m), float(matrix))
         if matrix.shape != (m, m):
             raise DomainError(
-                f"network's {name} has the shape {matrix.shape}: expected a number, or ({m}, {m}) "
-                "by node"
+                f"network's {name} has the shape {matrix.shape}: expected a number, or an "
+                f"array ({m}, {m}) by node"
             )
         out.append(np.ascontiguousarray(matrix))
     return out[0], out[1]

@@ -62,8 +62,8 @@ def suggest(
 
     The candidates are:
 
-    - placements by pylb's strategies: a rank is an object, its processor time is the load, its
-      messages are the edges;
+    - placements by pylb's strategies: ranks are the objects, with their processor time as load and
+      their messages as edges;
     - placements in which ranks of the busiest processor are moved or swapped;
     - moves of each marked procedure to the rank at the other end of its messages.
 

@@ -1,7 +1,7 @@
 """Replay recorded runs with different decisions.
 
-In: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Out: `Replay`, the best
-schedule of LB steps (`Optimum`).  Imports `model`, `place`, `decide` and `io`.
+Input: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Output: `Replay`, and the
+best schedule of LB steps (`Optimum`).  Imports `model`, `placing`, `decide` and `io`.
 """
 
 from pylb.replaying.generated import GeneratedRun, Imbalance, hotspot

@@ -32,7 +32,7 @@ class GeneratedRun:
     """
 
     iteration_time: F64  #: (n,) seconds of each iteration.
-    iterations: NDArray[np.int64]  #: (k,) numbers of the iterations that ended with an LB step.
+    iterations: NDArray[np.int64]  #: (k,) indices of the iterations that ended with an LB step.
     cost: float  #: Seconds that each LB step cost.
     learned: list[float]  #: What the trigger has learned, for `Imbalance.run`.
 
@@ -42,7 +42,7 @@ class GeneratedRun:
         return math.fsum(self.iteration_time) + self.cost * len(self.iterations)
 
     def regret(self, best: Optimum) -> float:
-        """Return by which fraction this run is slower than the best schedule: 0.02 is 2 %."""
+        """Return the fraction by which this run is slower than the best schedule: 0.02 is 2 %."""
         checks.instance("best", best, Optimum)
         return regret(self.time, best)
 
@@ -151,10 +151,10 @@ class Imbalance:
         every : int, optional
             Number of iterations from one LB step to the next.
         expect : (end, cost), optional
-            What the trigger knows before the run, as in `Trigger.expect`; (None, nan): nothing.
-            Default: the number of iterations and `cost`.
+            What the trigger knows before the run, as in `Trigger.expect`; (None, nan) means
+            nothing.  Default: the number of iterations and `cost`.
         experience : sequence of float, optional
-            What an earlier run has learned, its `GeneratedRun.learned`.
+            What an earlier run has learned: its `GeneratedRun.learned`.
         """
         cost = checks.seconds("cost", cost)
         when = of_arguments(every, trigger)
@@ -182,7 +182,7 @@ class Imbalance:
         """
         cost, n = checks.seconds("cost", cost), self.iterations
         # best[s]: the shortest time of iterations 0 ... s - 1 and all LB steps up to and including
-        # one just before s; after[s]: where the LB step before that one is.
+        # one just before s; after[s]: the position of the LB step before that one.
         best, after = np.full(n + 1, np.inf), np.zeros(n + 1, np.int64)
         best[0] = 0.0
         for s in range(n):
@@ -192,7 +192,7 @@ class Imbalance:
             with_step[0] += best[s]
             np.cumsum(with_step, out=with_step)
             with_step[:-1] += cost
-            better = with_step <= best[s + 1 :]  # ties: the latest
+            better = with_step <= best[s + 1 :]  # of equal ones, the latest
             np.copyto(best[s + 1 :], with_step, where=better)
             np.copyto(after[s + 1 :], s, where=better)
         iterations, s = list[int](), int(after[n])
@@ -245,7 +245,7 @@ def _series(name: str, value: Any, n: int) -> F64 | None:
 # ---- traces -------------------------------------------------------------------------------------
 
 
-SOME = 2**17  # most values that one call of NumPy computes: Ctrl-C takes effect between calls
+SOME = 2**17  # largest number of values per NumPy call: Ctrl-C takes effect between calls
 
 
 def _repeated(row: NDArray[Any], m: int) -> NDArray[Any]:
@@ -279,7 +279,7 @@ def hotspot(
     ----------
     n_ranks, n_objects, n_phases : int
     peak : float
-        What the hot spot adds in its middle, divided by the load far away from it.
+        Load that the hot spot adds at its centre, divided by the load far away from it.
     width : float
         Width of the hot spot, as a fraction of the ring.
     turns : float

@@ -82,13 +82,13 @@ def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
 
 
 def start(core: Any, trace: Phases, first: int) -> None:
-    """If the loop begins with an LB step, start it with the objects that the record lists."""
+    """If the loop begins with an LB step, start this LB step with the objects in the record."""
     if trace.recorded and (objects := trace.recorded.starting.get(first)) is not None:
         core.start(_listed(trace, objects, 2 * first + 1))
 
 
 def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
-    """Return a trace with one phase, in which these objects exist; moment: see `ranks_at`."""
+    """Return a trace of one phase, in which these objects exist; for `moment` see `ranks_at`."""
     facts = {name: getattr(trace, name) for name in (*OF_RANKS, "node", "near")}
     if trace.recorded and trace.recorded.answers:
         facts |= trace.recorded.ranks_at(moment)
@@ -101,9 +101,9 @@ def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
 def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     """Decide after `end` phases, with the objects that exist then.
 
-    early: the loop has more planned iterations.  The record lists the objects if they differ from
-    those of the next phase.  If it lists none and `early` is True, the replay decides when it gets
-    the next phase, if there is one.
+    `early` says whether the loop has more planned iterations.  The record lists the objects if they
+    differ from those of the next phase.  If not, and if `early` is True, the replay decides when it
+    gets the next phase, if there is one.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
     if left is None and early and end in _changes(trace):
@@ -115,7 +115,7 @@ def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
 
 
 def loops(trace: Phases) -> list[tuple[Loop, int]]:
-    """Return the loops of the run, each with the number of its last phase plus 1."""
+    """Return the loops of the run, each with the index of its last phase, plus 1."""
     loops = trace.recorded.loops if trace.recorded else []
     if len(loops) < 2:
         n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
@@ -126,9 +126,9 @@ def loops(trace: Phases) -> list[tuple[Loop, int]]:
 class Prices:
     """The costs of one replay.
 
-    cost: seconds of each LB step, if the user gives them; tell: whether the decider knows the
-    expected cost of the first one; network: as given, (0, 0): not given; moves: seconds per
-    migration and per byte that migrates.
+    `cost` is the seconds of each LB step, or None.  `tell` says whether the decider knows the
+    expected cost of the first one.  `network` is (0, 0) if the user gave none.  `moves` has the
+    seconds per migration and per migrated byte.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Prices:
 
     @property
     def told(self) -> tuple[float, float]:
-        """(alpha, beta) for a strategy's parameters: as given now, or else to the recorded run."""
+        """(alpha, beta) for a strategy's parameters: of this replay, else of the recorded run."""
         recorded = self._known("alpha"), self._known("beta")
         had = self._trace.recorded is not None and "network" in self._trace.recorded.parameters
         return self._given if any(self._given) or not had or math.isnan(sum(recorded)) else recorded
@@ -192,9 +192,9 @@ class Prices:
         return 0.0 if math.isnan(measured) else measured
 
     def foreseen(self, loop: Loop, given: Settings | None) -> tuple[float, float]:
-        """Return the expected cost of a first LB step, and its part for the objects that move.
+        """Return the expected cost of a first LB step, and the part of it for objects that move.
 
-        nan: the decider does not know the value.
+        A value that the decider does not know is nan.
         """
         if given is None or not self._tell:
             return math.nan, math.nan
@@ -209,8 +209,8 @@ class Prices:
     def _first_cost(self) -> float:
         """Return the cost of an LB step in which all objects of the first phase migrate.
 
-        Without recorded loops, packing objects counts as free.  nan: there are no phases, or the
-        recorded run did not measure the time to pack an object (`Loop.handling`).
+        Without recorded loops, packing objects counts as free.  The cost is nan if there are no
+        phases, or if the recorded run did not measure the time to pack an object (`Loop.handling`).
         """
         t = self._trace
         handling = self._known("handling") if self._loops else 0.0
@@ -227,7 +227,7 @@ class Prices:
         return slowest + self._per_move * first.stop + self._per_byte * float(weights.sum())
 
     def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
-        """Return the LB steps that the recorded run measured, as the C core takes them."""
+        """Return the LB steps that the recorded run measured, as arguments for the C core."""
         if given is None or self._trace.recorded is None:
             return []
         names = [s.name for s in given.strategies]
@@ -249,7 +249,7 @@ class Prices:
 
 @functools.cache
 def copy_speed() -> float:
-    """Measure the seconds to copy a byte on this machine; to send one takes at least as long."""
+    """Measure the seconds to copy a byte on this machine; sending a byte takes at least as long."""
     data = np.zeros(1 << 22, np.uint8)
     best = math.inf
     for _ in range(3):
@@ -274,7 +274,7 @@ DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
     "keep_times": False,
     "keep_ranks": False,
 }
-# Times (one per rank and phase) are kept if their number is at most this, or that of the tasks.
+# Times (one per rank and phase) are stored if there are at most this many, or as many as tasks.
 FEW_TIMES = 1 << 16
 BASELINES = ("none", "unbalanced")
 
@@ -292,11 +292,11 @@ class Replay(InNotebook):
 
     metrics: dict[str, F64]  #: The metrics of `pylb.model.Metrics` by name, for each phase.
     #: (m,) seconds of each phase: the time of its slowest rank, plus the time that the recorded run
-    #: spent outside of computing, sending and waiting.
+    #: spent neither computing nor sending nor waiting.
     iteration_time: F64
     decisions: History  #: A receipt for each decision.
     rank: I32  #: (tasks,) the rank where each task ran, in the order of ``trace.task_rank``.
-    #: The trigger is empty for a baseline.
+    #: `trigger` is empty for a baseline.
     strategy: str
     trigger: str
     foresight: bool
@@ -375,7 +375,7 @@ class Replay(InNotebook):
         return other.time / self.time if self.time > 0 else math.inf
 
     def regret(self, best: Optimum) -> float:
-        """Return how much slower this run is than the best one found, 0 or more: 0.02 is 2 %."""
+        """Return the fraction by which this run is slower than the best one found: 0.02 is 2 %."""
         checks.instance("best", best, Optimum)
         return max(regret(self.time, best), 0.0)
 
@@ -496,8 +496,8 @@ def replay(
     memory_limit : (p,) array of int, optional
         Bytes that the objects of each rank may occupy, instead of the limits of the trace.
     network : (alpha, beta), Machine or path, optional
-        Instead of `alpha` and `beta`.  A `Machine`, or its file, has them within nodes and between
-        nodes, instead of the distances of the trace.
+        Replaces `alpha` and `beta`.  A `Machine`, or its file, has values within and between nodes,
+        which also replace the distances of the trace.
 
     Raises
     ------
@@ -605,9 +605,9 @@ def replay(
 def _as_learned(
     trace: Phases, first: int, end: int, strategy: StrategyLike
 ) -> Iterator[tuple[Phases, int, int]]:
-    """Yield the pieces of a loop in which the recorded run knew the same speeds of its ranks.
+    """Yield the pieces of a loop in which the recorded run assumed the same speeds of its ranks.
 
-    Only for the time without LB steps, which the run itself has computed with these speeds.
+    This is only for "unbalanced": the run itself computed its time without LB steps in this way.
     """
     if strategy == "unbalanced" and trace.recorded is not None and trace.speed is None:
         for r in trace.recorded.history.lb_steps:
@@ -620,7 +620,7 @@ def _as_learned(
 
 
 def _is_keyed(trace: Phases) -> bool:
-    """Say whether the record knows the objects of a rank again after they have moved."""
+    """Say whether the record has keys, by which objects are known after they have moved."""
     return trace.recorded is None or bool(trace.recorded.parameters.get("keyed", True))
 
 
@@ -629,7 +629,7 @@ def _as_before(
 ) -> tuple[dict[str, F64], F64, F64 | None]:
     """Replay a run whose ranks keep their shares of the load from before the first LB step.
 
-    seconds, times: of the phases as recorded, which the program divided in its own way.
+    `seconds` and `times` are those of the recorded phases, where the program divided the load.
     """
     assert trace.recorded is not None
     done = [r.iteration + 1 for r in trace.recorded.history.lb_steps if r.moved]
@@ -679,7 +679,7 @@ def _with_ranks(
     if "speed" in given and (
         trace.speed is None or not np.array_equal(given["speed"], trace.speed)
     ):
-        given["task_seconds"] = None  # measured on ranks of other speeds
+        given["task_seconds"] = None  # these were measured on ranks with other speeds
         given["task_subphases"] = trace.parts_of(slice(None))
     if given and trace.recorded is not None:
         rows = trace.recorded.answers

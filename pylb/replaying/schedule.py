@@ -36,10 +36,9 @@ def optimum(
 
     With GreedyLB, which ignores the present placement, the result is the best schedule, found by
     dynamic programming, unless loads depend on the rank or objects come back to their last rank.
-    With other strategies it is the best schedule found by a beam search forward over the phases,
-    beside a lower bound (csrc/replay/replay.h); it is exact if the beam left out no placement,
-    i.e. if `width` is large enough.  It is at least as good as the runs with each trigger and with
-    some fixed periods.
+    With other strategies, a beam search forward over the phases finds a schedule and a lower bound
+    (csrc/replay/replay.h).  The schedule is the best one if the beam dropped no placement, i.e. if
+    `width` is large enough.  No trigger and none of some fixed periods is better.
 
     Parameters
     ----------

@@ -79,8 +79,8 @@ class Trace(Phases, InNotebook):
     def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
         """Make a trace whose phases are these snapshots; objects keep their order.
 
-        Objects with the same `key` are the same object in all phases.  `node` is kept
-        only with `near`.
+        Objects with the same `key` are the same object in all phases.  `node` is stored only with
+        `near` or `node_memory_limit`.
 
         Raises
         ------
@@ -217,8 +217,8 @@ class Trace(Phases, InNotebook):
             Compress with Brotli, with the same file names.
         rank : (t,) array of int, optional
             Another placement: a rank for each task of the trace.  A task goes into the file of its
-            new rank, and its ``node`` is replaced.  A communication goes with one of its ends: a
-            message with its sender, a broadcast with its receiver, as in vt.
+            new rank, and its ``node`` is replaced.  A communication goes into the file of one of
+            its ends: a message to its sender, a broadcast to its receiver, as in vt.
 
         Raises
         ------
@@ -239,7 +239,7 @@ class Trace(Phases, InNotebook):
             for name in ("task_entity", "task_rank", "task_load"):
                 if not np.array_equal(getattr(self, name), self._run.arrays[name][tasks]):
                     raise DomainError(
-                        f"{name} is not as recorded: expected a new placement as rank=; write "
+                        f"{name} is not as recorded: pass a new placement as rank=, and write "
                         "other changes by Trace.from_snapshots(trace).save(...)"
                     )
             text = _vt_run().texts(self._run, self._phases, self.task_entity, where)
@@ -279,7 +279,7 @@ class Trace(Phases, InNotebook):
         Parameters
         ----------
         phase : int, optional
-            Return only this phase; counted as in ``trace[phase]``.  Default: all phases.
+            Index of the only phase to return, as in ``trace[phase]``.  Default: all phases.
         """
         trace = self if phase is None else self._only_phase(phase)
         entity = trace.task_entity
@@ -306,7 +306,7 @@ class Trace(Phases, InNotebook):
         Columns: the phase's id, `type`, `rank` (the rank whose file has it), `from` and `to`
         (recorded keys) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1:
         this end is not a task of the phase), `nbytes` and `messages`.  A trace that was not read
-        from vt's files lacks `type`, `rank`, `from_type` and `to_type`.  Parameter: see `tasks`.
+        from vt's files lacks `type`, `rank`, `from_type` and `to_type`.  `phase` is as in `tasks`.
         """
         pandas = optional.require("pandas")
         trace = self if phase is None else self._only_phase(phase)
@@ -362,15 +362,15 @@ def _vt_run() -> Any:
 
 
 def _shared(arrays: dict[str, Any], n_ranks: int) -> dict[str, Any]:
-    """Return what vt's tasks share, as fields of a trace.
+    """Return the data that vt's tasks share, as fields of a trace.
 
-    The home is ``home_rank`` of the first task; a rank that does not exist: the task's rank.
+    The home is ``home_rank`` of the first task, or this task's rank if there is no such rank.
     """
     if "shared_id" not in arrays or "shared_bytes" not in arrays:
         return {}
     of, rank = np.nan_to_num(arrays["shared_id"], nan=-1), arrays["task_rank"]
     known, first, block = np.unique(of, return_index=True, return_inverse=True)
-    none = int(np.searchsorted(known, 0.0))  # a negative number: nothing is shared
+    none = int(np.searchsorted(known, 0.0))  # a task with a negative id shares nothing
     if none == len(known):
         return {}
     nbytes = np.zeros(len(known))
@@ -390,7 +390,7 @@ def _shared(arrays: dict[str, Any], n_ranks: int) -> dict[str, Any]:
 
 
 def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:
-    """Return the bytes of each task: `first` or else `second` or else 0; None: never recorded."""
+    """Return the bytes of each task: `first`, else `second`, else 0; None if none was recorded."""
     columns = [arrays[name] for name in (first, second) if name in arrays]
     if not columns:
         return None

@@ -19,7 +19,7 @@ Arrays = dict[str, Any]
 
 
 class Entities(NamedTuple):
-    """Entities that already have the numbers 0, 1, 2, ...; the fields are those of `Phases`."""
+    """Entities that already have the indices 0, 1, 2, ...; the fields are those of `Phases`."""
 
     entity_key: I64
     entity_birth: I64 | None
@@ -60,7 +60,7 @@ def trace_fields(run: RunData) -> Arrays:
 
 
 def sharing_of(parameters: dict[str, Any]) -> Arrays:
-    """Return which ranks shared cores, as fields of a trace; {}: none did."""
+    """Return which ranks shared cores, as fields of a trace; {} if none did."""
     if not (known := parameters.get("sharing")):
         return {}
     group, cores = np.array(known["group"], np.int32), np.array(known["cores"], np.float64)
@@ -75,7 +75,7 @@ def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:
 
 
 def on_speeds(arrays: Arrays, facts: Arrays) -> Arrays:
-    """Join the fields of a trace, whose loads are seconds, with the properties of its ranks.
+    """Return the fields of a trace with loads in seconds, joined with the facts of its ranks.
 
     With speeds, ``task_load`` becomes work.  The measured seconds are kept, because work / speed
     can differ from them in the last bit.
@@ -137,7 +137,7 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
             a, b = getattr(s, name), getattr(first, name)
             if (a is None) != (b is None) or not np.array_equal(a, b):
                 raise DomainError(
-                    f"snapshots[{i}] and the first one have a different {name}: expected the same"
+                    f"snapshots[{i}] and the first one have different {name}: expected the same"
                 )
         if s.key is not None:
             values, counts = np.unique(s.key, return_counts=True)

@@ -48,11 +48,12 @@ def picture(
 ) -> dict[str, Any]:
     """Reduce the loads of ranks over iterations to at most `rows` x `columns` cells, for a page.
 
-    times, elapsed: (m, p) and (m,) seconds; recorded: (m,) seconds of the slowest rank, or None.
+    `times` (m, p) and `elapsed` (m,) are seconds; `recorded` (m,) has those of the slowest rank.
 
     ``cells`` are the bytes of (rows, columns) uint16: the largest load of ``rank_step`` ranks in
-    ``iteration_step`` iterations, where 65535 means ``top`` seconds.  ``brightest``: seconds of the
-    brightest colour.  ``max``, ``mean``, ``elapsed``, ``recorded``: lines, a value for each column.
+    ``iteration_step`` iterations, where 65535 means ``top`` seconds.  ``brightest`` is the seconds
+    of the brightest colour.  ``max``, ``mean``, ``elapsed`` and ``recorded`` have a value for each
+    column.
     """
     m, p = times.shape
     width, height = step(m, columns), step(p, rows)

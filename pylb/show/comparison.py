@@ -12,7 +12,7 @@ from pylb.show.course import Course
 
 
 class StepPair(NamedTuple):
-    """The LB steps of two runs after the same iteration; None: the run had no LB step there."""
+    """The LB steps of two runs after the same iteration; None if a run had no LB step there."""
 
     iteration: int
     first: Receipt | None

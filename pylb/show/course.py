@@ -68,12 +68,12 @@ class Course:
     # (m,) seconds of the slowest rank in each iteration, as in a replay; None: as `elapsed`
     iteration_time: F64 | None = None
     in_loops: float | None = None  # seconds from the start of the loops to their end, if known
-    times_without: F64 | None = None  # (m, p) like `times`, without LB steps; None: not known
-    gained: F64 | None = None  # (m,), see the function `gained`; None: not known
+    times_without: F64 | None = None  # (m, p) like `times`, without LB steps; None if not known
+    gained: F64 | None = None  # (m,), see the function `gained`; None if not known
     others: float = 0.0  # number of cores that other programs used, if this disturbed the run
     would_save: float = math.nan  # in shadow mode: seconds that LB steps would have saved
     of_rank_0: dict[str, float] = field(default_factory=dict)  # figures of rank 0 that are not 0
-    # (m,) sum over the phases of the slowest rank in each; None: there are no phases
+    # (m,) seconds of each phase's slowest rank, added up over the phases; None without phases
     most: F64 | None = None
 
     @property
@@ -83,7 +83,7 @@ class Course:
 
     @functools.cached_property
     def max(self) -> F64:
-        """Seconds of the slowest rank in each iteration, or in each of its phases, (m,)."""
+        """(m,) seconds of the slowest rank of each iteration; with phases, the sum over them."""
         return np.asarray(self.times.max(axis=1)) if self.most is None else self.most
 
     @functools.cached_property
@@ -149,13 +149,13 @@ class Course:
 
     @functools.cached_property
     def saved(self) -> F64 | None:
-        """Seconds that LB steps have saved so far, less their time, (m,); None: not known."""
+        """Seconds that LB steps have saved so far, less their time, (m,); None if not known."""
         return None if self.gained is None else np.cumsum(self.gained - self.step_seconds)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the run by name, see `pylb.decide.figures.RUN`.
 
-        In shadow mode those of LB steps are what they would have been.
+        In shadow mode, the figures of LB steps are estimates, because none was carried out.
         """
         most, mean = float(self.max.sum()), float(self.mean.sum())
         done, steps = self.lb_steps, float(self.step_seconds.sum())
@@ -287,8 +287,8 @@ def of_stretches(
 ) -> Course:
     """Make the course of a run of `Balancer` or `Advisor` from its stretches.
 
-    times: (m, p) seconds of each rank in each iteration.  figures: time, mean and idle seconds of
-    each iteration, three (m,) arrays, see `IterationMetrics`.  most: see `Course`.
+    `times` (m, p) has the seconds of each rank in each iteration.  `figures` are three (m,) arrays:
+    time, mean and idle seconds of each iteration, see `IterationMetrics`.  For `most` see `Course`.
     """
     # A stretch without iterations only lists the objects at the end of the run.
     stretches = [s for s in stretches if s.iterations]
@@ -380,7 +380,7 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Hea
 
 
 def of_replay(run: Replay, recorded: Replay | None, title: str = "") -> Course:
-    """Make the course of a replay, without its objects; recorded: the recorded placement."""
+    """Make the course of a replay, without objects; `recorded` replays the recorded placement."""
     return Course(
         title=title,
         n_ranks=run.trace.n_ranks,

@@ -23,7 +23,7 @@ def explore(
 ) -> Any:
     """Explore a recorded run in a notebook: move through its iterations, and replay it.
 
-    It begins with the run as recorded, beside the unbalanced run.  Sliders and lists change the
+    At first, the run is shown as recorded, beside the unbalanced run.  Sliders and lists change the
     strategy, the trigger, the number of ranks, the network, the cost of an LB step and the speed of
     one rank.  The C core replays the run after each change.  A click on a decision shows its
     receipt and its migrations.

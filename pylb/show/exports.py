@@ -56,7 +56,7 @@ def tables(course: Course) -> dict[str, Table]:
 
 
 def _cell(value: Any) -> Any:
-    """Return a cell: "" if its value is not known; a ' before text that looks like a formula."""
+    """Return a cell: "" for an unknown value; text that looks like a formula gets a ' in front."""
     if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")):
         return f"'{value}"
     return "" if value is None else value

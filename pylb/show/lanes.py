@@ -27,7 +27,7 @@ class Lanes(NamedTuple):
     computing: F64  # (lanes, c) seconds for which a rank computes in the iteration
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the data for a page; ``computing``: bytes, 255 times the part of the iteration."""
+        """Return the data for a page; a byte of ``computing`` is 255 for a whole iteration."""
         part = self.computing / np.where(self.iteration > 0, self.iteration, np.inf)
         cells = np.rint(255 * np.minimum(part, 1.0)).astype(np.uint8).tobytes()
         lines = {name: digits(getattr(self, name)) for name in ("iteration", "deciding", "moving")}
@@ -40,10 +40,10 @@ def labels(n_ranks: int) -> list[str]:
 
 
 def of(course: Course, first: int, end: int, columns: int) -> tuple[int, list[Lanes]]:
-    """Return the iterations in a column, and the lanes of the run without LB steps and as it was.
+    """Return the number of iterations per column, and the lanes without LB steps and with them.
 
-    Only the run as it was, if it had no LB steps, or the run without them is not known.
-    first, end: the iterations to show.
+    The lanes without LB steps are left out if the run had no LB step or they are not known.  The
+    iterations `first` to `end` - 1 are shown.
     """
     part, width = slice(first, end), aggregate.step(end - first, columns)
 

@@ -54,7 +54,7 @@ def state(course: Course) -> dict[str, Any]:
 def expected(r: Receipt) -> float | None:
     """Return the seconds per iteration that the chosen strategy is expected to save.
 
-    If no strategy was chosen: the most that any strategy is expected to save.  None: not known.
+    If none was chosen, it is the largest expected saving of any strategy.  None if not known.
     """
     gains = {a.strategy: a.gain for a in r.alternatives if a.strategy and not math.isnan(a.gain)}
     return gains.get(r.strategy) if r.strategy else max(gains.values(), default=None)

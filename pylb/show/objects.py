@@ -182,8 +182,8 @@ class Objects:
 class ObjectPicture:
     """Makes the data about the objects of a run that a page shows.
 
-    coords: coordinates of the objects, by key; None: the page uses a layout of the communication
-    graph.
+    `coords` has the coordinates of the objects by key; without it, the page uses a layout of the
+    communication graph.
     """
 
     def __init__(self, objects: Objects, coords: Mapping[int, Any] | None = None) -> None:
@@ -197,7 +197,7 @@ class ObjectPicture:
         self._top = max((aggregate.brightest(x[None]) for x in loads if x.size), default=0.0)
 
     def base(self) -> dict[str, Any]:
-        """Return what does not depend on the iteration: positions, lines between objects, keys.
+        """Return the data that are equal in all iterations: positions, lines between objects, keys.
 
         ``place`` has the bytes of x and y, uint16, of each object; it is empty if there are neither
         coordinates nor edges.
@@ -259,8 +259,8 @@ class ObjectPicture:
 def _scaled(where: F64) -> tuple[bytes, int]:
     """Return positions as uint16, with the same scale for both axes, and how many were clipped.
 
-    Along an axis on which 96 % of the positions take less than half of the room, the others are
-    moved to the edge.
+    If 96 % of the positions fill less than half of an axis, the other positions are moved to the
+    ends of this axis.
     """
     low, high = where.min(axis=0), where.max(axis=0)
     ends = np.quantile(where, [0.02, 0.98], axis=0, method="nearest")

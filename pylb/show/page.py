@@ -78,7 +78,7 @@ def html(course: Course) -> str:
 
 
 def framed(run: str, *scripts: str, also: str = "") -> str:
-    """Return a page with the JSON `run` and these scripts; also: rules to add to `POLICY`."""
+    """Return a page with the JSON `run` and these scripts; `also` has rules to add to `POLICY`."""
     style = static("style.css")
     script = f'"use strict";\n{static(*SHARED, "report.js", *scripts)}'
     return FRAME.format(
@@ -155,7 +155,7 @@ def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) ->
 
 
 def timeline(course: Course, columns: int = MOST_COLUMNS) -> dict[str, Any]:
-    """Return when the ranks compute and wait, without LB steps and as it was."""
+    """Return when the ranks compute and wait, in the run itself and in the run without LB steps."""
     width, runs = lanes.of(course, 0, course.n_iterations, columns)
     coding = [coded(run.to_dict()) for run in runs]
     return {"step": width, "labels": lanes.labels(course.n_ranks), "runs": coding}
@@ -195,7 +195,7 @@ FIT = ("max_slope", "max_offset", "mean_slope", "mean_offset", "tau")
 
 
 def columns() -> dict[str, Any]:
-    """Return the columns of the list of decisions: name, heading and kind; and their notes."""
+    """Return name, heading and kind of each column of the list of decisions, and the notes."""
     shown = [f for f in RECEIPT if f.name != "reason"]  # the explanation of a receipt contains it
     notes = [f"{f.heading}: {f.note}" for f in shown if f.note]
     return {"names": [[f.name, f.heading, f.kind] for f in shown], "notes": f"{'; '.join(notes)}."}

@@ -101,8 +101,8 @@ def ratio(times: F64) -> float:
 def colours(cells: F64, relative: bool) -> dict[str, Any]:
     """Return the map and the scale of colours for seconds, or (`relative`) for ratios to the mean.
 
-    All seconds above `aggregate.brightest` have one colour.  95 % of the ratios are between the
-    ends of their scale, which are at least 0.8 and 1.25 and at most 1/4 and 4.
+    All seconds above `aggregate.brightest` have one colour.  The scale of ratios contains 95 % of
+    the ratios; it begins between 1/4 and 0.8, and ends between 1.25 and 4.
     """
     from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
@@ -200,7 +200,7 @@ def rank_loads(
     times : (m, p) array of float
         Seconds of each rank, one row per iteration: ``run.rank_times``.
     lb_step_iterations : sequence of int, optional
-        Iterations at whose end an LB step took place: ``run.lb_step_iterations``.
+        Iterations that ended with an LB step: ``run.lb_step_iterations``.
     relative : bool
         Divide by the mean over the ranks in the same iteration, so that 1, drawn white, means
         balance even if the total load changes.  The scale is logarithmic: twice the mean and half
@@ -256,7 +256,7 @@ def imbalance(
     maximum, mean : (m,) array of float
         Seconds: ``run.metrics["max"]``, ``run.metrics["mean"]``.
     lb_step_iterations : sequence of int, optional
-        Iterations at whose end an LB step took place.
+        Iterations that ended with an LB step.
 
     Examples
     --------
@@ -287,8 +287,8 @@ def before_after(
     Parameters
     ----------
     before, after : (p,) array of float, or Metrics
-        Seconds of each rank, for instance `Snapshot.rank_times` of two placements.  Of metrics,
-        e.g. ``plan.before`` and ``plan.after``: the slowest rank, the mean and the fastest rank.
+        Seconds of each rank, for instance `Snapshot.rank_times` of two placements.  For metrics,
+        e.g. ``plan.before``, only the slowest rank, the mean and the fastest rank are drawn.
 
     Examples
     --------
@@ -417,11 +417,11 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
 def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the decisions of a run: their effect on max/mean, and what they saved.
 
-    A line goes from max/mean before an LB step to the predicted max/mean, both of the estimated
-    loads.  An open circle shows the realised max/mean, of the loads in the iterations after the LB
+    A line goes from max/mean before an LB step to the predicted max/mean, both computed from the
+    estimated loads.  An open circle shows the max/mean measured in the iterations after the LB
     step.  Decisions not to rebalance are marked at the bottom.  The LB steps that saved or lost
-    most have a label with their number of migrations, and the seconds saved minus the cost; labels
-    that would overlap others are left out.
+    most have a label with their number of migrations, and the seconds saved minus the cost, unless
+    the label would overlap another one.
 
     Parameters
     ----------
@@ -542,7 +542,7 @@ def _chosen(snapshot: Snapshot, ranks: int | Iterable[int] | None) -> list[int]:
     return out
 
 
-GLIDE, REST, SPEED = 14, 8, 12  # frames in which objects move; before and after it; in a second
+GLIDE, REST, SPEED = 14, 8, 12  # frames of a move, of a rest before and after it, per second
 MOST_BOXES, MOST_SQUARES = 64, 20_000  # largest numbers of ranks and of objects in a film
 
 
@@ -552,11 +552,11 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     Parameters
     ----------
     run : RunRecord, Replay, Trace or path
-        Of at most 64 ranks and 20,000 objects.
+        A run with at most 64 ranks and 20,000 objects.
     path : path
         ``.gif``; ``.mp4`` needs ffmpeg.
     most : int
-        Number of LB steps in the film: the first ones.
+        Largest number of LB steps in the film, from the first one on.
 
     Examples
     --------
@@ -581,7 +581,7 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     side = math.ceil(math.sqrt(max(np.bincount(now.rank).max() for now in seen.values())))
 
     def places(index: Any, rank: I32) -> F64:
-        """Return the place of each object, in rows of its rank's box; NaN: it does not exist."""
+        """Return the place of each object, in rows of its rank's box; NaN if it does not exist."""
         order = np.argsort(rank, kind="stable")
         at = np.empty_like(order)
         at[order] = np.arange(len(order)) - np.searchsorted(rank[order], rank[order])
@@ -660,7 +660,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
 
 
 def matrix(ax: Any, cells: Any, step: int, label: str) -> Axes:
-    """Draw what goes from groups of `step` ranks (down) to others (across), on a log scale."""
+    """Draw how much goes from groups of `step` ranks (rows) to others (columns), on a log scale."""
     from matplotlib.colors import LogNorm, Normalize
 
     low, edge = float(cells[cells > 0].min(initial=np.inf)), len(cells) * step - 0.5
@@ -685,7 +685,7 @@ def communication(
     snapshot : Snapshot
         It must have edges.
     rank : (n,) array of int, optional
-        Another placement than the snapshot's own.
+        A placement other than that of the snapshot.
 
     Examples
     --------
@@ -726,9 +726,9 @@ def timeline(
 ) -> Axes:
     """Draw when each rank computes and waits, on an axis of seconds.
 
-    Of a run with LB steps: above, the run without them; below, the run as it was.  More than 64
-    ranks are drawn as the slowest rank of each iteration, the median and other quantiles.  Of a
-    `Recording`: a prediction for it, and its critical path.
+    For a run with LB steps, the run without them is drawn above the run itself.  More than 64 ranks
+    are drawn as the slowest rank of each iteration, the median and other quantiles.  For a
+    `Recording`, a prediction and the critical path are drawn.
 
     Parameters
     ----------
@@ -736,7 +736,7 @@ def timeline(
     prediction : Prediction, optional
         A prediction for a `Recording`, made with ``steps=True``.
     path : CriticalPath, optional
-        Of a `Recording`: the critical path, drawn as a line over the ranks.
+        The critical path of a `Recording`, drawn as a line over the ranks.
     iterations : int or (int, int), optional
         One iteration, or the first iteration and the one after the last.  Default: all.
 
@@ -748,7 +748,7 @@ def timeline(
     """
     if not isinstance(run, Recording):
         if (prediction, path) != (None, None):
-            raise DomainError("prediction or path with a run: expected them with a Recording")
+            raise DomainError("prediction or path is given: expected them only with a Recording")
         ax = axes(ax)
         _lanes(ax, course.of(run), iterations)
         return ax

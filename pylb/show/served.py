@@ -49,9 +49,9 @@ class RunFile:
         self._now: dict[str, Any] = {"said": f"{self._path.name}: nothing yet", "seen": ""}
 
     def news(self, seen: str) -> dict[str, Any]:
-        """Return the data for a page; only "said" and "seen" if the page shows this state already.
+        """Return the data for a page; only "said" and "seen" if the page already shows this state.
 
-        seen: the state of the file that the page shows.
+        `seen` is the state of the file that the page shows.
         """
         with self._lock:
             if time.monotonic() >= self.due:
@@ -65,7 +65,7 @@ class RunFile:
                             self._now = new
                         self._tried = changed
                 except (FileNotFoundError, DomainError, FormatError):
-                    pass  # the file is missing, being written or without an iteration: keep the old
+                    pass  # the file is missing, being written or without an iteration: show the old
                 used = time.thread_time() - begin
                 self.due = time.monotonic() + max(self._interval, used / self._share)
             now = self._now
@@ -96,7 +96,7 @@ def step_back() -> bool:
 
 
 class Server(ThreadingHTTPServer):
-    """A server of one run on this host; port 0: any free port; interval, share: see `RunFile`."""
+    """A server of one run on this host.  Port 0 means any free port; see `RunFile` for the rest."""
 
     daemon_threads = True
     allow_reuse_address = False

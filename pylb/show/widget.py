@@ -34,7 +34,7 @@ from pylb.show.served import SHARE, RunFile
 from pylb.threads import stoppable
 
 HEARTBEAT = 0.5  # seconds from one message "computing" to the next
-ENDED = 10.0  # a run has ended if its planned iterations are done, and its file stays for so long
+ENDED = 10.0  # seconds: a run has ended if its planned iterations are done and its file is this old
 GONE = "This is the last picture: without a kernel it cannot {}. Run the cell again for that."
 MOST_ROWS, MOST_COLUMNS = 128, 512  # largest numbers of rows and columns of the heat map
 MOST_DECISIONS = 400  # largest number of decisions in the list
@@ -113,7 +113,7 @@ class Widget(anywidget.AnyWidget):
     _does = ""  # what the widget does while there is a kernel
 
     def _course(self) -> Course | None:
-        """Return what the widget shows; None: nothing yet."""
+        """Return the run that the widget shows; None if there is none yet."""
         raise NotImplementedError
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
@@ -134,7 +134,7 @@ class Explorer(Widget):
     ----------
     trace : Trace
     replay, recorded : Replay
-        `replay`: with the chosen settings.  `recorded`: the same, with the recorded placement.
+        `replay` has the chosen settings; `recorded` has the same, but the recorded placement.
     """
 
     _esm = page.static(*page.SHARED, "explorer.js")
@@ -175,7 +175,7 @@ class Explorer(Widget):
         return self._as_recorded(ExplorerSettings.of(self.settings))
 
     def ask(self, asked: ExplorerSettings, number: int = 0) -> None:
-        """Replay with these settings, and show the result; meanwhile, say that it is computed."""
+        """Replay with these settings; show "computing" until the result is there."""
         with stoppable(1) as pool:
             work = pool.submit(self._answered, asked)
             while wait([work], HEARTBEAT).not_done:
@@ -206,7 +206,7 @@ class Explorer(Widget):
         return dataclasses.replace(asked, n_ranks=0).replay(run)
 
     def _as_recorded(self, asked: ExplorerSettings) -> Replay:
-        """Replay the recorded placement; the most recent result is kept."""
+        """Replay the recorded placement; the most recent result is stored for the next call."""
         return self._replay_once(
             dataclasses.replace(asked, strategy="none", trigger="", every=1, cost=None)
         )
@@ -258,7 +258,7 @@ class Watch(Widget):
     Attributes
     ----------
     ended : bool
-        Whether the widget follows the file no more: the run has ended, or `stop` was called.
+        Whether the widget has stopped following the file: the run has ended, or `stop` was called.
     """
 
     _esm = page.static(*page.SHARED, "report.js", "watch.js")
@@ -282,7 +282,7 @@ class Watch(Widget):
                 self._stop.set()
 
     def _look(self) -> bool:
-        """Show what is new in the file; return whether something was."""
+        """Show new data of the file; return whether there were any."""
         news = self._file.news(self.run["seen"])
         if news["seen"] == self.run["seen"]:
             return False
@@ -294,7 +294,7 @@ class Watch(Widget):
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """Stop to follow the file, after a last look at it."""
+        """Read the file a last time, and stop following it."""
         self._stop.set()
         self._thread.join()
         self._file.due = 0.0

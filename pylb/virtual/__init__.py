@@ -1,8 +1,8 @@
 """Virtual ranks: a parallel machine in one process.
 
-In: a program that each rank runs, and a machine.  Out: the program's return value on each rank;
-times are virtual.  This room (source folder) imports `pylb.errors`, the room `model`, the C core.
-The room `comm` uses `VirtualComm` to communicate between virtual ranks.
+Input: a program that each rank runs, and a machine.  Output: the program's return value on each
+rank, and virtual times.  This room (source folder) imports the room `model` and the C core.  The
+room `comm` uses `VirtualComm` to communicate between virtual ranks.
 """
 
 from pylb.virtual.cluster import VirtualCluster

@@ -36,9 +36,9 @@ class VirtualCluster:
     network : (alpha, beta)
         Seconds per message and per byte.  A message occupies its sender for
         alpha + beta * bytes seconds, and then arrives.  A collective call begins when the last rank
-        has called it (bcast, scatter: the root).  It takes the time of one message for each level
-        of a binary tree of the ranks; but gather, reduce, allgather and scatter take alpha for each
-        level, and beta for each byte of all ranks.
+        has called it (bcast and scatter: when the root has).  It takes the time of one message for
+        each level of a binary tree of the ranks; but gather, reduce, allgather and scatter take
+        alpha for each level, and beta for each byte of all ranks.
     clock : {"cpu", "wall", "none"}
         How virtual time passes.  "cpu": by the rank's processor time, which excludes other
         processes and sleep; "wall": by the wall clock; "none": only by messages and by

@@ -3,7 +3,7 @@
 A rank runs until it has to wait for another one.  The next one to run is the rank that has been
 ready for the longest time; in a tie, the lowest rank.  So the order is the same in every run.
 While a rank runs, its virtual time grows by the time of the clock, divided by the rank's speed.
-After a wait, it is at least the time of the event for which the rank waited."""
+After a wait, its time is at least that of the event for which the rank waited."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Ticket:
 
 
 class VirtualRank:
-    """One virtual rank; pace: virtual seconds per second of the clock."""
+    """One virtual rank; `pace` is its virtual seconds per second of the clock."""
 
     def __init__(self, number: int, pace: float):
         self.number, self.pace = number, pace
@@ -67,7 +67,7 @@ _here: contextvars.ContextVar[tuple[Scheduler, VirtualRank] | None] = contextvar
 
 @contextmanager
 def outer_clock() -> Iterator[None]:
-    """Keep the clock of the virtual rank that runs, while the block uses the thread's clock."""
+    """Let a block use the thread's clock; its time still counts for the virtual rank that runs."""
     here = _here.get()
     if here is None:
         yield
@@ -85,7 +85,8 @@ def outer_clock() -> Iterator[None]:
 class Scheduler:
     """Decides which rank runs.
 
-    paces: one for each rank; source: the clock that drives virtual time, "wall", "cpu" or "none".
+    `paces` has the pace of each rank.  `source` is the clock of virtual time: "wall", "cpu",
+    "none".
     """
 
     def __init__(self, paces: list[float], source: str):
@@ -206,8 +207,8 @@ class World:
     ) -> Any:
         """Take part in collective call number `turn` with `value`, and wait for all ranks.
 
-        When the last rank has come, ``finish(values, times)`` returns what each rank gets, and the
-        virtual time at which it can continue.  doing: what the rank waits for; default: the call.
+        When the last rank has come, ``finish(values, times)`` returns the result for each rank, and
+        when it can continue.  `doing` says what the rank waits for (default: `call`).
         """
         self.scheduler.check(rank)
         meeting = self.meetings.get(turn)
@@ -288,7 +289,7 @@ class VirtualComm:
         self.speed = 1.0 / world.scheduler.ranks[rank].pace
 
     def Get_rank(self) -> int:
-        """This rank."""
+        """Number of this rank."""
         return self.rank
 
     def Get_size(self) -> int:

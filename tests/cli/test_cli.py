@@ -311,7 +311,7 @@ def test_a_narrow_terminal_leaves_out_the_least_important_columns_and_says_so(mo
     assert head.split() == ["strategy", "seconds"]
     assert body.split() == ["GreedyLB", "1.5"]
     foot = " ".join(foot)
-    assert foot == "seconds: of the run; left out in this width: bytes, migrations"
+    assert foot == "seconds: of the run; not shown in this width: bytes, migrations"
     assert "migrations" in shown(columns, [row], drop=["migrations"])  # a pipe gets all columns
 
 

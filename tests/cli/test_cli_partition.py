@@ -85,7 +85,7 @@ def test_numpy_files(tmp_path):
         (
             "a.mtx",
             "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n",
-            "outside of 2 x 2",
+            "outside the 2 x 2 matrix",
         ),
         ("a.hgr", "1 2 1\n\n", "line 2: expected a weight"),
         ("a.hgr", "1 2 10\n1 2\n3\n\n", "line 4: expected a weight"),

@@ -694,5 +694,5 @@ def test_one_number_that_may_and_may_not_migrate(tmp_path):
 def test_numbers_that_no_key_can_hold_are_refused(tmp_path):
     both = [placed(0, 1.0, 2**50, 0), placed(0, 2.0, 2**50, 1)]
     dump([{"phases": [{"id": 0, "tasks": both}]}], tmp_path, {})
-    with pytest.raises(pylb.errors.FormatError, match="have the same number, and object"):
+    with pytest.raises(pylb.errors.FormatError, match="have the same id, and object"):
         pylb.Trace.load(tmp_path)

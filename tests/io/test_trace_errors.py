@@ -104,7 +104,7 @@ def test_the_good_file_is_good(tmp_path):
             "entity.id`: Expected `int | null`",
         ),
         (text(phase(task(entity=ENTITY.replace("%d", "9" * 20)))), "an integer of 64 bits"),
-        (text(phase(task(), task())), "object 5 with home 0 is twice in one phase"),
+        (text(phase(task(), task())), "object 5 with home 0 occurs twice in one phase"),
         (
             text(phase(task(more=', "user_defined": {"task_serialized_bytes": -1.0}'))),
             "task_serialized_bytes`: Expected `float` >= 0.0",
@@ -196,7 +196,7 @@ def test_missing_ranks_are_named(tmp_path):
         (text(), "data.1.json has 0"),
         (
             text(phase(task())),
-            "object 5 with home 0 is twice in one phase: in .*0.json and .*1.json",
+            "object 5 with home 0 occurs twice in one phase: in .*0.json and .*1.json",
         ),
         (
             text(

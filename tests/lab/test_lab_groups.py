@@ -254,7 +254,7 @@ def test_a_change_of_one_rank_leaves_the_others(where):
         (Change(hosts=("a",), values={"share": 0.25}), "this lab has no hosts"),
         (Change(values={"bandwidth": 1e6}), "this lab has no hosts and no network"),
         (Change(values={"shar": 0.25}), "'shar' is unknown, perhaps share"),
-        (Change(values={"memory": 2**26}), "this lab began without limits of memory"),
+        (Change(values={"memory": 2**26}), "this lab began without memory limits"),
     ],
 )
 def test_changes_that_do_not_fit_the_lab(where, change, says):

@@ -177,7 +177,7 @@ def repartition(comm):
         raised(
             comm,
             errors.DomainError,
-            "method 'ptscotch' takes no fixed objects: graph, zoltan, ",
+            "method 'ptscotch' accepts no fixed objects: graph, zoltan, ",
             lambda: pylb.partition(method="scotch", fixed_part=fixed, **given),
         )
     out = pylb.partition(method="graph", fixed_part=fixed, **given)

@@ -215,7 +215,7 @@ BAD = [
     (ONE, {"slots": 4, "ranks": 2, "group": 3, "node": 2}, "group is 3: expected a divisor of 4"),
     (ONE, {"slots": 4, "ranks": 2, "group": 1, "node": 2}, "group has 1 groups: expected 2"),
     (ONE, {"slots": 4, "ranks": 2, "group": [0, 1], "node": 2}, "group has 2 entries"),
-    (ONE, {"slots": 4, "ranks": 3, "group": 2, "node": [0, 0, 1]}, "node has 1 to 2 ranks a node"),
+    (ONE, {"slots": 4, "ranks": 3, "group": 2, "node": [0, 0, 1]}, "node has 1 to 2 ranks"),
     (ONE, {"slots": 4, "ranks": 2, "memory_limit": [3, 3]}, "memory_limit is given without"),
     (ONE, {"slots": 4, "ranks": 2, "move": -1}, "move is -1"),
     (ONE, {"slots": 4, "ranks": 2, "tolerance": np.nan}, "tolerance is nan"),

@@ -197,7 +197,7 @@ def test_traffic_is_that_of_the_placement(name):
     assert np.all(seen.nbytes >= 40 * seen.messages)
     assert seen.messages.max() <= 64 * seen.rounds
     assert np.array_equal(seen.rank, pylb.placing.traffic(s, name, seed=2).rank)
-    with pytest.raises(DomainError, match="strategy is 'GreedyLB': expected a distributed one"):
+    with pytest.raises(DomainError, match="strategy is 'GreedyLB': expected a dist"):
         pylb.placing.traffic(s, "GreedyLB")
 
 

@@ -352,7 +352,7 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
 
 
 def refused(run, calls):
-    assert f"pylb whatif refuses this recording, for its one-sided calls: {calls}" in run.warnings
+    assert f"pylb whatif cannot simulate one-sided calls: {calls}" in run.warnings
     says = f"the recording has one-sided calls, which are not simulated: {re.escape(calls)}$"
     for ask in (pylb.whatif, pylb.prediction.procedures, pylb.prediction.critical_path):
         with pytest.raises(pylb.errors.DomainError, match=says):

@@ -399,7 +399,7 @@ def test_names():
 
 @pytest.mark.parametrize("name", ["node", "placement"])
 def test_a_number_that_is_too_large_is_refused(name):
-    with pytest.raises(OutOfRangeError, match=f"{name} has the number 100000000: expected"):
+    with pytest.raises(OutOfRangeError, match=f"{name} has the entry 100000000: expected"):
         whatif(two(), **{name: [0, 10**8]})
 
 

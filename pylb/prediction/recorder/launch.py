@@ -25,9 +25,9 @@ from pylb.prediction.recorder.recording import Recording
 class Online:
     """Simulations of a run while it is recorded, one for each target.
 
-    targets: arguments of `pylb.whatif` for each target.  Every `period` seconds, ``say(line)`` is
-    called for each target; less often if a simulation takes more than a tenth of that time, because
-    each begins at the start of the run.
+    `targets` has the arguments of `pylb.whatif` for each target.  ``say(line)`` is called for each
+    target every `period` seconds, or less often if the simulations, which all begin at the start of
+    the run, take more than a tenth of this time.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ def preloading(
 ) -> list[str]:
     """Return `command`, changed so that each of its ranks loads a library of pylb first.
 
-    name: "_record", the recorder, or "_pmpi", the clock "mpi"; words: ``NAME=value``, for the
-    environment of the ranks; more: paths of libraries to load after it.
+    `name` is "_record" (the recorder) or "_pmpi" (the clock "mpi").  `words` (``NAME=value``) go
+    into the environment of the ranks.  `more` has paths of libraries to load after this one.
     """
     if not command:
         raise DomainError("command is empty: expected a program and its arguments")
@@ -138,11 +138,11 @@ def loaded(
 
 @contextlib.contextmanager
 def signals_end(child: subprocess.Popen[bytes] | None = None) -> Iterator[list[int]]:
-    """Let a first SIGINT or SIGTERM only end the child, if there is one; so the recording is kept.
+    """Let the first SIGINT or SIGTERM end only the child, if there is one, but not the recording.
 
-    Yields the list of the signals that have come.  It raises nothing: an exception would lose the
-    frame that is being read, or would be lost itself, in NumPy's search for attributes of an
-    operand.  A second signal raises KeyboardInterrupt.
+    Yields a list to which arriving signals are added.  The first signal raises no exception,
+    because this could interrupt the reading of a frame, or be lost within NumPy.  A second signal
+    raises KeyboardInterrupt.
     """
     came: list[int] = []
 

@@ -32,7 +32,7 @@ STEP = np.dtype(
     ]
 )
 """Begin and end of a simulated operation in seconds, and which operation of which rank it waited
-for; -1: none."""
+for; -1 if none."""
 
 
 class OpKind(IntEnum):

@@ -31,12 +31,12 @@ class RankLog:
     offset: float  # the monitor's clock minus this rank's clock at the start, in seconds
     room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))  # memory for `ops`
     n_ops: int = 0
-    numbers: list[int] = field(default_factory=list)  # the monitor's number of each communicator
+    numbers: list[int] = field(default_factory=list)  # the monitor's index of each communicator
     end: dict[str, Any] | None = None  # the last frame
     end_offset: float = 0.0  # like `offset`, at the end
     lost: int = 0  # number of operations that did not arrive
     costs: dict[str, float] = field(default_factory=dict)  # measured costs of MPI calls
-    procedures: list[int] = field(default_factory=list)  # the monitor's number of each procedure
+    procedures: list[int] = field(default_factory=list)  # the monitor's index of each procedure
 
     def ops(self) -> NDArray[Any]:
         return self.room[: self.n_ops]
@@ -76,7 +76,7 @@ class RecordMonitor:
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)
         self.ranks: dict[int, RankLog] = {}
-        self._comms: dict[int, int] = {}  # number of each communicator in `members`, by its name
+        self._comms: dict[int, int] = {}  # index of each communicator in `members`, by its name
         self.members: list[NDArray[np.int32]] = []
         self.procedures: list[str] = []
         self.lacks: dict[str, int] = {}
@@ -111,8 +111,8 @@ class RecordMonitor:
     ) -> None:
         """Receive data until `done()` is true, and then until all ranks have disconnected.
 
-        grace: longest wait for the disconnections, in seconds; between: called about every 0.1
-        seconds, or more often.
+        `grace` is the longest wait for the disconnections, in seconds.  `between` is called about
+        every 0.1 seconds, or more often.
         """
         deadline = None
         while True:
@@ -159,7 +159,7 @@ class RecordMonitor:
             line, newline, rest = bytes(one.buffer).partition(b"\n")
             if not newline:
                 if len(one.buffer) > 100:
-                    raise ProtocolError("the first line is no token: more than 100 bytes")
+                    raise ProtocolError("the first line is not a token: more than 100 bytes")
                 return
             if not secrets.compare_digest(line, self.token.encode()):
                 raise ProtocolError("a wrong token")
@@ -184,7 +184,7 @@ class RecordMonitor:
         elif kind == "C":
             self._communicator(one.rank, body)
         elif kind == "P":
-            name = body[4:].decode(errors="replace")  # after its number, which follows the last one
+            name = body[4:].decode(errors="replace")  # after its index
             if name not in self.procedures:
                 self.procedures.append(name)
             one.rank.procedures.append(self.procedures.index(name))
@@ -216,7 +216,7 @@ class RecordMonitor:
 
     def _operations(self, rank: RankLog, first: int, sent: NDArray[Any]) -> None:
         ops = sent.copy()
-        # The rank's numbers of communicators and procedures become those of the monitor.
+        # Replace the rank's indices of communicators and procedures by those of the monitor.
         ops["comm"] = np.array(rank.numbers, np.int32)[ops["comm"]]
         marks = np.flatnonzero((ops["kind"] == OpKind.ENTER) | (ops["kind"] == OpKind.LEAVE))
         if len(marks):
@@ -265,7 +265,7 @@ class RecordMonitor:
             warnings += [f"rank {number}: {text}" for text in self._warnings_of(rank)]
         warnings += [f"not simulated: {what} ({times} times)" for what, times in self.lacks.items()]
         if names := one_sided([rank.ops() for rank in self.ranks.values()]):
-            warnings.append(f"pylb whatif refuses this recording, for its one-sided calls: {names}")
+            warnings.append(f"pylb whatif cannot simulate one-sided calls: {names}")
         return Recording(ops, list(self.members), closed, info, list(self.procedures), warnings)
 
     def _times(self, known: list[RankLog | None]) -> dict[str, Any]:
@@ -345,9 +345,9 @@ class RecordMonitor:
 # ---- the frames of the recorder: csrc/whatif/recorder/internal.h --------------------------------
 
 
-HEAD = struct.Struct("=IIq")  # kind, length in bytes, number of the first operation
+HEAD = struct.Struct("=IIq")  # kind, length in bytes, index of the first operation
 MOST_RANKS = 1 << 20
-COMM = struct.Struct("=qqq")  # a communicator's number, name and number of members
+COMM = struct.Struct("=qqq")  # a communicator's index, name and number of members
 
 TOKEN = "OMPI_PYLB_TOKEN"
 """Environment variable with the token.  Open MPI passes variables that begin with OMPI_ to the

@@ -49,7 +49,7 @@ class Recording:
     #: beginning of MPI_Finalize; defaults for `Target` (``alpha``, ``beta``, ``overhead``,
     #: ``response``); ``library`` (MPI's version); by rank: ``starts``, ``hosts``, ``cores``.
     info: dict[str, Any] = field(default_factory=dict)
-    #: Names of the marked procedures, in order of the numbers in the operations.
+    #: Names of the marked procedures, in order of their indices in the operations.
     procedures: list[str] = field(default_factory=list)
     #: Missing data, and other reasons why predictions are less certain.
     warnings: list[str] = field(default_factory=list)
@@ -178,7 +178,7 @@ class Recording:
 
     @classmethod
     def given(cls, run: Recording | str | os.PathLike[str]) -> Recording:
-        """Return `run`, or read it if it is a path; DomainError: it cannot be simulated."""
+        """Return `run`, or read it if it is a path; raise DomainError if it cannot be simulated."""
         recording = run if isinstance(run, Recording) else cls.load(run)
         if recording.n_ranks == 0:
             raise DomainError("; ".join(["the recording has no ranks", *recording.warnings]))
@@ -230,14 +230,14 @@ def _read(file: hdf5.Input) -> Recording:
     closed = np.array(head["closed"], bool)
     if len(closed) != len(ops) or bool(ops) > bool(comms):
         raise FormatError(
-            f"inconsistent numbers: {len(ops)} ranks, {len(closed)} entries of closed, "
+            f"inconsistent counts: {len(ops)} ranks, {len(closed)} entries of closed, "
             f"{len(comms)} communicators"
         )
     for i, members in enumerate(comms):
         if members.size and not 0 <= members.min() <= members.max() < len(ops):
             raise FormatError(f"communicator {i} has a member that is not a rank")
     info = dict(head["info"])
-    for name in NUMBERS:  # that a prediction uses
+    for name in NUMBERS:  # a prediction uses these
         given = info.get(name, 0)
         if type(given) not in (int, float) or not 0 <= given < MOST_NUMBER:
             raise FormatError(f"{name} is {given!r}: expected a number from 0 to {MOST_NUMBER:g}")
@@ -313,7 +313,7 @@ def _mark(name: str | None, function: Function) -> Function:
     recorder = _recorder()
     if recorder is None:
         return function
-    known = getattr(function, "__qualname__", type(function).__qualname__)  # an object has none
+    known = getattr(function, "__qualname__", type(function).__qualname__)  # objects lack it
     number = recorder.pylb_procedure((name or known).encode())
     enter, leave = recorder.pylb_procedure_enter, recorder.pylb_procedure_leave
 
