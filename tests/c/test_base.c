@@ -331,7 +331,8 @@ TEST(keys_are_numbered_in_order_and_survive_failed_allocations)
     assert_int_equal(plb_keys_find(&keys, 7), -1);
     int64_t failures = 0;
     for (int32_t i = 0; i < N; i++) {
-        const int64_t key = i % 3 ? (int64_t)i << 32 : -i; /* some have the same lower bits */
+        const int64_t some = i % 3 ? (int64_t)i << 32 : -i; /* some have the same lower bits */
+        const int64_t key = i == 7 ? INT64_MIN : some;
         int32_t number = -1;
         int ret = PLB_ERR_NOMEM;
         for (int64_t fail_at = 0; ret != PLB_OK; fail_at++) {

@@ -1,4 +1,4 @@
-/* Tests of csrc/decide, the decider: calls that are repeated, the network, options, the promise.
+/* Tests of csrc/decide, the decider: calls that are repeated, the network, the promise.
  * Tests of csrc/model: the cost model.  The golden receipts (tests/place/golden.py) show every
  * change of its decisions; tests/base/test_no_memory.py lets each allocation fail. */
 #include "decide/decider.c" /* for its static functions */
@@ -140,20 +140,6 @@ TEST(test_a_step_that_ran_out_of_memory)
     }
 }
 
-TEST(test_a_network_that_is_refused_changes_nothing)
-{
-    made_t m;
-    plb_err_t err = {0, ""};
-    assert_int_equal(make(&m, "periodic", NULL, &err), PLB_OK);
-    const plb_network_t bad = {NAN, 0.0};
-    assert_int_equal(plb_decider_network(&m.decider, bad, &err), PLB_ERR_VALUE);
-    assert_non_null(strstr(err.text, "alpha is nan"));
-    assert_true(m.decider.opt.network.alpha == 1e-3 && m.decider.selector.network.alpha == 1e-3);
-    assert_int_equal(plb_decider_choose(&m.decider, NULL, 0, &err), PLB_OK);
-    assert_in_range(m.decider.chosen, 0, m.decider.opt.n - 1);
-    unmake(&m);
-}
-
 /* The parameters alpha and beta of a strategy get the network's values, limited to their
  * ranges. */
 TEST(test_strategies_are_told_the_network)
@@ -192,43 +178,6 @@ TEST(test_strategies_are_told_the_network)
         assert_true(c->params[k] == expected);
     }
     unmake(&m);
-}
-
-TEST(test_options)
-{
-    made_t m = {0};
-    plb_err_t err = {0, ""};
-    const double every = 2.0;
-    assert_int_equal(plb_trigger_init(&m.trigger, plb_trigger_find("periodic"), &every, &err), 0);
-    const plb_decider_options_t good = options_of(&m, NULL);
-    for (int i = 0; i < 6; i++) {
-        plb_decider_options_t opt = good;
-        switch (i) {
-        case 0:
-            opt.n = 0;
-            break;
-        case 1:
-            opt.n_ranks = 0;
-            break;
-        case 2:
-            opt.selects = false; /* but there are several strategies */
-            break;
-        case 3:
-            opt.network.beta = -1.0;
-            break;
-        case 4:
-            m.ledger[0] = NAN;
-            break;
-        default:
-            m.ledger[0] = plb_ledger_params[0].fallback;
-            m.selection[0] = -1.0;
-            break;
-        }
-        assert_int_equal(plb_decider_init(&m.decider, &opt, &m.trigger, &err), PLB_ERR_VALUE);
-        assert_true(strlen(err.text) > 0);
-        plb_decider_free(&m.decider);
-    }
-    plb_trigger_free(&m.trigger);
 }
 
 /* Objects with several loads, on ranks of different speeds: rank 1 is slow in the first phase. */
@@ -376,15 +325,4 @@ TEST(test_migrations_take_what_the_busiest_rank_needs)
     plb_mem_fail_at(0);
     assert_int_equal(plb_migration_seconds(&cost, &s, to, &seconds, &err), PLB_ERR_NOMEM);
     plb_mem_fail_at(-1);
-}
-
-TEST(test_the_first_cost)
-{
-    const plb_lb_cost_t cost = {.alpha = 0.5, .beta = 0.25, .steps = 99.0, .handling = 2.0};
-    assert_true(plb_first_cost(&cost, 0, 0, 1) == 0.5 * 8);
-    assert_true(plb_first_cost(&cost, 0, 0, 2) == 0.5 * 8 * 2);
-    assert_true(plb_first_cost(&cost, 0, 0, 3) == 0.5 * 8 * 2);
-    assert_true(plb_first_cost(&cost, 0, 0, 1000) == 0.5 * 8 * 10);
-    assert_true(plb_first_cost(&cost, 0, 0, INT32_MAX) == 0.5 * 8 * 31);
-    assert_true(plb_first_cost(&cost, 3, 100, 1) == 2 * 2.0 * 3 + 0.25 * 100 + 0.5 * 8);
 }

@@ -1,5 +1,6 @@
 """Room measure: every metric by its definition, exact sums, rank times."""
 
+import itertools
 import math
 
 import numpy as np
@@ -7,11 +8,11 @@ import pytest
 from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from twin_estimate import MEAN, follow
 
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError
+from pylb.measure.load_model import KEEPS, LoadModel, features_of, non_negative
 
 SETTINGS = examples(200)
 
@@ -138,16 +139,6 @@ def estimated(loads):
     return table
 
 
-@SETTINGS
-@given(st.lists(st.lists(st.floats(0, 1e6), min_size=3, max_size=3), min_size=1, max_size=30))
-def test_estimates_agree_with_the_twin(passes):
-    twins = [[0.0] * 4 for _ in range(3)]
-    for row in passes:
-        for twin, load in zip(twins, row, strict=True):
-            follow(twin, load)
-    assert np.array_equal(estimated(np.array(passes))[:4], np.array(twins).T)
-
-
 def test_a_change_of_the_rank_is_known_after_two_iterations_and_a_spike_is_no_change():
     rng = np.random.default_rng(1)
     work, noise = rng.lognormal(0.0, 1.0, 40), rng.uniform(0.8, 1.2, (30, 40))
@@ -193,9 +184,124 @@ def test_an_estimate_is_never_negative():
     """Rounding makes some tracking signals larger than 1, which is only seen if a load ends."""
     rng = np.random.default_rng(0)
     loads = np.cumsum(10.0 ** rng.uniform(-3.0, 3.0, (150, 30000)), axis=0)
-    assert estimated(np.vstack([loads, np.zeros(30000)]))[MEAN].min() == 0.0
+    assert estimated(np.vstack([loads, np.zeros(30000)]))[0].min() == 0.0
 
 
 def test_estimate_refuses_other_arrays():
     with pytest.raises(ValueError, match="table: expected a contiguous array of 27 entries"):
         update(np.zeros(3), np.zeros((4, 2)))
+
+
+# ---- evaluation of a placement, by hand --------------------------------------------------------
+
+
+def test_evaluation_by_hand():
+    """A multicast to three objects on two other ranks is two messages, one within the node."""
+    snap = pylb.Snapshot(
+        load=np.ones(5),
+        rank=[0, 0, 1, 1, 2],
+        n_ranks=3,
+        node=[0, 0, 1],
+        edges=([0, 2], [1, 4], [7.0, 9.0]),
+        multicasts=([0], [0, 4], [1, 2, 3, 4], [10.0]),
+        memory=[1, 1, 1, 1, 1],
+        block=[-1, 0, 0, 0, 0],
+        block_bytes=[100],
+    )
+    e = pylb.evaluate(snap)
+    assert (e.cut, e.connectivity) == (9.0, 20.0)
+    assert (e.bytes_local, e.bytes_node, e.bytes_network) == (17.0, 10.0, 19.0)
+    assert e.hop_bytes == 2 * 10.0 + 4 * 19.0
+    assert (e.messages_local, e.messages_node, e.messages_network) == (2, 1, 2)
+    assert (e.sent_max, e.received_max) == (20.0, 19.0)
+    assert (e.link_max, e.link_src, e.link_dst) == (10.0, 0, 1)
+    assert (e.neighbours_mean, e.neighbours_max) == (2.0, 2)
+    assert e.memory_max == 102
+    assert e.metrics.max_over_mean == pytest.approx(1.2)
+
+
+def test_bad_placements_are_errors():
+    snap = pylb.Snapshot(np.ones(3), [0, 1, 1], migratable=[True, False, True])
+    with pytest.raises(ValueError, match="2 entries: expected 3"):
+        pylb.evaluate(snap, [0, 1])
+    with pytest.raises(OutOfRangeError, match=r"placement\[2\] is 2: expected 0 \.\.\. 1"):
+        pylb.evaluate(snap, [0, 1, 2])
+    with pytest.raises(DomainError, match="object 1 may not migrate from rank 1"):
+        pylb.evaluate(snap, [0, 0, 1])
+
+
+def test_fields_have_the_names_of_the_core():
+    assert tuple(_core.evaluate(pylb.Snapshot([], []))) == pylb.measure.Evaluation._fields[1:]
+
+
+# ---- the linear model of loads against a search over all sets of features ----------------------
+
+
+def twin(a, b):
+    """Return the best of all sets of features, each by plain least squares."""
+    best, least = np.zeros(len(b)), 0.0
+    for size in range(1, len(b) + 1):
+        for which in itertools.combinations(range(len(b)), size):
+            some = np.array(which)
+            x = np.zeros(len(b))
+            x[some] = np.linalg.lstsq(a[np.ix_(some, some)], b[some], rcond=None)[0]
+            value = 0.5 * x @ a @ x - b @ x
+            if (x >= 0).all() and value < least:
+                best, least = x, value
+    return best, least
+
+
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 5), n=st.integers(1, 12))
+def test_the_search_finds_the_best(seed, k, n):
+    rng = np.random.default_rng(seed)
+    rows = rng.random((n, k)) * 10.0 ** rng.integers(-3, 4, k)
+    seconds = rows @ rng.normal(0.3, 1.0, k) + rng.normal(0, 0.1, n)
+    a, b = rows.T @ rows, rows.T @ seconds
+    x = non_negative(a, b)
+    _, least = twin(a, b)
+    assert (x >= 0).all()
+    assert 0.5 * x @ a @ x - b @ x <= least + 1e-6 * (abs(least) + 1e-12)
+
+
+def test_coefficients_are_found_and_older_steps_fade():
+    rng = np.random.default_rng(1)
+    model = LoadModel(2)
+    for true in ([2.0, 0.5], [0.5, 3.0]):
+        for _ in range(400):
+            features = rng.random((30, 2))
+            model = model.observe(features, float((features @ true).sum()))
+        assert LoadModel.coefficients(model.sums) == pytest.approx(true, rel=1e-3)
+    assert 0 < KEEPS < 1
+
+
+def test_sums_of_ranks_add():
+    steps = ([[4.0, 0.0]], 8.0), ([[0.0, 2.0]], 1.0)
+    ranks = [LoadModel(2).observe(np.array(features), seconds) for features, seconds in steps]
+    assert LoadModel.coefficients(ranks[0].sums + ranks[1].sums) == pytest.approx([2.0, 0.5])
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+def test_nothing_is_known_of_a_rank_without_cells(seconds):
+    model = LoadModel(2)
+    model = model.observe(np.zeros((0, 2)), seconds)
+    assert LoadModel.coefficients(model.sums).tolist() == [1.0, 1.0]
+
+
+def test_features_that_are_always_alike():
+    model = LoadModel(3)
+    for n in (1, 2, 5):
+        model = model.observe(np.ones((n, 3)), 6.0 * n)
+    assert LoadModel.coefficients(model.sums).sum() == pytest.approx(6.0)
+
+
+def test_features_are_checked():
+    assert features_of([1, 2, 3]).shape == (3, 1)
+    for wrong, says in (
+        ([[1.0, -1.0]], r"features\[0\]"),
+        ([[1.0], [np.nan]], r"features\[1\]"),
+        (np.ones((2, 2, 2)), "has shape"),
+        (np.ones((2, 0)), "has shape"),
+        ("many", "expected an array"),
+    ):
+        with pytest.raises(DomainError, match=says):
+            features_of(wrong)

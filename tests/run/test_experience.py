@@ -15,9 +15,9 @@ from pylb.run import experience
 COST = 2.0  # seconds of an LB step
 
 
-def steps(comm, path, n=60, scale=1.0, ends=True):
+def steps(comm, path, n=60, scale=1.0, ends=True, **words):
     """Run a program with its own loop, whose first LB step removes all imbalance."""
-    lb = pylb.Advisor(comm, experience=path)
+    lb = pylb.Advisor(comm, experience=path, **words)
     load = 1.2 if comm.rank == 0 else 0.9
     for _ in range(n):
         if lb.advise(seconds=scale * load):
@@ -50,6 +50,7 @@ def test_the_second_run_rebalances_within_three_steps(path, caplog):
     assert entry["iterations"] == 60
     assert entry["cost"] == COST
     assert entry["residual"] == pytest.approx(1.0)
+    assert entry["rate"] == pytest.approx((COST + 0.15 * (first + 1)) / 60)
     (second, reason), *rest = run(path)
     assert second == 2
     assert not rest
@@ -91,9 +92,10 @@ def test_other_numbers_of_ranks_have_entries_of_their_own(path, caplog):
     assert [entry["runs"] for entry in experience.read(path).values()] == [1, 1]
 
 
-def test_a_run_with_other_loads_forgets(path, caplog):
-    known = run(path)[0][0]
-    assert run(path, scale=5.0)[0][0] <= known  # decides by itself
+@pytest.mark.parametrize("trigger", sorted(pylb.triggers()))
+def test_a_run_with_other_loads_forgets(path, caplog, trigger):
+    first, second = (run(path, scale=scale, trigger=trigger)[:1] for scale in (1.0, 5.0))
+    assert [i for i, _ in second] <= [i for i, _ in first]  # decides by itself
     assert "more than a factor of 2" in caplog.text
     assert entry_of(path)["runs"] == 1
     assert entry_of(path)["mean"] > 4.0

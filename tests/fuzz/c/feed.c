@@ -16,6 +16,28 @@ feed_t feed_of(const uint8_t *data, size_t size)
     return out;
 }
 
+void feed_free(feed_t *self)
+{
+    while (self->n_owned > 0) {
+        plb_free(self->owned[--self->n_owned]);
+    }
+}
+
+void *feed_zeros(feed_t *self, size_t n, size_t size)
+{
+    MUST(self->n_owned < FEED_OWNS);
+    return self->owned[self->n_owned++] = plb_calloc(n, size);
+}
+
+uint8_t *feed_flags(feed_t *self, size_t n)
+{
+    uint8_t *out = feed_zeros(self, n, sizeof *out);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = feed_byte(self) % 8 != 0;
+    }
+    return out;
+}
+
 uint8_t feed_byte(feed_t *self)
 {
     return self->at < self->end ? *self->at++ : (uint8_t)plb_rng_next(&self->rng);
@@ -86,7 +108,7 @@ double *feed_amounts(feed_t *self, size_t n)
     enum { EQUAL, DIGITS, DECADES, SPARSE, EXTREME, SPREAD, N_KINDS };
     static const double extreme[] = {0.0, 5e-324, 1e-322, 1e-308, 1e-300, 1e-30, 1e-12, 1e-8,
                                      0.5, 1.0,    1e8,    1e28,   1e30,   1e-4,  3.0,   1e12};
-    double *out = plb_malloc(n, sizeof *out);
+    double *out = feed_zeros(self, n, sizeof *out);
     const uint32_t kind = feed_below(self, N_KINDS), any = feed_byte(self);
     for (size_t i = 0; i < n; i++) {
         const uint8_t b = kind == EQUAL ? (uint8_t)any : feed_byte(self);
@@ -106,7 +128,7 @@ double *feed_amounts(feed_t *self, size_t n)
 
 int64_t *feed_bytes(feed_t *self, size_t n)
 {
-    int64_t *out = plb_malloc(n, sizeof *out);
+    int64_t *out = feed_zeros(self, n, sizeof *out);
     const uint8_t kind = feed_byte(self);
     for (size_t i = 0; i < n; i++) {
         out[i] = kind < 224 ? feed_byte(self) : feed_int(self) & INT64_MAX;
@@ -116,7 +138,7 @@ int64_t *feed_bytes(feed_t *self, size_t n)
 
 int32_t *feed_indices(feed_t *self, size_t n, int32_t least, int32_t end)
 {
-    int32_t *out = plb_malloc(n, sizeof *out);
+    int32_t *out = feed_zeros(self, n, sizeof *out);
     const uint32_t width = end > least ? (uint32_t)(end - least) : 1;
     const bool blocks = feed_bool(self);
     for (size_t i = 0; i < n; i++) {
@@ -128,7 +150,7 @@ int32_t *feed_indices(feed_t *self, size_t n, int32_t least, int32_t end)
 
 int64_t *feed_starts(feed_t *self, size_t n, uint32_t most, int64_t *total)
 {
-    int64_t *out = plb_malloc(n + 1, sizeof *out);
+    int64_t *out = feed_zeros(self, n + 1, sizeof *out);
     out[0] = 0;
     for (size_t i = 0; i < n; i++) {
         const int64_t left = (int64_t)most - out[i], wanted = feed_below(self, 7);

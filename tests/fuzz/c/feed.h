@@ -12,12 +12,17 @@
 
 #include "base/rng.h"
 
+enum { FEED_OWNS = 64 };
+
 typedef struct feed {
     const uint8_t *at, *end;
     plb_rng_t rng;
+    void *owned[FEED_OWNS]; /* the arrays that it has returned */
+    int n_owned;
 } feed_t;
 
 feed_t feed_of(const uint8_t *data, size_t size);
+void feed_free(feed_t *self);
 uint8_t feed_byte(feed_t *self);
 uint64_t feed_word(feed_t *self);
 bool feed_bool(feed_t *self);
@@ -34,7 +39,10 @@ double feed_double(feed_t *self);
 /** Return any integer; those near 0 and near powers of two are frequent. */
 int64_t feed_int(feed_t *self);
 
-/* Return arrays from plb_malloc; the feed also chooses the kind of their values. n may be 0. */
+/* Return arrays that feed_free frees; the feed also chooses the kind of their values. n may be 0.
+ */
+void *feed_zeros(feed_t *self, size_t n, size_t size);
+uint8_t *feed_flags(feed_t *self, size_t n); /* most of them are 1 */
 /* zero or more; often all equal, or of very different size */
 double *feed_amounts(feed_t *self, size_t n);
 int64_t *feed_bytes(feed_t *self, size_t n);                               /* zero or more */

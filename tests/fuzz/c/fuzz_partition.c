@@ -11,20 +11,9 @@
 
 enum { MOST = 420, MOST_PARTS = 24 }; /* the partitioner coarsens more than 200 vertices */
 
-typedef struct asked {
-    plb_question_t q;
-    void *owned[24];
-    int n_owned;
-} asked_t;
-
-static void *own(asked_t *self, void *array)
+static int32_t *narrow(feed_t *feed, size_t n)
 {
-    return self->owned[self->n_owned++] = array;
-}
-
-static int32_t *narrow(asked_t *self, feed_t *feed, size_t n)
-{
-    int32_t *out = own(self, plb_malloc(n, sizeof *out));
+    int32_t *out = feed_zeros(feed, n, sizeof *out);
     const uint8_t kind = feed_byte(feed);
     for (size_t i = 0; i < n; i++) {
         out[i] = kind < 224 ? feed_byte(feed) : (int32_t)feed_int(feed);
@@ -32,25 +21,23 @@ static int32_t *narrow(asked_t *self, feed_t *feed, size_t n)
     return out;
 }
 
-static int32_t *starts(asked_t *self, feed_t *feed, size_t n, int32_t *total)
+static int32_t *starts(feed_t *feed, size_t n, int32_t *total)
 {
     int64_t sum, *wide = feed_starts(feed, n, 6 * MOST, &sum);
-    int32_t *out = own(self, plb_malloc(n + 1, sizeof *out));
+    int32_t *out = feed_zeros(feed, n + 1, sizeof *out);
     for (size_t i = 0; i <= n; i++) {
         out[i] = (int32_t)wide[i];
     }
-    plb_free(wide);
     *total = (int32_t)sum;
     return out;
 }
 
 /* Make a symmetric graph: a ring with chords.  Sometimes an edge is wrong. */
-static void add_graph(asked_t *self, feed_t *feed)
+static void add_graph(plb_question_t *q, feed_t *feed)
 {
-    plb_question_t *q = &self->q;
     const int32_t n = q->n_vertices, step = 1 + (int32_t)feed_below(feed, 12);
-    int32_t *start = own(self, plb_malloc((size_t)n + 1, sizeof *start));
-    int32_t *to = own(self, plb_malloc(4 * (size_t)n, sizeof *to)), m = 0;
+    int32_t *start = feed_zeros(feed, (size_t)n + 1, sizeof *start);
+    int32_t *to = feed_zeros(feed, 4 * (size_t)n, sizeof *to), m = 0;
     for (int32_t v = 0; v < n; v++) {
         start[v] = m;
         for (int k = 0; k < 4 && n > 2; k++) {
@@ -66,22 +53,20 @@ static void add_graph(asked_t *self, feed_t *feed)
     }
     q->start = start;
     q->to = to;
-    q->edge_weight = feed_bool(feed) ? narrow(self, feed, (size_t)m) : NULL;
+    q->edge_weight = feed_bool(feed) ? narrow(feed, (size_t)m) : NULL;
 }
 
-static void add_nets(asked_t *self, feed_t *feed)
+static void add_nets(plb_question_t *q, feed_t *feed)
 {
-    plb_question_t *q = &self->q;
     int32_t pins;
     q->n_nets = (int32_t)feed_size(feed, MOST);
-    q->net_start = starts(self, feed, (size_t)q->n_nets, &pins);
-    q->pin = own(self, feed_indices(feed, (size_t)pins, 0, q->n_vertices));
-    q->net_weight = feed_bool(feed) ? narrow(self, feed, (size_t)q->n_nets) : NULL;
+    q->net_start = starts(feed, (size_t)q->n_nets, &pins);
+    q->pin = feed_indices(feed, (size_t)pins, 0, q->n_vertices);
+    q->net_weight = feed_bool(feed) ? narrow(feed, (size_t)q->n_nets) : NULL;
 }
 
-static void draw(asked_t *self, feed_t *feed)
+static void draw(plb_question_t *q, feed_t *feed)
 {
-    plb_question_t *q = &self->q;
     const uint8_t parts = feed_byte(feed);
     q->n_vertices = (int32_t)feed_size(feed, MOST);
     q->n_parts = 1 + (int32_t)feed_size(feed, MOST_PARTS - 1);
@@ -89,17 +74,17 @@ static void draw(asked_t *self, feed_t *feed)
     q->imbalance = feed_byte(feed) < 200 ? 1.03 : feed_double(feed);
     q->seed = (int32_t)feed_byte(feed);
     const size_t n = (size_t)q->n_vertices;
-    q->weight = parts & 1 ? narrow(self, feed, n) : NULL;
-    q->share = parts & 2 ? own(self, feed_amounts(feed, (size_t)q->n_parts)) : NULL;
+    q->weight = parts & 1 ? narrow(feed, n) : NULL;
+    q->share = parts & 2 ? feed_amounts(feed, (size_t)q->n_parts) : NULL;
     if (parts & 4) {
-        add_graph(self, feed);
+        add_graph(q, feed);
     }
     if (n > 0 && (parts & 8 || !(parts & 4))) {
-        add_nets(self, feed);
+        add_nets(q, feed);
     }
-    q->fixed = parts & 16 ? own(self, feed_indices(feed, n, -1, q->n_parts)) : NULL;
-    q->old = parts & 32 ? own(self, feed_indices(feed, n, -1, q->n_parts)) : NULL;
-    q->old_cost = parts & 64 ? narrow(self, feed, n) : NULL;
+    q->fixed = parts & 16 ? feed_indices(feed, n, -1, q->n_parts) : NULL;
+    q->old = parts & 32 ? feed_indices(feed, n, -1, q->n_parts) : NULL;
+    q->old_cost = parts & 64 ? narrow(feed, n) : NULL;
 }
 
 static void check(const plb_question_t *q, const int32_t *part)
@@ -131,9 +116,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     feed_t feed = feed_of(data, size);
     plb_err_t err = {0, ""};
-    asked_t asked = {.n_owned = 0};
-    draw(&asked, &feed);
-    const plb_question_t *q = &asked.q;
+    plb_question_t question = {0};
+    const plb_question_t *q = &question;
+    draw(&question, &feed);
     const int32_t cycles = (int32_t)feed_below(&feed, 3);
     const int64_t fail_at = feed_byte(&feed) < 32 ? feed_byte(&feed) : -1;
     int32_t *part = plb_calloc((size_t)q->n_vertices, sizeof *part);
@@ -152,8 +137,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ask_library(q, &feed, part);
     }
     plb_free(part);
-    for (int i = 0; i < asked.n_owned; i++) {
-        plb_free(asked.owned[i]);
-    }
+    feed_free(&feed);
     return 0;
 }

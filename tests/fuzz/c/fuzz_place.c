@@ -13,41 +13,29 @@
 
 enum { MOST_PARAMS = 16 };
 
-typedef struct anything {
-    plb_snapshot_t snapshot;
-    void *owned[32];
-    int n_owned;
-} anything_t;
-
-static void *own(anything_t *self, void *array)
+static void add_communication(plb_snapshot_t *s, feed_t *feed, uint32_t most)
 {
-    return self->owned[self->n_owned++] = array;
-}
-
-static void add_communication(anything_t *self, feed_t *feed, uint32_t most)
-{
-    plb_snapshot_t *s = &self->snapshot;
     const int32_t n = (int32_t)s->n_objects;
     const uint32_t m = feed_size(feed, most);
     s->n_edges = m;
-    s->edge_src = own(self, feed_indices(feed, m, 0, n));
-    s->edge_dst = own(self, feed_indices(feed, m, 0, n));
-    s->edge_bytes = own(self, feed_amounts(feed, m));
-    s->edge_messages = feed_bool(feed) ? own(self, feed_amounts(feed, m)) : NULL;
+    s->edge_src = feed_indices(feed, m, 0, n);
+    s->edge_dst = feed_indices(feed, m, 0, n);
+    s->edge_bytes = feed_amounts(feed, m);
+    s->edge_messages = feed_bool(feed) ? feed_amounts(feed, m) : NULL;
     const uint32_t c = feed_size(feed, most / 8);
     s->n_multicasts = c;
-    s->multicast_src = own(self, feed_indices(feed, c, 0, n));
-    s->multicast_start = own(self, feed_starts(feed, c, most, &s->n_pins));
-    s->multicast_dst = own(self, feed_indices(feed, (size_t)s->n_pins, 0, n));
-    s->multicast_bytes = own(self, feed_amounts(feed, c));
-    s->multicast_messages = feed_bool(feed) ? own(self, feed_amounts(feed, c)) : NULL;
+    s->multicast_src = feed_indices(feed, c, 0, n);
+    s->multicast_start = feed_starts(feed, c, most, &s->n_pins);
+    s->multicast_dst = feed_indices(feed, (size_t)s->n_pins, 0, n);
+    s->multicast_bytes = feed_amounts(feed, c);
+    s->multicast_messages = feed_bool(feed) ? feed_amounts(feed, c) : NULL;
 }
 
 /* Make memory limits.  Some just hold the present placement, some leave room, and some are
  * arbitrary. */
 static int64_t *limits(feed_t *feed, const plb_snapshot_t *s)
 {
-    int64_t *out = plb_calloc((size_t)s->n_ranks, sizeof *out);
+    int64_t *out = feed_zeros(feed, (size_t)s->n_ranks, sizeof *out);
     const uint32_t kind = feed_below(feed, 4);
     for (int64_t i = 0; i < s->n_objects; i++) {
         if (__builtin_add_overflow(out[s->rank[i]], s->memory[i], &out[s->rank[i]])) {
@@ -67,34 +55,23 @@ static int64_t *limits(feed_t *feed, const plb_snapshot_t *s)
     return out;
 }
 
-static void add_memory(anything_t *self, feed_t *feed)
+static void add_memory(plb_snapshot_t *s, feed_t *feed)
 {
-    plb_snapshot_t *s = &self->snapshot;
     const size_t n = (size_t)s->n_objects;
-    s->memory = own(self, feed_bytes(feed, n));
-    s->memory_limit = own(self, limits(feed, s));
+    s->memory = feed_bytes(feed, n);
+    s->memory_limit = limits(feed, s);
     if (feed_byte(feed) % 4 == 0) {
         s->n_blocks = (int32_t)feed_below(feed, 9);
-        s->block = own(self, feed_indices(feed, n, -1, s->n_blocks));
-        s->block_bytes = own(self, feed_bytes(feed, (size_t)s->n_blocks));
+        s->block = feed_indices(feed, n, -1, s->n_blocks);
+        s->block_bytes = feed_bytes(feed, (size_t)s->n_blocks);
     }
 }
 
-static uint8_t *flags(feed_t *feed, size_t n)
+/* Make a snapshot of at most `n` objects, `p` ranks and `m` edges.  It may be invalid
+ * (plb_snapshot_check). */
+static void anything(plb_snapshot_t *s, feed_t *feed, uint32_t n, uint32_t p, uint32_t m)
 {
-    uint8_t *out = plb_malloc(n, sizeof *out);
-    for (size_t i = 0; i < n; i++) {
-        out[i] = feed_byte(feed) % 8 != 0;
-    }
-    return out;
-}
-
-/* Make a snapshot of at most `n` objects, `p` ranks and `m` edges, which owns its arrays.  It may
- * be invalid (plb_snapshot_check). */
-static void anything_init(anything_t *self, feed_t *feed, uint32_t n, uint32_t p, uint32_t m)
-{
-    *self = (anything_t){0};
-    plb_snapshot_t *s = &self->snapshot;
+    *s = (plb_snapshot_t){0};
     const uint8_t parts = feed_byte(feed), more = feed_byte(feed);
     s->n_objects = feed_size(feed, n);
     s->n_ranks = 1 + (int32_t)feed_size(feed, p - 1);
@@ -102,32 +79,24 @@ static void anything_init(anything_t *self, feed_t *feed, uint32_t n, uint32_t p
     n = (uint32_t)s->n_objects;
     p = (uint32_t)s->n_ranks;
     const uint32_t used = 1 + feed_below(feed, p);
-    s->load = own(self, feed_amounts(feed, (size_t)n * (size_t)s->n_components));
-    s->rank = own(self, feed_indices(feed, n, 0, (int32_t)used));
+    s->load = feed_amounts(feed, (size_t)n * (size_t)s->n_components);
+    s->rank = feed_indices(feed, n, 0, (int32_t)used);
     if (parts & 1 && n > 0) {
-        add_communication(self, feed, m);
+        add_communication(s, feed, m);
     }
-    s->nbytes = parts & 2 ? own(self, feed_bytes(feed, n)) : NULL;
-    s->migratable = parts & 4 ? own(self, flags(feed, n)) : NULL;
-    s->speed = parts & 8 ? own(self, feed_amounts(feed, p)) : NULL;
+    s->nbytes = parts & 2 ? feed_bytes(feed, n) : NULL;
+    s->migratable = parts & 4 ? feed_flags(feed, n) : NULL;
+    s->speed = parts & 8 ? feed_amounts(feed, p) : NULL;
     for (uint32_t r = 0; s->speed != NULL && r < p; r++) {
         ((double *)s->speed)[r] += more & 16 ? 0.25 : 1e-30;
     }
-    s->background = parts & 16 ? own(self, feed_amounts(feed, p)) : NULL;
-    s->node = parts & 32 ? own(self, feed_indices(feed, p, 0, 5)) : NULL;
+    s->background = parts & 16 ? feed_amounts(feed, p) : NULL;
+    s->node = parts & 32 ? feed_indices(feed, p, 0, 5) : NULL;
     if (parts & 64) {
-        add_memory(self, feed);
+        add_memory(s, feed);
     }
     if (parts & 128) {
-        double *xyz = own(self, feed_amounts(feed, 3 * (size_t)n));
-        s->coords = xyz;
-    }
-}
-
-static void anything_free(anything_t *self)
-{
-    for (int i = 0; i < self->n_owned; i++) {
-        plb_free(self->owned[i]);
+        s->coords = feed_amounts(feed, 3 * (size_t)n);
     }
 }
 
@@ -293,21 +262,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     feed_t feed = feed_of(data, size);
     plb_err_t err;
-    anything_t any;
+    plb_snapshot_t any;
     library_install();
     const plb_strategy_t *strategy = anything_strategy(&feed);
     const uint8_t fault = feed_byte(&feed);
     library_answer =
         strategy->library == NULL || fault < 224 ? LIBRARY_RIGHT : (library_answer_t)(fault % 2);
-    anything_init(&any, &feed, 120, 40, 240);
+    anything(&any, &feed, 120, 40, 240);
     if (!strategy->takes_phases) { /* as in plb_strategy_place */
-        any.snapshot.block = NULL;
-        any.snapshot.n_components = 1;
+        any.block = NULL;
+        any.n_components = 1;
     }
-    const bool blind = strategy->looks_at & PLB_LOOKS_COORDS && any.snapshot.coords == NULL;
-    if (!blind && plb_snapshot_check(&any.snapshot, &err) == PLB_OK) {
-        place(strategy, &any.snapshot, &feed, fault < 32 ? fault : -1);
+    const bool blind = strategy->looks_at & PLB_LOOKS_COORDS && any.coords == NULL;
+    if (!blind && plb_snapshot_check(&any, &err) == PLB_OK) {
+        place(strategy, &any, &feed, fault < 32 ? fault : -1);
     }
-    anything_free(&any);
+    feed_free(&feed);
     return 0;
 }

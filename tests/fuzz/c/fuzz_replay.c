@@ -10,26 +10,14 @@
 
 enum { RANKS = 5, ENTITIES = 16, PHASES = 12, MOST_EDGES = 16, MOST_STEPS = 4 };
 
-typedef struct recorded {
-    plb_trace_t trace;
-    void *owned[32];
-    int n_owned;
-} recorded_t;
-
-static void *own(recorded_t *self, void *array)
-{
-    return self->owned[self->n_owned++] = array;
-}
-
 /* ---- a recorded run ------------------------------------------------------------------------- */
 
 /* Choose the tasks of all phases.  Some phases have the entities of the phase before. */
-static void draw_tasks(recorded_t *self, feed_t *feed)
+static void draw_tasks(plb_trace_t *t, feed_t *feed)
 {
-    plb_trace_t *t = &self->trace;
-    int64_t *ptr = own(self, plb_malloc((size_t)t->n_phases + 1, sizeof *ptr));
+    int64_t *ptr = feed_zeros(feed, (size_t)t->n_phases + 1, sizeof *ptr);
     const size_t most = (size_t)(t->n_phases * t->n_entities);
-    int32_t *entity = own(self, plb_malloc(most, sizeof *entity));
+    int32_t *entity = feed_zeros(feed, most, sizeof *entity);
     ptr[0] = 0;
     for (int64_t i = 0; i < t->n_phases; i++) {
         int64_t end = ptr[i];
@@ -50,28 +38,26 @@ static void draw_tasks(recorded_t *self, feed_t *feed)
     t->task_entity = entity;
 }
 
-static void draw_edges(recorded_t *self, feed_t *feed)
+static void draw_edges(plb_trace_t *t, feed_t *feed)
 {
-    plb_trace_t *t = &self->trace;
     int64_t m = 0;
     const bool any = feed_bool(feed) && t->n_entities > 0;
     const size_t n = (size_t)t->n_phases;
-    t->edge_ptr = any ? own(self, feed_starts(feed, n, MOST_EDGES * PHASES, &m))
-                      : own(self, plb_calloc(n + 1, sizeof *t->edge_ptr));
-    t->edge_src = own(self, feed_indices(feed, (size_t)m, 0, (int32_t)t->n_entities));
-    t->edge_dst = own(self, feed_indices(feed, (size_t)m, 0, (int32_t)t->n_entities));
-    t->edge_bytes = own(self, feed_amounts(feed, (size_t)m));
-    t->edge_messages = feed_bool(feed) ? own(self, feed_amounts(feed, (size_t)m)) : NULL;
-    t->edge_multicast = feed_bool(feed) ? own(self, feed_indices(feed, (size_t)m, 0, 4)) : NULL;
+    t->edge_ptr = any ? feed_starts(feed, n, MOST_EDGES * PHASES, &m)
+                      : feed_zeros(feed, n + 1, sizeof *t->edge_ptr);
+    t->edge_src = feed_indices(feed, (size_t)m, 0, (int32_t)t->n_entities);
+    t->edge_dst = feed_indices(feed, (size_t)m, 0, (int32_t)t->n_entities);
+    t->edge_bytes = feed_amounts(feed, (size_t)m);
+    t->edge_messages = feed_bool(feed) ? feed_amounts(feed, (size_t)m) : NULL;
+    t->edge_multicast = feed_bool(feed) ? feed_indices(feed, (size_t)m, 0, 4) : NULL;
 }
 
-static void draw_ranks(recorded_t *self, feed_t *feed)
+static void draw_ranks(plb_trace_t *t, feed_t *feed)
 {
-    plb_trace_t *t = &self->trace;
     const size_t p = (size_t)t->n_ranks;
     const uint8_t has = feed_byte(feed);
-    double *speed = has & 1 ? own(self, feed_amounts(feed, p)) : NULL;
-    double *measured = has & 2 ? own(self, feed_amounts(feed, p)) : NULL;
+    double *speed = has & 1 ? feed_amounts(feed, p) : NULL;
+    double *measured = has & 2 ? feed_amounts(feed, p) : NULL;
     for (size_t r = 0; has & 16 && r < p; r++) {
         if (speed != NULL) {
             speed[r] += 0.25;
@@ -82,55 +68,37 @@ static void draw_ranks(recorded_t *self, feed_t *feed)
     }
     t->speed = speed;
     t->measured = measured;
-    t->background = has & 4 ? own(self, feed_amounts(feed, p)) : NULL;
-    t->memory_limit = has & 8 ? own(self, feed_bytes(feed, p)) : NULL;
+    t->background = has & 4 ? feed_amounts(feed, p) : NULL;
+    t->memory_limit = has & 8 ? feed_bytes(feed, p) : NULL;
 }
 
-static uint8_t *flags(recorded_t *self, feed_t *feed, size_t n)
+static void draw_recorded(plb_trace_t *t, feed_t *feed)
 {
-    uint8_t *out = own(self, plb_malloc(n, 1));
-    for (size_t i = 0; i < n; i++) {
-        out[i] = feed_byte(feed) % 8 != 0;
-    }
-    return out;
-}
-
-static void draw_recorded(recorded_t *self, feed_t *feed)
-{
-    plb_trace_t *t = &self->trace;
-    *self = (recorded_t){0};
+    *t = (plb_trace_t){0};
     t->n_ranks = 1 + (int32_t)feed_below(feed, RANKS);
     t->n_entities = feed_size(feed, ENTITIES);
     t->n_phases = feed_size(feed, PHASES);
-    int64_t *key = own(self, plb_malloc(ENTITIES, sizeof *key));
+    int64_t *key = feed_zeros(feed, ENTITIES, sizeof *key);
     for (int64_t e = 0; e < ENTITIES; e++) {
         key[e] = 10 * e;
     }
     t->entity_key = key;
-    t->entity_migratable = flags(self, feed, ENTITIES);
-    draw_tasks(self, feed);
-    draw_edges(self, feed);
-    draw_ranks(self, feed);
+    t->entity_migratable = feed_flags(feed, ENTITIES);
+    draw_tasks(t, feed);
+    draw_edges(t, feed);
+    draw_ranks(t, feed);
     const size_t n = (size_t)t->task_ptr[t->n_phases];
     const uint8_t has = feed_byte(feed);
-    t->task_rank = own(self, feed_indices(feed, n, 0, t->n_ranks));
-    t->task_load = own(self, feed_amounts(feed, n));
-    t->task_home = has & 1 ? own(self, feed_indices(feed, n, 0, t->n_ranks)) : NULL;
-    t->task_bytes = has & 2 ? own(self, feed_bytes(feed, n)) : NULL;
-    t->task_memory = has & 4 ? own(self, feed_bytes(feed, n)) : NULL;
-    t->task_coords = has & 8 ? own(self, feed_amounts(feed, 3 * n)) : NULL;
-    t->task_work = has & 16 ? own(self, feed_amounts(feed, n)) : NULL;
-    t->task_migratable = has & 32 ? flags(self, feed, n) : NULL;
-    t->figures =
-        has & 64 ? own(self, feed_amounts(feed, (size_t)t->n_phases * PLB_N_TRACE_FIGURES)) : NULL;
-    t->task_seconds = has & 128 ? own(self, feed_amounts(feed, n)) : NULL;
-}
-
-static void free_recorded(recorded_t *self)
-{
-    for (int i = 0; i < self->n_owned; i++) {
-        plb_free(self->owned[i]);
-    }
+    t->task_rank = feed_indices(feed, n, 0, t->n_ranks);
+    t->task_load = feed_amounts(feed, n);
+    t->task_home = has & 1 ? feed_indices(feed, n, 0, t->n_ranks) : NULL;
+    t->task_bytes = has & 2 ? feed_bytes(feed, n) : NULL;
+    t->task_memory = has & 4 ? feed_bytes(feed, n) : NULL;
+    t->task_coords = has & 8 ? feed_amounts(feed, 3 * n) : NULL;
+    t->task_work = has & 16 ? feed_amounts(feed, n) : NULL;
+    t->task_migratable = has & 32 ? feed_flags(feed, n) : NULL;
+    t->figures = has & 64 ? feed_amounts(feed, (size_t)t->n_phases * PLB_N_TRACE_FIGURES) : NULL;
+    t->task_seconds = has & 128 ? feed_amounts(feed, n) : NULL;
 }
 
 /* ---- a decider with a trigger, strategies and parameters from the feed ---------------------- */
@@ -345,18 +313,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     feed_t feed = feed_of(data, size);
     plb_err_t err = {0, ""};
-    recorded_t run;
+    plb_trace_t run;
     made_t *made = plb_calloc(1, sizeof *made);
     draw_recorded(&run, &feed);
-    const int ret = made_init(made, &feed, run.trace.n_ranks, &err);
+    const int ret = made_init(made, &feed, run.n_ranks, &err);
     MUST(ret == PLB_OK || (ret == PLB_ERR_VALUE && err.text[0] != '\0'));
     if (ret == PLB_OK && feed_byte(&feed) < 192) {
-        replay(&feed, &run.trace, made);
+        replay(&feed, &run, made);
     } else if (ret == PLB_OK) {
-        optimize(&feed, &run.trace, made);
+        optimize(&feed, &run, made);
     }
     made_free(made);
     plb_free(made);
-    free_recorded(&run);
+    feed_free(&feed);
     return 0;
 }
