@@ -79,9 +79,10 @@ int64_t plb_clock_own_ns(plb_clock_t clock)
     return (int64_t)(1e9 * ranks[current].now);
 }
 
-int64_t plb_undelayed_ns(void)
+plb_moment_t plb_moment_now(int64_t wall, bool reads)
 {
-    return plb_clock_own_ns(PLB_CLOCK_AUTO);
+    (void)reads;
+    return (plb_moment_t){wall, wall}; /* is not called in a frame */
 }
 
 /* Each simulated rank has a core of its own, so nobody has to be asked. */
@@ -117,17 +118,16 @@ int MPI_Allgather(const void *in, int n, MPI_Datatype type, void *out, int each,
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)
 {
     const int64_t now = plb_clock_ns(PLB_CLOCK_WALL);
-    *self = (plb_wait_t){now, now, PLB_WAIT_SLEEP_NS, tick, arg};
+    *self = (plb_wait_t){now, now, tick, arg};
 }
 
 int plb_wait_pause(plb_wait_t *self)
 {
-    if (plb_clock_ns(PLB_CLOCK_WALL) - self->start < PLB_WAIT_YIELD_NS) {
+    const int64_t waited = plb_clock_ns(PLB_CLOCK_WALL) - self->start;
+    if (waited < PLB_WAIT_YIELD_NS) {
         spend(2e-6);
     } else {
-        spend(1e-9 * (double)self->sleep);
-        self->sleep += self->sleep / 4;
-        self->sleep = self->sleep < PLB_WAIT_MOST_NS ? self->sleep : PLB_WAIT_MOST_NS;
+        spend(1e-9 * (double)(waited / 4 < PLB_WAIT_MOST_NS ? waited / 4 : PLB_WAIT_MOST_NS));
     }
     yield();
     return PLB_OK;

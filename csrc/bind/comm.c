@@ -203,7 +203,8 @@ static Py_ssize_t table_length(PyObject *object)
 }
 
 #define TABLE(X)                                                                                  \
-    X(table, nbytes, PyLong_FromLongLong(self->n_slots * (int64_t)(sizeof *self->id + sizeof *self->value)),     \
+    X(table, nbytes,                                                                              \
+      PyLong_FromLongLong(self->n_slots *(int64_t)(sizeof *self->id + sizeof *self->value)),      \
       "Bytes of memory that the table uses.")
 PLB_PY_PROPERTIES(table, TABLE)
 

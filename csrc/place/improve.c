@@ -31,9 +31,9 @@
 #include "base/sort.h"
 
 /* The search examines at most WORK numbers (a few tenths of a second; a tenth of it gives the same
- * placements up to 50,000 objects), and ends earlier if a tenth of them, PATIENCE, did not lower the
- * value by the fraction PLB_WORTH.  After the first local optimum, random changes may cost PATIENCE,
- * too. */
+ * placements up to 50,000 objects), and ends earlier if a tenth of them, PATIENCE, did not lower
+ * the value by the fraction PLB_WORTH.  After the first local optimum, random changes may cost
+ * PATIENCE, too. */
 enum { WORK = 50000000, PATIENCE = WORK / 10 };
 
 /* A gain below this fraction of the value is due to rounding. */
@@ -424,8 +424,8 @@ static void look_from(search_t *self, int32_t a, look_fn *look)
         }
         list_changes(self, &self->mine, a, self->b);
         look(self);
-        enough = (self->best.to >= 0 && ++n >= PLB_TRIES) ||
-                 plb_interrupted(self->mine.n) != PLB_OK;
+        enough =
+            (self->best.to >= 0 && ++n >= PLB_TRIES) || plb_interrupted(self->mine.n) != PLB_OK;
     }
 }
 

@@ -32,8 +32,8 @@ enum {
     PROBES = 64,
     /* Objects of each rank in sets: with 8, the search takes twice as long for the same result. */
     MOST = 6,
-    /* Partners that are tried for an exchange of sets: with 32, a search within tight memory limits
-     * ends at 1.08 instead of 1.004. */
+    /* Partners that are tried for an exchange of sets: with 32, a search within tight memory
+     * limits ends at 1.08 instead of 1.004. */
     FRONT = 256,
 };
 
@@ -93,8 +93,8 @@ typedef struct search {
     int64_t n_items, room, longest;
     plb_item_t *spare; /* [longest] to sort a line */
     uint32_t *bin;
-    plb_heap_t donor;        /* key: -seconds above the limit */
-    plb_heap_t partner;      /* key: -gap */
+    plb_heap_t donor;            /* key: -seconds above the limit */
+    plb_heap_t partner;          /* key: -gap */
     plb_item_t aside[PLB_TRIES]; /* partners that cannot take anything from this donor */
     partner_t *front; /* [n_front] partners taken from the heap, in the same order: most donors
                          try the same ones */

@@ -293,9 +293,8 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     state_t *s = self->state;
     const int64_t n = self->cycle.n;
     record(self, o);
-    const double theta = isnan(self->cost)
-                             ? plb_trigger_guess(self, self->params[GUESS]) * s->mean
-                             : self->cost;
+    const double theta =
+        isnan(self->cost) ? plb_trigger_guess(self, self->params[GUESS]) * s->mean : self->cost;
     replay(s, n);
     v->excess = self->cycle.U;
     v->residual = s->residual;
