@@ -420,7 +420,7 @@ static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int64_t coarsest,
     while (self->n < MAX_LEVELS && self->hg[self->n - 1].n_vertices > coarsest) {
         const int at = self->n - 1;
         const plb_hypergraph_t *fine = &self->hg[at];
-        int32_t n;
+        int32_t n = 0;
         PLB_NEW(self->cluster[at], fine->n_vertices);
         ret = find_clusters(fine, label, most, rng, self->cluster[at], &n, err);
         if (ret != PLB_OK || n > fine->n_vertices - fine->n_vertices / 20) {
