@@ -1,18 +1,23 @@
 /* The selection of strategies (Menon 3.7). */
+#include "base/mem.h"
 #include "decide/decider.h"
 #include "place/strategy.h"
 #include "test.h"
 
 enum { STAY, GREEDY, REFINE, SWAP, METIS, SCOTCH, SCOTCH_REFINE, N };
 
-static const plb_candidate_t full[N] = {
-    [STAY] = {PLB_REFINEMENT, 0},
-    [GREEDY] = {PLB_COMPREHENSIVE, PLB_LOOKS_LOAD | PLB_LOOKS_SPEED},
-    [REFINE] = {PLB_REFINEMENT, PLB_LOOKS_LOAD},
-    [SWAP] = {PLB_REFINEMENT, PLB_LOOKS_LOAD},
-    [METIS] = {PLB_COMPREHENSIVE, PLB_LOOKS_LOAD | PLB_LOOKS_COMM},
-    [SCOTCH] = {PLB_COMPREHENSIVE, PLB_LOOKS_COMM},
-    [SCOTCH_REFINE] = {PLB_REFINEMENT, PLB_LOOKS_LOAD | PLB_LOOKS_COMM}};
+#define OF(kind, parts)                                                                           \
+    {                                                                                             \
+        .strategy = {.family = kind, .looks_at = parts }                                          \
+    }
+static const plb_candidate_strategy_t full[N] = {
+    [STAY] = OF(PLB_REFINEMENT, 0),
+    [GREEDY] = OF(PLB_COMPREHENSIVE, PLB_LOOKS_LOAD | PLB_LOOKS_SPEED),
+    [REFINE] = OF(PLB_REFINEMENT, PLB_LOOKS_LOAD),
+    [SWAP] = OF(PLB_REFINEMENT, PLB_LOOKS_LOAD),
+    [METIS] = OF(PLB_COMPREHENSIVE, PLB_LOOKS_LOAD | PLB_LOOKS_COMM),
+    [SCOTCH] = OF(PLB_COMPREHENSIVE, PLB_LOOKS_COMM),
+    [SCOTCH_REFINE] = OF(PLB_REFINEMENT, PLB_LOOKS_LOAD | PLB_LOOKS_COMM)};
 
 static const plb_iteration_t balanced = {
     .max = 1.05, .mean = 1.0, .total = 8.0, .utilization = 0.9};
@@ -28,7 +33,7 @@ static plb_iteration_t made(double max, double utilization, bool talks)
     return it;
 }
 
-static plb_selector_t begun(const plb_candidate_t *candidates, int n, double again)
+static plb_selector_t begun(const plb_candidate_strategy_t *candidates, int n, double again)
 {
     plb_err_t err;
     plb_selector_t out;
@@ -75,7 +80,7 @@ TEST(each_path_of_figure_3_8)
         assert_int_equal(choice->need, paths[i].need);
         assert_int_equal(choice->candidate, paths[i].strategy);
         assert_int_equal(choice->family, PLB_COMPREHENSIVE);
-        plb_selector_free(&s);
+        plb_free(s.records);
     }
 }
 
@@ -99,7 +104,7 @@ TEST(figures_3_6_and_3_7)
                                        .bytes = 1 << 22};
     assert_int_equal(seen(&s, neighbour)->candidate, METIS);
     assert_int_equal(s.choice.kind, PLB_COMMUNICATION);
-    plb_selector_free(&s);
+    plb_free(s.records);
 }
 
 TEST(on_the_thresholds_themselves)
@@ -117,7 +122,7 @@ TEST(on_the_thresholds_themselves)
     assert_int_equal(seen(&s, it)->kind, PLB_COMMUNICATION);
     it.total = 5.001;
     assert_int_equal(seen(&s, it)->kind, PLB_COMPUTATION);
-    plb_selector_free(&s);
+    plb_free(s.records);
 }
 
 TEST(comprehensive_first_of_each_kind_then_refinement)
@@ -133,7 +138,7 @@ TEST(comprehensive_first_of_each_kind_then_refinement)
     assert_int_equal(s.choice.lead, PLB_LEAD_FIRST);
     assert_int_equal(next(&s, METIS, 1.0, 1.0), SCOTCH_REFINE);
     assert_int_equal(seen(&s, made(1.5, 0.6, false))->candidate, REFINE);
-    plb_selector_free(&s);
+    plb_free(s.records);
 }
 
 TEST(poor_refinements_give_way_and_get_another_chance)
@@ -154,7 +159,7 @@ TEST(poor_refinements_give_way_and_get_another_chance)
     (void)next(&s, GREEDY, 1.0, 1.0);
     assert_int_equal(next(&s, GREEDY, 1.0, 1.0), SWAP); /* REFINE leaves too much imbalance */
     assert_int_equal(next(&s, SWAP, 1.0, 1.0), SWAP);
-    plb_selector_free(&s);
+    plb_free(s.records);
 }
 
 TEST(expensive_refinements_give_way_unless_they_leave_less)
@@ -172,7 +177,7 @@ TEST(expensive_refinements_give_way_unless_they_leave_less)
     assert_int_equal(s.choice.lead, PLB_LEAD_DEAR);
     (void)next(&s, REFINE, 1.01, 9.0);
     assert_int_equal(s.choice.family, PLB_REFINEMENT);
-    plb_selector_free(&s);
+    plb_free(s.records);
 }
 
 /* One object is too heavy: every strategy leaves max/mean 1.5.  A comprehensive one is tried after
@@ -187,7 +192,7 @@ TEST(if_nothing_helps_strategies_are_tried_again_now_and_then)
         assert_int_equal(seen(&s, made(1.5, 0.6, false))->candidate, used[i]);
         (void)next(&s, used[i], 1.5, 1.0);
     }
-    plb_selector_free(&s);
+    plb_free(s.records);
 }
 
 TEST(a_strategy_that_goes_on_to_leave_little_ends_the_trials)
@@ -198,7 +203,7 @@ TEST(a_strategy_that_goes_on_to_leave_little_ends_the_trials)
     assert_int_equal(next(&s, SCOTCH_REFINE, 1.5, 1.0), SCOTCH);
     assert_int_equal(next(&s, SCOTCH, 1.3, 0.5), SCOTCH); /* as good as METIS, and cheaper */
     assert_int_equal(next(&s, METIS, 1.3, 0.0), METIS);   /* all equal: first in the table */
-    plb_selector_free(&s);
+    plb_free(s.records);
 }
 
 TEST(another_strategy_replaces_one_that_is_not_there)
@@ -213,14 +218,14 @@ TEST(another_strategy_replaces_one_that_is_not_there)
                  {{REFINE, METIS}, false, 0, PLB_COMPUTATION, PLB_COMPUTATION},
                  {{REFINE, METIS}, true, 1, PLB_COMMUNICATION, PLB_COMMUNICATION}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const plb_candidate_t two[] = {full[cases[i].names[0]], full[cases[i].names[1]]};
+        const plb_candidate_strategy_t two[] = {full[cases[i].names[0]], full[cases[i].names[1]]};
         plb_selector_t s = begun(two, 2, 5.0);
         const plb_choice_t *choice = seen(&s, made(1.5, 0.6, cases[i].talks));
         assert_int_equal(choice->candidate, cases[i].picked);
         assert_int_equal(choice->kind, cases[i].kind);
         assert_int_equal(choice->used, cases[i].used);
         assert_true(choice->kind != choice->used || choice->lead == PLB_LEAD_ONLY);
-        plb_selector_free(&s);
+        plb_free(s.records);
     }
 }
 
