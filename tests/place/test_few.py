@@ -259,7 +259,7 @@ def test_refinement_that_is_stuck_swaps_before_it_begins_from_scratch():
     s = pylb.Snapshot(load, rank, n_ranks=p, speed=speed, memory=memory, memory_limit=limit)
     plan = pylb.place(s, "RefineLB")
     assert plan.after.max_over_mean < 1.01
-    assert plan.migrations < 0.3 * n
+    assert plan.migrations < 0.4 * n
 
 
 @pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB", "BestFitLB"])
