@@ -16,7 +16,6 @@ enum { PER_PART = 60 };
 
 enum { TRIES = 8 }; /* bisections of a coarsest hypergraph, of which the best is taken */
 
-
 void plb_hypergraph_free(plb_hypergraph_t *self)
 {
     PLB_FREE(self->net_start, self->pin, self->vertex_start, self->net, self->weight,

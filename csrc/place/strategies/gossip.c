@@ -49,8 +49,8 @@ enum {
 };
 
 enum {
-    /* A rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST: with
-     * a quarter, 2 to 7 % more migrations. */
+    /* A rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST:
+     * with a quarter, 2 to 7 % more migrations. */
     KNOWN = 8,
     /* A rank passes on at most this many notes in a round of gossip: with a quarter of them,
      * HierarchicalLB ends 0.1 % slower. */
@@ -69,8 +69,8 @@ static const double ASK_BELOW = 0.25;
 static const double SLACK = 1e-9;
 
 /* An iteration makes no progress if the objects that found a new rank are fewer than the rest to 1
- * of the overloaded ranks, because a few always find one by chance; or if more than this fraction of
- * the overloaded ranks still are, while objects are swapped or stay within nodes.  With 1, the
+ * of the overloaded ranks, because a few always find one by chance; or if more than this fraction
+ * of the overloaded ranks still are, while objects are swapped or stay within nodes.  With 1, the
  * search goes on in vain: 14 % more migrations. */
 static const double IDLE = 0.9;
 
@@ -405,7 +405,8 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, in
     int64_t best = -1;
     for (int64_t k = 0; k < agent->now.n; k++) {
         const plb_entry_t *e = &agent->now.entry[k];
-        if (!e->pinned && e->load >= least && e->load < most && e->memory - note->memory <= slack &&
+        if (!e->pinned && e->load >= least && e->load < most &&
+            e->memory - note->memory <= slack &&
             note->memory - e->memory <= plb_agent_room(agent) &&
             (best < 0 || e->load < agent->now.entry[best].load)) {
             best = k;
@@ -495,9 +496,9 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[COUNT_OVERLOADED];
     const bool few_helped = (double)n_overloaded > IDLE * self->n_overloaded;
-    const bool idle =
-        self->iteration > 0 && ((double)all->count[COUNT_TAKEN] <= (1.0 - IDLE) * (double)n_overloaded ||
-                                ((self->swapping || self->within_node) && few_helped));
+    const bool idle = self->iteration > 0 &&
+                      ((double)all->count[COUNT_TAKEN] <= (1.0 - IDLE) * (double)n_overloaded ||
+                       ((self->swapping || self->within_node) && few_helped));
     self->n_overloaded = (double)n_overloaded;
     self->stalled = idle ? self->stalled + 1 : 0;
     if (self->stalled > 0 && self->within_node) { /* from now on, objects may leave their node */

@@ -15,8 +15,8 @@
  * divides up to 10 per rank as evenly as others, it makes 26 % more. */
 enum { SCARCE = 40 };
 
-/* The lowest limit that can be met is searched to within this fraction: with 0.01, the slowest rank
- * takes 0.2 to 0.3 % longer within tight memory limits, with 1 % fewer migrations. */
+/* The lowest limit that can be met is searched to within this fraction: with 0.01, the slowest
+ * rank takes 0.2 to 0.3 % longer within tight memory limits, with 1 % fewer migrations. */
 static const double NEAR = 0.004;
 
 /* ---- bound by counting pieces of objects ---------------------------------------------------- */
@@ -114,8 +114,8 @@ int plb_bound_raise(const plb_snapshot_t *in, double *limit, plb_err_t *err)
 /* The limit of a search is higher by this fraction, because sums are rounded. */
 static const double ROUNDING = 1e-9;
 
-/* BestFitLB leaves at least this imbalance (max/mean - 1), or RefineLB's if objects are scarce: with
- * twice as much, it makes 10 % fewer migrations; benchmarks/front.py asks for 5e-4. */
+/* BestFitLB leaves at least this imbalance (max/mean - 1), or RefineLB's if objects are scarce:
+ * with twice as much, it makes 10 % fewer migrations; benchmarks/front.py asks for 5e-4. */
 static const double LITTLE = 4e-4;
 
 /* If the limit was missed, search for the lowest one that can be met, from where the search is. */
