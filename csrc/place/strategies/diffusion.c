@@ -521,19 +521,6 @@ static void forget_ties(diffusion_t *self)
     self->n_ties = 0;
 }
 
-static int move_on(diffusion_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
-                   bool *settled, plb_err_t *err)
-{
-    const bool over = all->count[COUNT_SENT] == 0;
-    PLB_PASS(take_in(self, in, n_in, err));
-    if (!over) {
-        return ++self->steps < self->gossip.n_iterations ? give_along_links(self, err) : PLB_OK;
-    }
-    self->phase = GOSSIP;
-    forget_ties(self);
-    return plb_gossip_agent.round(&self->gossip.agent, NULL, 0, all, settled, err);
-}
-
 static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                     bool *settled, plb_err_t *err)
 {
@@ -582,7 +569,14 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
         self->phase = MULTIPLY;
         return tell_residual(self, err);
     case MOVE:
-        return move_on(self, in, n_in, all, settled, err);
+        PLB_PASS(take_in(self, in, n_in, err));
+        if (all->count[COUNT_SENT] > 0) {
+            return ++self->steps < self->gossip.n_iterations ? give_along_links(self, err)
+                                                             : PLB_OK;
+        }
+        self->phase = GOSSIP;
+        forget_ties(self);
+        return plb_gossip_agent.round(agent, NULL, 0, all, settled, err);
     default:
         return plb_gossip_agent.round(agent, in, n_in, all, settled, err);
     }
