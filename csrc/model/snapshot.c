@@ -118,17 +118,6 @@ static int check_sum(const char *name, const int64_t *x, const int32_t *block,
     return PLB_OK;
 }
 
-static int check_blocks(const plb_snapshot_t *s, plb_err_t *err)
-{
-    for (int64_t i = 0; s->block != NULL && i < s->n_objects; i++) {
-        PLB_FAIL_IF(s->block[i] < -1 || s->block[i] >= s->n_blocks, err, PLB_ERR_RANGE,
-                    "block[%lld] is %d: expected -1 (no block) or the index of one of %d blocks",
-                    (long long)i, s->block[i], s->n_blocks);
-    }
-    PLB_PASS(plb_check_index("home", s->home, 0, s->n_blocks, s->n_ranks, err));
-    return plb_check_i64("block_bytes", s->block_bytes, 0, s->n_blocks, err);
-}
-
 int plb_check_nodes(const int32_t *node, const double *near, int32_t n_ranks, plb_err_t *err)
 {
     PLB_FAIL_IF(near != NULL && node == NULL, err, PLB_ERR_VALUE,
@@ -162,7 +151,13 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
     PLB_PASS(plb_check_index("multicast_dst", s->multicast_dst, 0, s->n_pins, s->n_objects, err));
     PLB_PASS(plb_check_f64("multicast_bytes", s->multicast_bytes, 0, m, 0.0, err));
     PLB_PASS(plb_check_f64("multicast_messages", s->multicast_messages, 0, m, 0.0, err));
-    PLB_PASS(check_blocks(s, err));
+    for (int64_t i = 0; s->block != NULL && i < s->n_objects; i++) {
+        PLB_FAIL_IF(s->block[i] < -1 || s->block[i] >= s->n_blocks, err, PLB_ERR_RANGE,
+                    "block[%lld] is %d: expected -1 (no block) or the index of one of %d blocks",
+                    (long long)i, s->block[i], s->n_blocks);
+    }
+    PLB_PASS(plb_check_index("home", s->home, 0, s->n_blocks, s->n_ranks, err));
+    PLB_PASS(plb_check_i64("block_bytes", s->block_bytes, 0, s->n_blocks, err));
     PLB_PASS(plb_check_coords(s->coords, s->n_objects, 3, err));
     PLB_PASS(check_sum("nbytes", s->nbytes, NULL, NULL, s->n_objects, err));
     PLB_PASS(check_sum("memory", s->memory, s->block, s->block_bytes, s->n_objects, err));

@@ -162,14 +162,6 @@ typedef struct driver {
     int32_t *last; /* [p] the rank that most recently wrote to each rank in this round */
 } driver_t;
 
-static void driver_free(driver_t *self)
-{
-    for (int32_t r = 0; self->agent != NULL && r < self->p; r++) {
-        plb_agent_destroy(self->agent[r]);
-    }
-    PLB_FREE(self->agent, self->inbox, self->start, self->last);
-}
-
 static int driver_init(driver_t *self, const plb_agent_type_t *type, const shares_t *shares,
                        const plb_snapshot_t *in, const plb_opts_t *opts, plb_err_t *err)
 {
@@ -297,7 +289,10 @@ int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const
         }
     }
 out:
-    driver_free(&driver);
+    for (int32_t r = 0; driver.agent != NULL && r < in->n_ranks; r++) {
+        plb_agent_destroy(driver.agent[r]);
+    }
+    PLB_FREE(driver.agent, driver.inbox, driver.start, driver.last);
     shares_free(&shares);
     return ret;
 }

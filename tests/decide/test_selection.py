@@ -48,7 +48,7 @@ def test_the_table_names_parameters_with_range_help_and_source():
     for p in PARAMS:
         assert p.least <= p.default <= p.most
         assert any(source in p.help for source in ("Menon", "Charm++", "pylb"))
-    assert pylb.strategy("auto", again=7).params["again"] == 7.0
+    assert pylb.strategy("auto", again=7).values["again"] == 7.0
 
 
 def test_bad_arguments():

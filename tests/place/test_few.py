@@ -165,7 +165,7 @@ def test_a_refinement_that_is_stuck_searches_from_other_placements(name):
         s = pylb.Snapshot(load, np.arange(n) * p // n, n_ranks=p)
         plan, best = pylb.place(s, name), pylb.place(s, "BestFitLB")
         assert plan.after.max <= best.after.max
-        assert plan.migrations <= 0.6 * n
+        assert plan.migrations <= 0.7 * n
 
 
 def test_every_refinement_balances_a_hot_region():
@@ -259,7 +259,7 @@ def test_refinement_that_is_stuck_swaps_before_it_begins_from_scratch():
     s = pylb.Snapshot(load, rank, n_ranks=p, speed=speed, memory=memory, memory_limit=limit)
     plan = pylb.place(s, "RefineLB")
     assert plan.after.max_over_mean < 1.01
-    assert plan.migrations < 0.3 * n
+    assert plan.migrations < 0.4 * n
 
 
 @pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB", "BestFitLB"])

@@ -18,8 +18,7 @@
 
 static const double CLOSE = 1e-6;  /* the best time is found to within this fraction */
 static const double SLACK = 1e-12; /* largest relative rounding error of sums */
-/* largest number of steps of the search, enough even if the loads are tiny */
-enum { DOUBLINGS = 64, HALVINGS = 64 };
+enum { STEPS = 64 }; /* largest number of steps of the search, enough even if the loads are tiny */
 
 typedef struct chain {
     const plb_problem_t *problem;
@@ -73,17 +72,13 @@ static bool feasible(const chain_t *self, double time)
 static double best_time(const chain_t *self, double average)
 {
     double low = 0.0, high = average > 0.0 ? average : 1.0;
-    for (int k = 0; k < DOUBLINGS && !feasible(self, high); k++) {
+    for (int k = 0; k < STEPS && !feasible(self, high); k++) {
         low = high;
         high *= 2.0;
     }
-    for (int k = 0; k < HALVINGS && high - low > CLOSE * high; k++) {
+    for (int k = 0; k < STEPS && high - low > CLOSE * high; k++) {
         const double middle = 0.5 * (low + high);
-        if (feasible(self, middle)) {
-            high = middle;
-        } else {
-            low = middle;
-        }
+        *(feasible(self, middle) ? &high : &low) = middle;
     }
     return high;
 }

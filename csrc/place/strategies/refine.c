@@ -64,29 +64,23 @@ static double smallest_mean(const pieces_t *self, int64_t each, int64_t more)
     return least;
 }
 
-/* Whether all ranks have the same speed and background, and all objects may go to any rank. */
-static bool is_uniform(const plb_snapshot_t *in)
-{
-    bool uniform = in->memory == NULL || in->memory_limit == NULL;
-    for (int64_t i = 0; uniform && i < in->n_objects; i++) {
-        uniform = plb_may_migrate(in, i);
-    }
-    return uniform && plb_all_equal(in->speed, in->n_ranks) &&
-           plb_all_equal(in->background, in->n_ranks);
-}
-
-/* Compute a bound by counting pieces; 0 if there is none.  Each object is cut into equal pieces,
- * about as heavy as the median object.  If the pieces of an object may lie on different ranks, the
- * smallest possible maximum can only fall, so a bound for the pieces also holds for the objects.
- * If p ranks have c p + e pieces, then for some m <= e, m of the ranks have c m + e pieces or more
- * in any placement, and one of these ranks has at least their mean load.  The result is the
- * smallest such mean over all m, for the lightest pieces. */
+/* Compute a bound by counting pieces; 0 if there is none, or if ranks differ or objects are fixed.
+ * Each object is cut into equal pieces, about as heavy as the median object.  If the pieces of an
+ * object may lie on different ranks, the smallest possible maximum can only fall, so a bound for
+ * the pieces also holds for the objects. If p ranks have c p + e pieces, then for some m <= e, m
+ * of the ranks have c m + e pieces or more in any placement, and one of these ranks has at least
+ * their mean load.  The result is the smallest such mean over all m, for the lightest pieces. */
 static int bound_pieces(const plb_snapshot_t *in, double *out, plb_err_t *err)
 {
     const int64_t p = in->n_ranks;
     pieces_t pieces = {0};
+    bool uniform = (in->memory == NULL || in->memory_limit == NULL) &&
+                   plb_all_equal(in->speed, p) && plb_all_equal(in->background, p);
     *out = 0.0;
-    if (!is_uniform(in) || in->n_objects <= p) {
+    for (int64_t i = 0; uniform && i < in->n_objects; i++) {
+        uniform = plb_may_migrate(in, i);
+    }
+    if (!uniform || in->n_objects <= p) {
         return PLB_OK;
     }
     const int ret = cut(&pieces, in, err);
