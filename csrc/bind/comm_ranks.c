@@ -868,13 +868,12 @@ static void share_fini(share_t *self)
     plb_share_free(self->core);
 }
 
-static const plb_py_def_t *const share_methods[] = {
-    &share_call, &share_holds, &share_leave, &share_look, &share_seconds, NULL};
+static const plb_py_def_t *const share_methods[] = {&share_call, &share_holds,   &share_leave,
+                                                    &share_look, &share_seconds, NULL};
 
 PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive beta",
             "Lets the ranks of an mpi4py communicator compute rows for each other.", )
 
 static const plb_py_def_t *const methods[] = {&fn_number_of, &fn_library_version, NULL};
 
-const plb_py_room_t plb_py_comm_ranks = {
-    methods, {&comm_spec, &lane_spec, &share_spec}, NULL};
+const plb_py_room_t plb_py_comm_ranks = {methods, {&comm_spec, &lane_spec, &share_spec}, NULL};

@@ -850,9 +850,9 @@ PLB_PY_DEF(steps, take, "seconds due=True",
     bool have = false, due = true;
     double seconds;
     PLB_PASS(PLB_READ(c, PLB_ONE(&seconds), PLB_ONE(&due)));
-    PLB_PASS(PLB_PY_UNLOCKED(c, (due ? plb_steps_take : plb_steps_next)(
-                                    &self->core, nanoseconds(seconds), plb_py_tick, &c->state,
-                                    &have, &c->err)));
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, (due ? plb_steps_take : plb_steps_next)(&self->core, nanoseconds(seconds), plb_py_tick,
+                                                   &c->state, &have, &c->err)));
     return have ? plb_py_answer(c, plb_py_stats(&self->core.all)) : PLB_OK;
 }
 
@@ -893,9 +893,9 @@ PLB_PY_DEF(fn, load_sum, "loads", "Return the sum of loads[n], each 0 ... 1e30 s
     return plb_py_answer(c, PyFloat_FromDouble(sum));
 }
 
-static const plb_py_def_t *const methods[] = {&fn_triggers,  &fn_experience, &fn_ledger,
-                                              &fn_selection, &fn_first_cost,
-                                              &fn_sampled,   &fn_load_sum,   NULL};
+static const plb_py_def_t *const methods[] = {
+    &fn_triggers,   &fn_experience, &fn_ledger,   &fn_selection,
+    &fn_first_cost, &fn_sampled,    &fn_load_sum, NULL};
 
 const plb_py_room_t plb_py_decide = {
     methods, {&trigger_spec, &decider_spec, &advisor_spec, &steps_spec}, constants};

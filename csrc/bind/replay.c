@@ -164,10 +164,9 @@ PLB_PY_DEF(replay, metrics, "begin",
     const bool any = begin < n;
     PyObject *metrics = plb_py_copy2(any ? core->metrics + at : NULL, n - begin,
                                      sizeof *core->metrics / sizeof(double), NPY_FLOAT64);
-    return plb_py_answer(
-        c, Py_BuildValue(
-               "NN", metrics,
-               plb_py_copy(any ? core->seconds + at : &core->opt.cost, n - begin, NPY_FLOAT64)));
+    return plb_py_answer(c, Py_BuildValue("NN", metrics,
+                                          plb_py_copy(any ? core->seconds + at : &core->opt.cost,
+                                                      n - begin, NPY_FLOAT64)));
 }
 
 PLB_PY_DEF(replay, take, "",

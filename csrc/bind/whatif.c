@@ -49,7 +49,8 @@ static int view_results(plb_py_call_t *c, const plb_streams_t *run, PyObject *li
 
 PLB_PY_DEF(
     fn, simulate,
-    "ops:L comm_start:+ comm_member ... place speed node alpha:@ beta:@ share period overhead eager "
+    "ops:L comm_start:+ comm_member ... place speed node alpha:@ beta:@ share period overhead "
+    "eager "
     "steps:L",
     "Simulate recorded operations on a machine; see csrc/whatif/whatif.h.  steps: arrays of\n"
     "plb_op_time_t for the operations of each rank; empty: none.  Returns (p, 7) float64, for\n"
@@ -63,9 +64,9 @@ PLB_PY_DEF(
     int64_t n_ranks = -1, p = -1, nodes = 0, n = -1, alphas = -1, betas = -1, shares = -1;
     PLB_PASS(read_streams(c, &run));
     PLB_PASS(PLB_READ(c, PLB_MANY(&t.place, &n_ranks), PLB_MANY(&t.speed, &p),
-                      PLB_MANY(&t.node, &n), PLB_MANY(&t.alpha, &alphas), PLB_MANY(&t.beta, &betas),
-                      PLB_MANY(&t.share, &shares), PLB_ONE(&t.period), PLB_ONE(&t.overhead),
-                      PLB_ONE(&t.eager), PLB_ONE(&steps)));
+                      PLB_MANY(&t.node, &n), PLB_MANY(&t.alpha, &alphas),
+                      PLB_MANY(&t.beta, &betas), PLB_MANY(&t.share, &shares), PLB_ONE(&t.period),
+                      PLB_ONE(&t.overhead), PLB_ONE(&t.eager), PLB_ONE(&steps)));
     while (nodes * nodes < alphas) {
         nodes++;
     }

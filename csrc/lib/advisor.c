@@ -149,7 +149,8 @@ static int keep(char **params, const char *name, const char *value, plb_err_t *e
     return PLB_OK;
 }
 
-static int settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
+static int settings_set(plb_settings_t *self, const char *option, const char *value,
+                        plb_err_t *err)
 {
     bool known;
     PLB_PASS(set_number(self, option, value, &known, err));
@@ -220,7 +221,8 @@ static int set_by(plb_settings_t *self, const char *variable, const char *option
         return PLB_OK;
     }
     plb_err_t why = {0};
-    const bool strategy = strcmp(option, "strategy") == 0, trigger = strcmp(option, "trigger") == 0;
+    const bool strategy = strcmp(option, "strategy") == 0,
+               trigger = strcmp(option, "trigger") == 0;
     /* if PYLB_TRIGGER is a number, it sets the option `every` */
     const bool every = trigger && isdigit((unsigned char)*value);
     const int code = settings_set(self, every ? "every" : option, value, &why);

@@ -225,8 +225,8 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);
 
 /* The decider of an advisor, with its trigger and the strategies from which it chooses. */
 
-/** Make the decider and the trigger of these settings.  If `with_cells` is false, the only strategy
- * is the program's own redistribution.  *self and *trigger must be zero before the call; the
- * caller frees both, also after an error. */
+/** Make the decider and the trigger of these settings.  If `with_cells` is false, the only
+ * strategy is the program's own redistribution.  *self and *trigger must be zero before the call;
+ * the caller frees both, also after an error. */
 int plb_lib_decider_init(plb_decider_t *self, plb_trigger_t *trigger, const plb_settings_t *s,
                          bool with_cells, int32_t n_ranks, plb_err_t *err);
