@@ -81,6 +81,9 @@ int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb
 /** Whether "auto" may choose this strategy, which is one of plb_strategies. */
 bool plb_registered_is_selectable(const plb_strategy_t *strategy);
 
+/** Make the internal view of a public snapshot, and check the snapshot (plb_snapshot_check). */
+int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err);
+
 /** Whether the trigger is a function that the program has registered. */
 bool plb_registered_is_own(const plb_trigger_kind_t *kind);
 
