@@ -54,27 +54,16 @@ typedef struct table {
 
 enum {
     LEAST_SLOTS = 8,
-    AHEAD = 16, /* ids: a slot is prefetched so many ids before it is needed */
-    FREE = -1,  /* values of a slot that was never used, and of an id that was removed */
+    FREE = -1, /* values of a slot that was never used, and of an id that was removed */
     REMOVED = -2,
 };
 
-static inline int64_t first_slot(const table_t *self, int64_t id)
+/* Return the slot of an id.  If the id never was in the table, return the free slot for it.  The
+ * table has slots. */
+static inline int64_t slot_of(const table_t *self, int64_t id)
 {
-    return plb_slot_first(plb_hash(id), self->n_slots);
-}
-
-/* Return the slot of id[i] of n ids.  If the id never was in the table, return the free slot for
- * it.  The table has slots. */
-static inline int64_t slot_of(const table_t *self, const int64_t *id, int64_t i, int64_t n)
-{
-    if (i + AHEAD < n) {
-        const int64_t ahead = first_slot(self, id[i + AHEAD]);
-        __builtin_prefetch(&self->id[ahead]);
-        __builtin_prefetch(&self->value[ahead]);
-    }
-    int64_t at = first_slot(self, id[i]);
-    while (self->value[at] != FREE && self->id[at] != id[i]) {
+    int64_t at = plb_slot_first(plb_hash(id), self->n_slots);
+    while (self->value[at] != FREE && self->id[at] != id) {
         at = plb_slot_next(at, self->n_slots);
     }
     return at;
@@ -95,7 +84,7 @@ static int reserve(table_t *self, int64_t more, plb_err_t *err)
     memset(grown.value, FREE, (size_t)grown.n_slots * sizeof *grown.value);
     for (int64_t i = 0; i < self->n_slots; i++) {
         if (self->value[i] >= 0) {
-            const int64_t to = slot_of(&grown, self->id, i, i);
+            const int64_t to = slot_of(&grown, self->id[i]);
             grown.id[to] = self->id[i];
             grown.value[to] = self->value[i];
         }
@@ -126,7 +115,7 @@ static int put_each(table_t *self, const int64_t *id, const int32_t *value, int6
 {
     PLB_PASS(reserve(self, n, err));
     for (int64_t i = 0; i < n; i++) {
-        const int64_t at = slot_of(self, id, i, n);
+        const int64_t at = slot_of(self, id[i]);
         self->n += self->value[at] < 0;
         self->used += self->value[at] == FREE;
         self->id[at] = id[i];
@@ -139,7 +128,7 @@ static int put_each(table_t *self, const int64_t *id, const int32_t *value, int6
 static void find_each(table_t *self, const int64_t *id, int64_t n, bool removes, int32_t *value)
 {
     for (int64_t i = 0; i < n; i++) {
-        int32_t *const at = &self->value[slot_of(self, id, i, n)];
+        int32_t *const at = &self->value[slot_of(self, id[i])];
         value[i] = *at >= 0 ? *at : -1;
         if (removes && *at >= 0) {
             *at = REMOVED;

@@ -28,13 +28,6 @@ static const double LEAST_CHUNK = 4e-4;
  * lending, chunks only teach where the heavy rows are, and take as long. */
 static const double HOLDS = 5e-3;
 enum { MOST_HELD = 31 };
-/* One row in this many of the heaviest stays at home: against these the speeds of the ranks that
- * borrow the others are measured.  (sim, without: a front on 8 ranks takes 1.10 times the bound,
- * not 1.03.) */
-enum { CONTROL = 8 };
-/* Own rows count as predicted until this part of them says something else.  (sim, without: 1.06.)
- */
-static const double PRIOR = 0.1;
 /* How many ranks are asked at a time, and in vain in a call at most.  (sim, the first call on 8
  * ranks: 1.18 times the bound; with 1 at a time 1.31; with 4 in vain 1.55.) */
 enum { ASKED = 4, TRIES = 24 };
@@ -370,10 +363,11 @@ static int64_t row_at(const plb_sharer_t *self, int64_t k)
     return self->kept != NULL ? self->kept[k] : k;
 }
 
-/* By how much the own rows were mispredicted so far. */
+/* By how much the own rows were mispredicted so far; they count as predicted until one part
+ * in PLB_SHARE_PARTS of them says something else. */
 static double scale(const plb_sharer_t *self)
 {
-    const double before = PRIOR * self->predicted;
+    const double before = self->predicted / PLB_SHARE_PARTS;
     return self->own.seconds > 0.0 ? (self->own.seconds + before) / (self->own.predicted + before)
                                    : 1.0;
 }
@@ -740,7 +734,7 @@ static int lend_planned(plb_sharer_t *self, int32_t n_flows, plb_err_t *err)
             for (; k < n && m < most && sum < fmin(chunk, left); k++) {
                 const int64_t i = order.item[k].id;
                 const double w = self->costs.now[i];
-                if (what[i] == STAYS && k % CONTROL == CONTROL - 1) {
+                if (what[i] == STAYS && k % PLB_SHARE_PARTS == PLB_SHARE_PARTS - 1) {
                     what[i] = IS_CONTROL;
                 } else if (what[i] == STAYS && w <= 1.5 * (left - sum)) {
                     what[i] = GOES;

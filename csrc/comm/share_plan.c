@@ -79,11 +79,6 @@ void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed)
 
 /* ---- what the rows cost ----------------------------------------------------------------- */
 
-/* Rows within this part of the array may turn out like each other, if PLB_SHARE_GAIN of the time
- * was a surprise in recent calls.  (benchmarks/share_simulated.py, without: a front on 8 ranks
- * takes 1.08 times the bound, not 1.03; with 1/8 1.04.) */
-static const double AROUND = 1.0 / 12.0;
-
 void plb_row_costs_free(plb_row_costs_t *self)
 {
     PLB_FREE(self->last, self->now, self->worst);
@@ -122,7 +117,7 @@ int plb_row_costs_begin(plb_row_costs_t *self, int64_t n, const double *cost, do
 
 void plb_row_costs_look_around(plb_row_costs_t *self)
 {
-    const int64_t n = self->n, block = 1 + (int64_t)(AROUND * (double)n);
+    const int64_t n = self->n, block = 1 + n / PLB_SHARE_PARTS;
     memcpy(self->worst, self->now, (size_t)n * sizeof *self->worst);
     if (!self->known || self->surprises < PLB_SHARE_GAIN) {
         return;

@@ -70,6 +70,15 @@ typedef struct plb_settings {
     char *of_trigger;  /* owned: the options trigger.X */
 } plb_settings_t;
 
+int plb_settings_init(plb_settings_t *self, plb_err_t *err);
+void plb_settings_free(plb_settings_t *self);
+
+/** Set an option; errors: see pylb_advisor_set. */
+int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
+
+/** Whether to stop LB steps while they cost more than they save. */
+bool plb_settings_gives_up(const plb_settings_t *self);
+
 /* The strategies and triggers that the C library knows: those of pylb's tables, and those
  * that the program has registered. */
 
@@ -80,6 +89,9 @@ int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb
 
 /** Whether "auto" may choose this strategy, which is one of plb_strategies. */
 bool plb_registered_is_selectable(const plb_strategy_t *strategy);
+
+/** Make the internal view of a public snapshot, and check the snapshot (plb_snapshot_check). */
+int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err);
 
 /** Whether the trigger is a function that the program has registered. */
 bool plb_registered_is_own(const plb_trigger_kind_t *kind);

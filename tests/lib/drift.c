@@ -1,10 +1,10 @@
 /* Cells whose load drifts.  The program passes computed seconds, none is measured, so every run
  * makes the same decisions.
  *   drift STEPS LAG cells|learn_speeds|keyless|ignored|seconds [word=value ...]
- * cells: pylb places the cells; learn_speeds: it does, and odd ranks take 2.5 times as long for the same
- * work; keyless: the same, but the cells have no keys; ignored: the program says that it carries
- * out the plans, but it does not; seconds: pylb only says when to rebalance.
- * Prints the receipts.  If PYLB_RECORD is set, the run is recorded. */
+ * cells: pylb places the cells; learn_speeds: it does, and odd ranks take 2.5 times as long for
+ * the same work; keyless: the same, but the cells have no keys; ignored: the program says that it
+ * carries out the plans, but it does not; seconds: pylb only says when to rebalance. Prints the
+ * receipts.  If PYLB_RECORD is set, the run is recorded. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

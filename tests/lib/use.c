@@ -280,8 +280,8 @@ static void steps(void)
     EXPECT(plan == NULL);
 }
 
-/* Names that JSON would have to escape, numbers that would be rounded, sums of bytes that overflow, and loads
- * whose reciprocal is infinite. */
+/* Names that JSON would have to escape, numbers that would be rounded, sums of bytes that
+ * overflow, and loads whose reciprocal is infinite. */
 static void limits(void)
 {
     static const char *const wrong[] = {"a\"b", "\\", "a\n", "\x01"};
