@@ -40,10 +40,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # run on one of them, the others have tests without ranks.
 LONGEST = (
     *("test_lab_groups.py", "test_lab_hosts.py", "test_notebooks.py", "test_browser.py"),
-    *("test_cases.py", "test_mpi.py", "test_at_sync.py", "test_lib.py", "test_c.py"),
-    *("test_blocks.py", "test_same_bits.py", "test_advisor_mpi.py", "test_own_loop.py"),
-    *("test_operations.py", "test_live.py", "test_dying_ranks.py", "test_examples.py"),
-    *("test_checkpoint.py", "test_trace.py", "test_growth.py", "test_rounds.py", "test_leave.py"),
+    *("test_mpi.py", "test_lib.py", "test_c.py", "test_blocks.py", "test_same_bits.py"),
+    *("test_own_loop.py", "test_operations.py", "test_live.py", "test_dying_ranks.py"),
+    *("test_examples.py", "test_checkpoint.py", "test_trace.py", "test_long_runs.py"),
+    "test_rounds.py",
 )
 SLOW = {
     "test_browser.py",
@@ -51,15 +51,12 @@ SLOW = {
     "test_cli_all.py",
     "test_consensus.py",
     "test_examples.py",
-    "test_fortran.py",
+    "test_fuzz.py",
     "test_graph_strategies.py",
-    "test_growth.py",
     "test_lab_groups.py",
     "test_lab_hosts.py",
     "test_live.py",
     "test_notebooks.py",
-    "test_odd_calls.py",
-    "test_readers.py",
     "test_rounds.py",
     "test_same_bits.py",
     "test_same_everywhere.py",

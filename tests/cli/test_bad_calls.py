@@ -7,6 +7,7 @@ import pytest
 
 import pylb
 from pylb.cli import main as cli
+from pylb.errors import DomainError
 
 # Arguments after `pylb`, and a text that the error message must contain.
 LINES = {
@@ -52,6 +53,9 @@ LINES = {
     "convert run.h5 out.h5 --compress": "--compress",
     "convert run.h5 out --to xml": "--to",
     "watch absent.h5 --once": "absent.h5",
+    "watch run.h5 --serve --once": "--serve with --once or --json: expected only one of them",
+    "watch run.h5 --serve --json": "--serve with --once or --json: expected only one of them",
+    "watch absent.h5 --interval 0": "interval",
     "watch run.h5 --once --interval 0": "interval",
     "watch .": "folder",
     "triggers absent.h5": "absent.h5",
@@ -105,7 +109,12 @@ LINES = {
     "report run.h5 --html run.h5": "overwrite",
     "report run.h5 --json --names names.json": "--names without a page",
     "report run.h5 --json --coords coords.json": "--coords without a page",
+    "report link --html run.h5": "overwrite",
+    "report vt --chrome vt/data.0.json": "overwrite",
     "convert run.h5 run.h5": "overwrite",
+    "convert vt/data.0.json ./vt/data.0.json": "overwrite",
+    "convert vt vt/data.0.json": "overwrite",
+    "partition square.graph --out square.graph": "overwrite",
     "convert run.h5": "TARGET",
     "compare run.h5 run.h5 run.h5": "unexpected",
     "watch empty.h5 --once": "empty.h5",
@@ -193,10 +202,12 @@ CALLS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder with a run, a run that was cut short, a text and a graph."""
+    """Return a folder with a run, also as a link and as vt's files, a text, a graph, and so on."""
     pytest.importorskip("h5py")
     out = tmp_path_factory.mktemp("bad")
     pylb.demo.run(2, 8, 12, save=out / "run.h5", every=4)
+    (out / "link").symlink_to("run.h5")
+    pylb.Trace.load(out / "run.h5").save(out / "vt")
     (out / "cut.h5").write_bytes((out / "run.h5").read_bytes()[:3000])
     (out / "text.json").write_text("no JSON\n")
     (out / "empty.h5").touch()
@@ -205,13 +216,17 @@ def folder(tmp_path_factory):
     return out
 
 
+def contents():
+    return {path: path.is_file() and path.read_bytes() for path in Path().rglob("*")}
+
+
 @pytest.fixture(autouse=True)
 def nothing_written(folder, monkeypatch):
     """Run the test in the folder; check that the folder has the same files afterwards."""
     monkeypatch.chdir(folder)
-    before = sorted(Path().rglob("*"))
+    before = contents()
     yield
-    assert sorted(Path().rglob("*")) == before
+    assert contents() == before
 
 
 def test_every_subcommand_is_tried():
@@ -234,3 +249,57 @@ def test_a_bad_call(said):
         CALLS[said]()
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+# ---- arguments that are True or False: other values, e.g. "no", are errors and not True --------
+
+
+GRAPH = [[0, 1, 2], [1, 0]]
+
+
+def balancer():
+    lb = pylb.Balancer()
+    lb.add(1, "an object")
+    return lb
+
+
+def trace():
+    return pylb.Trace.from_snapshots([pylb.Snapshot(np.ones(8), np.arange(8) % 2)])
+
+
+FLAGS = {
+    "partition": ("symmetrize", lambda v: pylb.partition(GRAPH, parts=2, symmetrize=v)),
+    "color": ("symmetrize", lambda v: pylb.partitioning.color(GRAPH, symmetrize=v)),
+    "order": ("symmetrize", lambda v: pylb.partitioning.order(GRAPH, symmetrize=v)),
+    "reverse": ("add", lambda v: pylb.Plan(None, [0]).reverse(np.zeros(1), add=v)),
+    "measure": ("network", lambda v: pylb.Machine.measure(seconds=0.001, network=v)),
+    "find": ("missing", lambda v: pylb.Directory(None).find([], missing=v)),
+    "add": ("migratable", lambda v: balancer().add(2, "another", migratable=v)),
+    "update": ("migratable", lambda v: balancer().update(1, migratable=v)),
+    "send": ("copy", lambda v: balancer().send(1, 1, "data", copy=v)),
+    "multicast": ("copy", lambda v: balancer().multicast([1], 1, "data", copy=v)),
+    "iterate": ("progress", lambda v: balancer().iterate(1, progress=v)),
+    "checkpoint": ("pickled", lambda v: balancer().checkpoint("nowhere", pickled=v)),
+    "pause_if_useless": ("pause_if_useless", lambda v: pylb.Balancer(pause_if_useless=v)),
+    "learn_speeds": ("learn_speeds", lambda v: pylb.Balancer(learn_speeds=v)),
+    "tell": ("tell", lambda v: trace().replay("GreedyLB", tell=v)),
+    "foresight": ("foresight", lambda v: trace().replay("GreedyLB", foresight=v)),
+    "relative": ("relative", lambda v: pylb.plots.rank_loads(np.ones((2, 2)), relative=v)),
+}
+
+
+@pytest.mark.parametrize("value", ["no", 2, 0.5, [], np.zeros(2)], ids=str)
+@pytest.mark.parametrize("call", FLAGS)
+def test_only_true_and_false(call, value):
+    name, action = FLAGS[call]
+    with pytest.raises(DomainError, match=f"{name} is .*: expected True"):
+        action(value)
+    if call == "relative":
+        pytest.importorskip("matplotlib.pyplot").close("all")
+
+
+@pytest.mark.parametrize("value", [True, False, 1, 0, np.True_, np.int8(0)])
+def test_numbers_and_numpys_own_are_flags(value):
+    assert len(pylb.partition(GRAPH, parts=2, symmetrize=value).part) == 2
+    with pytest.raises(DomainError, match="migratable is None"):
+        balancer().add(2, "another", migratable=None)

@@ -192,7 +192,7 @@ def test_require_imports_or_names_the_command(monkeypatch):
     assert optional.require("There") is json
 
 
-# ---- a wheel has the part for MPI once for each ABI ---------------------------------------------
+# ---- a wheel has the part for MPI once for each ABI --------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_without_mpi4py_a_wheel_has_no_part_for_mpi(monkeypatch):
     assert optional.mpi_abi() is None
 
 
-# ---- hints how to install a part ----------------------------------------------------------------
+# ---- hints how to install a part ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_pages_name_the_distribution_of_pyproject():
         assert names <= {".", name}, page
 
 
-# ---- widths, footnotes, progress ----------------------------------------------------------------
+# ---- widths, footnotes, progress ---------------------------------------------------------------
 
 
 class Terminal(io.StringIO):

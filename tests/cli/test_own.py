@@ -98,10 +98,3 @@ def test_a_module_that_imports_mpi_does_not_start_it():
     words = ["replay", "run.h5", "--import", "mine.py", "--strategy", "f"]
     done = subprocess.run([sys.executable, "-m", "pylb", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_name_that_is_unknown_gets_a_suggestion(capsys):
-    Path("mine.py").write_text(MINE)
-    words = ["--import", "mine.py", "--strategy", "stay", "--trigger", "menno"]
-    assert cli.main(["replay", "run.h5", *words]) == 2
-    assert "did you mean menon?" in capsys.readouterr().err

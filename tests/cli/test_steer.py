@@ -11,11 +11,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from launch import PYLB
 
 from pylb.cli import main as cli
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-from launch import PYLB
 
 ROOT = Path(__file__).parents[2]
 STEER = ROOT / "examples" / "steer"

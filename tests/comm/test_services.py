@@ -2,28 +2,24 @@
 
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+import service_cases
+from each_case import cases_of
 from launch import launch
 
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-import service_cases
 
-
-@pytest.mark.parametrize("case", service_cases.CASES, ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", cases_of(service_cases), ids=lambda case: case.__name__)
 def test_cases_on_virtual_ranks(case):
     pylb.VirtualCluster(4).run(case)
 
 
-@pytest.mark.parametrize("case", service_cases.CASES, ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", cases_of(service_cases), ids=lambda case: case.__name__)
 def test_cases_on_one_rank(case):
     class Alone:  # a communicator of one rank, with the methods that the cases use
         rank, size = 0, 1
@@ -81,41 +77,12 @@ def test_a_lane_works_after_an_exchange_that_could_not_begin():
     exchanger.free()
 
 
-# ---- the C core against plain twins ----------------------------------------------------------
-
-
 def test_route_refuses_numbers_that_are_not_ranks():
     for wrong in (-1, 3):
         with pytest.raises(
             OutOfRangeError, match=rf"destination\[1\] is {wrong}: expected 0 ... 2"
         ):
             _core.route(np.array([0, wrong], np.int32), 3)
-
-
-IDS = st.lists(st.integers(-40, 40).map(lambda i: i * 2**40), unique=True, max_size=30)
-
-
-@given(st.lists(st.tuples(st.booleans(), IDS), max_size=12))
-def test_entries_of_a_directory_agree_with_a_dict(calls):
-    """Rows of removed ids are used again; new ids have no data of their predecessors."""
-    where, twin = pylb.Directory(None, float), {}
-    for k, (enter, ids) in enumerate(calls):
-        key = np.array(ids, np.int64)
-        if enter:
-            data = key.astype(float) + k if k % 2 else None
-            where.update(key, key // 3, data=data)
-            for i in ids:
-                twin[i] = (0, i // 3, float(i) + k if k % 2 else twin.get(i, (0, 0, 0.0))[2])
-        else:
-            gone = [i for i in ids if i in twin]
-            where.remove(gone)
-            for i in gone:
-                del twin[i]
-        assert where.ids().tolist() == sorted(twin)
-        ask = np.arange(-41, 42, dtype=np.int64) * 2**40
-        found = [x.tolist() for x in where.find(ask, missing=True)]
-        want = [twin.get(i, (-1, -1, 0.0)) for i in ask.tolist()]
-        assert list(zip(*found, strict=True)) == want
 
 
 def test_homes_are_spread_evenly_over_the_ranks():

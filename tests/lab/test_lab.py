@@ -1,13 +1,28 @@
 """The lab: shares, command lines, and where control groups go."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
-from pylb.errors import DomainError, NotAllowedError
-from pylb.lab import Limit, cgroup, plan, units
+from pylb.errors import DomainError, FormatError, MissingFileError, NotAllowedError
+from pylb.lab import (
+    Change,
+    Host,
+    LabPlan,
+    Limit,
+    Link,
+    Profile,
+    caps,
+    cgroup,
+    plan,
+    schedule,
+    units,
+)
 
 # --- shares ---------------------------------------------------------------------------------
 
@@ -197,3 +212,272 @@ def test_version_2_without_delegation_is_refused(tmp_path):
     )
     with pytest.raises(NotAllowedError, match=r"user/shell upwards.*Delegate=yes"):
         cgroup.parents(info, "0::/user/shell\n")
+
+
+# ---- plans of labs: quantities, caps, the YAML file, changes; no limit is enforced here --------
+
+
+def load(tmp_path, text):
+    (tmp_path / "lab.yaml").write_text(text)
+    return LabPlan.load(tmp_path / "lab.yaml")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (units.TIME, "5 ms", 0.005),
+        (units.TIME, 2, 2.0),
+        (units.POWER, "23W", 23.0),
+        (units.BYTES, "64MiB", 2**26),
+        (units.BYTES, "1.5 GB", 1.5e9),
+        (units.RATE, "100 Mbit/s", 1e8),
+    ],
+)
+def test_quantities(kind, text, value):
+    assert units.quantity(kind, "x", text) == pytest.approx(value)
+
+
+@given(
+    value=st.floats(1e-90, 1e20) | st.integers(0, 10**20),
+    unit=st.sampled_from([*units.TIME.units, ""]),
+    how=st.sampled_from(["{}", "{:e}", "{:E}"]),
+)
+def test_every_number_that_yaml_reads_is_a_quantity(value, unit, how):
+    yaml = pytest.importorskip("yaml")
+    text = f"{how.format(value)}{unit}"
+    expected = pytest.approx(float(how.format(value)) * units.TIME.units.get(unit, 1.0), rel=1e-12)
+    assert units.quantity(units.TIME, "latency", text) == expected
+    assert units.quantity(units.TIME, "latency", yaml.safe_load(text)) == expected
+
+
+@pytest.mark.parametrize("text", ["", "W", "-3 W", "3 w", "3 kg", "1..2 W", True, None, [3], "inf"])
+def test_texts_that_are_not_quantities(text):
+    with pytest.raises(DomainError, match=r"cap is .*expected a power with its unit \(W\), e.g."):
+        units.quantity(units.POWER, "cap", text)
+
+
+def test_bandwidth_needs_its_unit():
+    with pytest.raises(DomainError, match="Mbit/s"):
+        units.quantity(units.RATE, "bandwidth", 100)
+
+
+def test_caps_widen_the_spread_as_they_fall():
+    nodes = range(len(caps.NODES))
+    before = 0.0
+    for watts in (60, 27, 26, 25, 24, 23):
+        speeds = [caps.speed(watts, node) for node in nodes]
+        spread = (max(speeds) - min(speeds)) / (max(speeds) + min(speeds))
+        assert max(speeds) <= 1.0
+        assert spread > before
+        assert speeds[:2] == [max(speeds), min(speeds)]
+        before = spread
+    assert before == pytest.approx(0.4)  # 35 s and 15 s at 23 W, figure 8
+    assert sum(speeds) / len(speeds) == pytest.approx(0.5)
+    assert caps.speed(60, 1) == pytest.approx(1.0, abs=1e-6)
+    for watts in (22.9, 96, float("nan")):
+        with pytest.raises(DomainError, match=r"expected 23 ... 95 W"):
+            caps.speed(watts, 0)
+
+
+def test_a_file(tmp_path):
+    plan = load(
+        tmp_path,
+        """
+        share: 0.5
+        ranks:
+          - {memory: 64 MiB}
+          - {cap: 23 W, share: 1}
+        swap: 100 MB
+        period: 10 ms
+        changes:
+          - {at: 2 s, cap: 24 W, ranks: 1}
+          - {when: half, share: 0.25}
+        """,
+    )
+    assert plan.profiles == (Profile(0.5, None, 2**26), Profile(1.0, 23.0, None))
+    assert (plan.swap, plan.period_us) == (100_000_000, 10_000)
+    assert plan.changes == (
+        Change(2.0, None, (1,), None, {"cap": 24.0}),
+        Change(None, "half", None, None, {"share": 0.25}),
+    )
+    assert [str(c) for c in plan.changes] == ["rank 1: cap 24 W", "all: share 0.25"]
+    ended = Change(at=3.0, values={"share": None, "memory": None})
+    assert str(ended) == "all: share an equal part, memory no limit"
+    # The second of the nodes is the slowest under a cap: 1/2 (1 - 0.4).
+    assert plan.limits(2)[:2] == [Limit(5000, 10_000, 2**26), Limit(3000, 10_000)]
+    assert plan.needs_memory
+
+
+def test_hosts(tmp_path):
+    plan = load(
+        tmp_path,
+        """
+        hosts:
+          fast: {ranks: 3, share: 0.5}
+          slow: {share: 0.2, bandwidth: 10 Mbit/s}
+        network: {bandwidth: 1 Gbit/s, latency: 1 ms}
+        changes: [{at: 1, hosts: slow, bandwidth: 100 Mbit/s}]
+        """,
+    )
+    assert plan.hosts == (
+        Host("fast", 3, Profile(0.5), Link(1e9, 1e-3)),
+        Host("slow", 1, Profile(0.2), Link(1e7, 1e-3)),
+    )
+    assert [limit.share for limit in plan.limits()] == [0.5, 0.2]
+    later = plan.after(plan.changes[0])
+    assert [host.link.bandwidth for host in later.hosts] == [1e9, 1e8]
+
+
+def test_ranks_without_a_share_get_equal_parts():
+    plan = LabPlan((Profile(), Profile(0.1)))
+    assert [limit.share for limit in plan.limits(8, cores=2)] == [0.25, 0.1]
+    assert [limit.share for limit in plan.limits(1, cores=2)] == [1.0, 0.1]
+    capped = LabPlan((Profile(cap=23.0),)).limits(4, cores=2)
+    assert [limit.share for limit in capped] == pytest.approx(
+        [0.35, 0.15, 0.25 * 3.4 / 3, 0.65 / 3], rel=1e-3
+    )
+
+
+def test_changes_of_some_ranks_take_a_profile_for_each():
+    plan = LabPlan(
+        (Profile(0.5), Profile(0.25)), changes=(Change(at=1.0, ranks=(2,), values={"share": 1.0}),)
+    )
+    wide = plan.expanded(4)
+    assert [p.share for p in wide.profiles] == [0.5, 0.25, 0.5, 0.25]
+    assert [p.share for p in wide.after(plan.changes[0]).profiles] == [0.5, 0.25, 1.0, 0.25]
+    assert [p.share for p in plan.profiles] == [0.5, 0.25]
+
+
+def test_a_change_that_fails_is_reported(tmp_path):
+    plan = LabPlan((Profile(0.5),), period_us=2000)
+
+    def apply(change):
+        plan.after(change).limits(8, cores=2)
+
+    changes = [Change(at=0.0, values={"share": share}) for share in (None, 0.6)]
+    with schedule.running(changes, tmp_path / "moments", apply) as done:
+        deadline = time.monotonic() + 30
+        while len(done) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    first, second = (one.failed for one in done)
+    assert first.startswith("period is 2 ms: a share of 0.25 needs at least 4 ms")
+    assert second == ""
+
+
+def test_changes_are_made_in_order_of_time(tmp_path):
+    changes = [Change(at=at, values={"share": 0.5}) for at in (2e-9, 0.0, 1e-9)]
+    with schedule.running(changes, tmp_path / "moments", lambda change: None) as done:
+        while len(done) < 3:
+            time.sleep(0.01)
+    assert [one.change.at for one in done] == [0.0, 1e-9, 2e-9]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("sahre: 0.5", r"lab\.yaml: the file: key 'sahre' is unknown, perhaps share\?"),
+        ("ranks: [{memry: 1}]", r"ranks\[0\]: key 'memry' is unknown, perhaps memory\?"),
+        ("hosts: {a: {rank: 1}}", r"hosts\.a: key 'rank' is unknown, perhaps ranks\?"),
+        ("0.5", "the file is 0.5: expected keys"),
+        ("", "the file is None"),
+        ("ranks: 4", r"ranks is 4: expected a list"),
+        ("share: half", "share is 'half': expected cores"),
+        ("share: -1", "share is -1"),
+        ("share: 1000", "share is 1000: expected 0.001 ..."),
+        ("cap: 5 W", r"cap is 5 W: expected 23 ... 95 W"),
+        ("memory: 3 kB", "memory is 3000 B: expected at least 1 MiB"),
+        ("memory: 0", "memory is 0: expected more than 0"),
+        ("period: 5", "period is '5': expected a time with its unit"),
+        ("network: {bandwidth: 1 Gbit/s}", "network is given without hosts"),
+        ("hosts: {a: {}}\nranks: [{}]", "ranks and hosts are both given: expected one"),
+        ("hosts: {A_1: {}}", r"hosts\.A_1: expected a host name"),
+        ("hosts: {a: {ranks: 0}}", r"hosts\.a\.ranks is 0"),
+        ("hosts: {a: {bandwidth: 100}}", r"hosts\.a\.bandwidth is 100: expected a bandwidth"),
+        ("hosts: {a: {}}\nchanges: [{at: 1, hosts: b, share: 1}]", "'b' is unknown"),
+        ("hosts: {a: {}}\nchanges: [{at: 1, ranks: 0, share: 1}]", "this lab has hosts; use"),
+        ("changes: [{at: 1, bandwidth: 1 Mbit/s}]", "no hosts and no network"),
+        ("changes: [{share: 1}]", r"changes\[0\]: expected either at"),
+        ("changes: [{at: 1, when: x, share: 1}]", r"changes\[0\]: expected either at"),
+        ("changes: [{at: 1}]", r"changes\[0\] changes nothing"),
+        ("changes: [{at: 1, ranks: [-1], share: 1}]", "ranks is -1"),
+        ("changes: [{at: 1, share: 99999}]", "share is 99999"),
+        ("changes: {at: 1}", "changes is"),
+    ],
+)
+def test_files_that_are_wrong(tmp_path, text, says):
+    with pytest.raises(DomainError, match=says):
+        load(tmp_path, text)
+
+
+HALF = Profile(0.5)
+ALL = {"values": {"share": 0.25}}
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        (LabPlan(()), "profiles is empty"),
+        (LabPlan((Profile("0.5"),)), "share is '0.5'"),
+        (LabPlan((Profile(cap="25 W"),)), "cap is '25 W'"),
+        (LabPlan((Profile(memory=6.4e7),)), "memory is 64000000.0"),
+        (LabPlan(swap=-1), "swap is -1"),
+        (LabPlan((HALF,), changes=(Change(**ALL),)), r"changes\[0\]: expected either at"),
+        (LabPlan((HALF,), changes=(Change(1.0, "half", **ALL),)), "expected either at"),
+        (LabPlan((HALF,), changes=(Change(-1.0, **ALL),)), r"changes\[0\].at is -1"),
+        (LabPlan((HALF,), changes=(Change(1.0, values={"shar": 1}),)), "perhaps share"),
+        (LabPlan((HALF,), changes=(Change(1.0, ranks=1, **ALL),)), "ranks is 1: expected ranks"),
+        (LabPlan((HALF,), changes=(Change(1.0, ranks=(-1,), **ALL),)), "ranks is -1"),
+        (LabPlan(hosts=(Host("a b"),)), "hosts.a b: expected a host name"),
+        (LabPlan(hosts=(Host("a"), Host("a"))), "hosts.a: expected each name once"),
+        (LabPlan(hosts=(Host("a", 0),)), "hosts.a.ranks is 0"),
+        (LabPlan(hosts=(Host("a", link=Link(0)),)), "hosts.a.bandwidth is 0"),
+        (LabPlan(hosts=(Host("a", link=Link(latency=-1.0)),)), "hosts.a.latency is -1"),
+        (
+            LabPlan(hosts=(Host("a"),), changes=(Change(1.0, values={"bandwidth": -1.0}),)),
+            r"changes\[0\].bandwidth is -1",
+        ),
+    ],
+)
+def test_plans_that_are_wrong(plan, says):
+    with pytest.raises(DomainError, match=says):
+        plan.check()
+
+
+def test_files_that_are_not_plans(tmp_path):
+    with pytest.raises(FormatError, match=r"lab\.yaml: not YAML: .*line 1"):
+        load(tmp_path, "share: [")
+    with pytest.raises(MissingFileError, match=r"nowhere\.yaml: no such file"):
+        LabPlan.load(tmp_path / "nowhere.yaml")
+
+
+ALIASES = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join(f'*a{i - 1}' for _ in range(9))}]\n" for i in range(1, 8)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ALIASES,
+        ALIASES.replace("a7:", "share:"),
+        ALIASES.replace("a7:", "memory:"),
+        ALIASES.replace("a7:", "ranks:"),
+        ALIASES.replace("a7:", "hosts:"),
+        "share: &a [*a]",
+        "ranks: " + "[" * 5000,
+        "ranks: " + "{a: " * 5000,
+        "ranks:\n" + "- " * 5000,
+        "memory: " + "9" * 400,
+        "memory: 1" + "0" * 5000,
+        "share: 1" + "0" * 400,
+        "share: .nan",
+        "swap: 2001-99-99",
+        "changes: [{at: 1s, ranks: 100000000, share: 0.5}]",
+        "\0",
+    ],
+)
+def test_made_files_get_short_errors(tmp_path, text):
+    (tmp_path / "lab.yaml").write_text(text)
+    with pytest.raises((FormatError, DomainError), match=r"lab\.yaml: ") as caught:
+        LabPlan.load(tmp_path / "lab.yaml")
+    assert len(str(caught.value)) < 500

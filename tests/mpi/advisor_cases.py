@@ -250,17 +250,3 @@ def freed(comm):
     lb.advise(seconds=1.0)
     why = raised(lambda: pylb.Advisor(mine))
     assert isinstance(why, errors.MPIError)
-
-
-CASES = [
-    when_only,
-    the_program_may_stop_early_and_go_on,
-    when_and_where,
-    cells_move_while_the_program_computes,
-    a_migration_ends_once,
-    records,
-    errors_reach_all,
-    a_rank_that_leaves,
-    a_wrong_migration,
-    freed,
-]

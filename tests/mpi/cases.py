@@ -70,7 +70,6 @@ def same_on_all_ranks(comm):
     assert receipt.max_over_mean == lb.metrics.max_over_mean[2]
     assert receipt.realised == receipt.predicted == lb.metrics.max_over_mean[3]
     assert receipt.cost >= receipt.seconds_migration >= 0
-    return None
 
 
 def realised_gain(comm):
@@ -92,7 +91,6 @@ def realised_gain(comm):
     assert second.iterations == 2
     assert np.isclose(second.gain, 0.0)  # no placement removes the imbalance that is left
     assert first.before == comm.size
-    return None
 
 
 def selects(comm):
@@ -112,7 +110,6 @@ def selects(comm):
         r = lb.history[0]
         assert r.predicted_with_messages >= r.predicted
         assert comm.size == 1 or (r.before_with_messages > 2 * r.before) == (network is not None)
-    return None
 
 
 def recorded_and_taken_again(comm):
@@ -197,7 +194,6 @@ def shadow(comm):
         report = mirrored.report()
         assert np.isclose(report.saved + report.lb_seconds, saved)
     raised(errors.StateError, "expected mode='shadow'", lambda: unbalanced.shadow)
-    return None
 
 
 def next_to_nothing(comm):
@@ -213,7 +209,6 @@ def next_to_nothing(comm):
                 assert when.get("every") != 10**9 or done == []
                 assert when.get("every") != 3 or done[:2] == [2, 5]
                 assert sum(comm.allgather(len(list(lb.local())))) == n
-    return None
 
 
 def deferred_lb_step(comm):
@@ -225,7 +220,6 @@ def deferred_lb_step(comm):
     loop(lb, 1)
     assert [r.iteration for r in lb.history] == [1]
     assert lb.report().n_objects == 12 + comm.size
-    return None
 
 
 def off_and_pinned(comm):
@@ -239,7 +233,6 @@ def off_and_pinned(comm):
     loop(lb, 3)
     assert not lb.ranks_of(range(1, 8, 2)).any()
     assert comm.size == 1 or lb.ranks_of(range(0, 8, 2)).any()
-    return None
 
 
 def communication_is_seen(comm):
@@ -260,7 +253,6 @@ def communication_is_seen(comm):
         assert list(s.edge_dst) == [(k + 1) % 12 for k in range(12)]
         assert list(s.edge_bytes) == [8 * k + 2 for k in range(12)]
         assert list(s.edge_messages) == [2] * 12
-    return None
 
 
 def estimates_travel(comm):
@@ -289,7 +281,6 @@ def estimates_travel(comm):
         before, after, soon = (loads[3] for loads in seen[2:])
         assert before == 4.0
         assert before < after < 8.0 < 12.0 < soon <= 20.0
-    return None
 
 
 def placed(comm, strategy, n, **options):
@@ -366,7 +357,6 @@ def in_rounds(comm):
     os.environ.pop("PYLB_NODE", None)  # virtual ranks would share this variable
     bad = {"fan_out": 0}
     raised(errors.DomainError, "fan_out is 0", lambda: pylb.strategy("GossipLB", **bad))
-    return None
 
 
 def first_messages_and_no_copy(comm):
@@ -377,7 +367,6 @@ def first_messages_and_no_copy(comm):
         for key, _ in lb.local():
             expected = [(11 - key, [11 - key] * 3)] if it == 0 else []
             assert [(s, d.tolist()) for s, d in lb.inbox(key)] == expected
-    return None
 
 
 def phases_of_a_pass(comm):
@@ -396,7 +385,6 @@ def phases_of_a_pass(comm):
     assert len(lb.metrics.time) == 5
     assert [r.iteration for r in lb.history] == [1, 3]
     raised(errors.StateError, "exchange() outside iterate()", lb.exchange)
-    return None
 
 
 def an_exchange_too_many(comm):
@@ -410,7 +398,6 @@ def an_exchange_too_many(comm):
     if comm.size > 1:
         words = ("exchanging messages in iteration 0", "at the end of iteration 0")
         raised(errors.StateError, words, differ)
-    return None
 
 
 def coming_and_going(comm):
@@ -445,7 +432,6 @@ def coming_and_going(comm):
     assert 104 not in [key for key, _ in lb.local()]
     loop(lb, 1)
     assert lb.report().n_objects == 11
-    return None
 
 
 def reports(comm):
@@ -466,7 +452,6 @@ def reports(comm):
             text = "there is no folder"
             raised(errors.MissingFileError, text, lambda nowhere=nowhere: lb.report(nowhere))
     loop(lb, 1)
-    return None
 
 
 # ---- bad input -------------------------------------------------------------------------------
@@ -479,7 +464,6 @@ def duplicate_keys(comm):
     if comm.size > 1:
         text = ("key 5", "on rank 0", "on rank 1")
         raised(errors.DuplicateKeyError, text, lambda: loop(lb, 1))
-    return None
 
 
 def unknown_keys(comm):
@@ -501,7 +485,6 @@ def unknown_keys(comm):
 
     raised(errors.UnknownKeyError, ("target 78", "object 0"), within)
     loop(lb, 2)
-    return None
 
 
 def a_doubled_key_can_be_taken_back(comm):
@@ -519,7 +502,6 @@ def a_doubled_key_can_be_taken_back(comm):
     assert lb.report().n_objects == comm.size + 1
     found = comm.allgather([key for key, _ in lb.local()])
     assert sorted(key for here in found for key in here)[0] == 5
-    return None
 
 
 def messages_find_objects_that_move(comm):
@@ -535,7 +517,6 @@ def messages_find_objects_that_move(comm):
         if it == 3 and comm.rank == comm.size - 1:
             lb.add(9, "new")
         assert all(lb.rank_of(key) == lb.rank for key, _ in lb.local())
-    return None
 
 
 def a_message_that_cannot_be_restored(comm):
@@ -550,7 +531,6 @@ def a_message_that_cannot_be_restored(comm):
     raised(errors.SerializationError, ("a message cannot be restored", "no number"), send)
     assert lb.metrics.time.shape == (1,)
     loop(lb, 2)
-    return None
 
 
 class Stubborn:
@@ -575,33 +555,30 @@ def cannot_move(comm, owner, block, text):
 def cannot_be_pickled(comm):
     """The error names the object before anything has moved; the program can continue."""
     if comm.size == 1:
-        return None
+        return
     text = ("object 500", "lock", "nothing has moved") + (() if comm.rank == 1 else ("rank 1: ",))
     lb, before = cannot_move(comm, 1, threading.Lock(), text)
     assert all(lb.rank_of(key) == lb.rank for key in before)
-    return None
 
 
 def cannot_be_restored(comm):
     if comm.size > 1:
         cannot_move(comm, 0, Stubborn(), ("object 500", "no number"))
-    return None
 
 
 def different_arguments(comm):
     if comm.size == 1:
-        return None
+        return
     lb = fill(pylb.Balancer(comm, every=1))
     text = ("rank 0: iterate(3)", "iterate(4)")
     raised(errors.DomainError, text, lambda: loop(lb, 3 if lb.rank == 0 else 4))
     lb = fill(pylb.Balancer(comm, every=2 if comm.rank == 1 else 1))
     raised(errors.DomainError, "'every': 2", lambda: loop(lb, 3))
-    return None
 
 
 def different_places(comm):
     if comm.size == 1:
-        return None
+        return
     lb = fill(pylb.Balancer(comm, every=1))
     loop(lb, 2)
     if comm.rank == 0:
@@ -609,7 +586,6 @@ def different_places(comm):
         raised(errors.StateError, text, lb.rank_loads)
     else:
         raised(errors.StateError, "gathering records", lambda: loop(lb, 3))
-    return None
 
 
 def freed_communicator(comm):
@@ -624,35 +600,3 @@ def freed_communicator(comm):
     agreement = agreement_of(own, hold=False)
     own.Free()  # pylb's duplicates are freed, too
     assert agreement.ended == "it was freed"
-    return None
-
-
-CASES = (
-    random_programs,
-    same_on_all_ranks,
-    realised_gain,
-    recorded_and_taken_again,
-    shadow,
-    selects,
-    next_to_nothing,
-    deferred_lb_step,
-    off_and_pinned,
-    communication_is_seen,
-    estimates_travel,
-    in_rounds,
-    first_messages_and_no_copy,
-    phases_of_a_pass,
-    an_exchange_too_many,
-    coming_and_going,
-    reports,
-    duplicate_keys,
-    unknown_keys,
-    a_doubled_key_can_be_taken_back,
-    messages_find_objects_that_move,
-    a_message_that_cannot_be_restored,
-    cannot_be_pickled,
-    cannot_be_restored,
-    different_arguments,
-    different_places,
-    freed_communicator,
-)

@@ -16,7 +16,7 @@ OPTIONS = {"strategy": "GreedyLB", "every": 5}
 
 
 @contextmanager
-def folder(comm):
+def _folder(comm):
     name = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
     yield Path(name) / "c"
     comm.barrier()
@@ -53,13 +53,13 @@ def restarts_on_other_numbers_of_ranks(comm):
     want = everything(comm, advance(fill(pylb.Balancer(comm, **OPTIONS)), 24))
     for n in {1, (comm.size + 1) // 2, comm.size}:
         some = comm.Split(comm.rank < n, comm.rank)
-        with folder(comm) as path:
+        with _folder(comm) as path:
             if comm.rank < n:
                 advance(fill(pylb.Balancer(some, **OPTIONS)), 12).checkpoint(path)
             comm.barrier()
             lb = advance(pylb.Balancer.restore(comm, path, **OPTIONS), 17)
             assert everything(comm, advance(lb, 24)) == want
-        with folder(comm) as path:
+        with _folder(comm) as path:
             advance(fill(pylb.Balancer(comm, **OPTIONS)), 12).checkpoint(path)
             if comm.rank < n:
                 lb = advance(pylb.Balancer.restore(some, path, **OPTIONS), 24)
@@ -70,7 +70,7 @@ def restarts_on_other_numbers_of_ranks(comm):
 def an_error_of_one_rank_while_all_handle_another(comm):
     """The new error has the old one as its context, but only this rank knows the new one."""
     strategy = "nonsense" if comm.rank == comm.size - 1 else "GreedyLB"
-    with folder(comm) as path:
+    with _folder(comm) as path:
         try:
             pylb.Balancer.restore(comm, path)
         except MissingFileError:
@@ -80,9 +80,3 @@ def an_error_of_one_rank_while_all_handle_another(comm):
             )
         else:
             raise AssertionError("no error")
-
-
-CASES = (
-    restarts_on_other_numbers_of_ranks,
-    an_error_of_one_rank_while_all_handle_another,
-)

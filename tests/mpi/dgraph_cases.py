@@ -114,6 +114,3 @@ def wrong_use(comm):
     assert color(lone, comm=comm, symmetrize=True).n_colors == 2
     assert color(([0], []), comm=comm).n_colors == 0
     assert order(([0], []), comm=comm).fill == 0
-
-
-CASES = (colors, orders, wrong_use)

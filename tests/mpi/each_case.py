@@ -1,9 +1,11 @@
 """Run the cases of files of this folder: ``mpiexec -n 3 python each_case.py FILE...``.
 
+A case is a function whose only argument is `comm`; the name of a helper like that begins with "_".
 Shared by the files: check that a call raises an error; a clock that is told.
 """
 
 import contextlib
+import inspect
 import json
 import sys
 from importlib import import_module
@@ -39,6 +41,16 @@ def told_clock():
         yield spend
 
 
+def cases_of(module):
+    """Return the cases of a file, in their order there."""
+    return [
+        f
+        for name, f in vars(module).items()
+        if inspect.isfunction(f) and f.__module__ == module.__name__ and not name.startswith("_")
+        if [*inspect.signature(f).parameters] == ["comm"]
+    ]
+
+
 def each_case(cases):
     """Run half of the cases on COMM_WORLD, the others on a duplicate; of two ranks, also on one.
 
@@ -61,7 +73,7 @@ def main(files):
     found = {}
     with contextlib.redirect_stdout(sys.stderr):
         for file in map(import_module, files):
-            found[file.__name__] = each_case([*file.CASES, *getattr(file, "TIMED", ())])
+            found[file.__name__] = each_case(cases_of(file))
     if MPI.COMM_WORLD.rank == 0:
         print(json.dumps(found))
 

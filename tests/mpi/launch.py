@@ -41,12 +41,6 @@ def printed(mpiexec, ranks, *words):
     return out
 
 
-def every_case_is_done(mpiexec, ranks, program):
-    """Run a program of this folder; each rank says at the end that all its cases passed."""
-    out = printed(mpiexec, ranks, HERE / program)
-    assert out.count("done") == ranks  # lines of several ranks may be mixed
-
-
 def answers_of(mpiexec, program, *words):
     """Return a function of the number of ranks, which runs a program once and keeps its answers."""
 

@@ -126,6 +126,3 @@ def _ring(comm, **words):
     if comm.rank == 0:
         shutil.rmtree(folder)
     return out
-
-
-CASES = (measured, followed, linked)

@@ -39,7 +39,6 @@ def once_to_each_rank(comm):
     assert figures[by_turns][0] == 3 * others
     assert 8000 * others <= figures[by_multicast][1] <= 8400 * others
     assert figures[by_turns][1] >= 24000 * others
-    return None
 
 
 def messages_of_exchanges(comm):
@@ -77,7 +76,6 @@ def shared(comm):
         if it > 1:
             first, second = (lb.inbox(key)[0][1] for key, _ in lb.local())
             assert first is second
-    return None
 
 
 def forwarded(comm):
@@ -97,7 +95,6 @@ def forwarded(comm):
             ]
             assert [x for i, x in enumerate(seen) if x not in seen[:i]] == expected
             lb.multicast([(key + k * (it + 1)) % n for k in (1, 2, 3)], key, np.array([10.0 * it]))
-    return None
 
 
 def what_strategies_see(comm):
@@ -160,7 +157,6 @@ def removed_receivers(comm):
             assert it == 0 or lb.inbox(key) == ([(0, "y")] if key in (1, 4) else [])
             if key == 0 and it == 0:
                 lb.multicast([1, 4], 0, "y")
-    return None
 
 
 def bad_arguments(comm):
@@ -181,15 +177,3 @@ def bad_arguments(comm):
         if not it:
             cast(np.array([me]), me, 1)
             cast((key for key in (me, me)), me, 1)
-    return None
-
-
-CASES = [
-    once_to_each_rank,
-    messages_of_exchanges,
-    shared,
-    forwarded,
-    what_strategies_see,
-    removed_receivers,
-    bad_arguments,
-]

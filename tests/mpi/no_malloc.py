@@ -40,6 +40,9 @@ def snapshot(n=60, p=6, m=200):
         memory=np.full(n, 10),
         memory_limit=np.full(p, 400),
         multicasts=multicasts,
+        speed=1.0 + 0.5 * (np.arange(p) % 3),
+        background=0.25 * np.arange(p),
+        migratable=np.arange(n) % 10 > 0,
     )
 
 

@@ -188,12 +188,3 @@ def overlap_is_checked(comm):
     raised(errors.DomainError, "overlap is 'yes'", lambda: pylb.Balancer(comm, overlap="yes"))
     text = "overlap is True with lag=2"
     raised(errors.DomainError, text, lambda: pylb.Balancer(comm, overlap=True, lag=2))
-
-
-CASES = [
-    random_programs_compute_what_one_rank_computes,
-    an_object_that_cannot_be_restored,
-    a_slow_strategy_runs_beside_an_iteration,
-    a_replay_repeats_the_run,
-    overlap_is_checked,
-]

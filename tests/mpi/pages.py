@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^(<!-- .+ -->\n)?```python( not-run)?\n(.*?)^```", re.S | re.M)
 LONG = re.compile(r"iterate\(\d{3,}\)")
 ELSEWHERE = {  # other tests run them
-    "README.md",  # tests/tree/test_docs.py
+    "README.md",  # tests/tree/test_pages.py
     "experts",  # tests/place/test_copies.py
     "lab",  # tests/lab/test_lab.py
 }

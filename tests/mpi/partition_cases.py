@@ -470,20 +470,3 @@ def objects_of_a_rank_without_parts(comm):
             out = pylb.partition(parts=1, comm=comm, **given)
             assert len(out.exports.id) == (len(ids) if comm.rank else 0)
             assert out.migrations == N - len(range(0, N, comm.size))
-
-
-CASES = (
-    graphs,
-    points,
-    repartition,
-    names,
-    levels,
-    trees,
-    others,
-    plain,
-    lopsided,
-    again,
-    weights_on_some_ranks,
-    objects_of_a_rank_without_parts,
-    wrong,
-)

@@ -213,7 +213,3 @@ def speeds_learned(comm):
         work = last.load / (1.0 + last.key % 5)
         # The estimates still contain a part from before the first move, when speeds were unknown.
         np.testing.assert_allclose(work, work[0], rtol=0.1)
-
-
-CASES = (several_arrays, balance, tiles, few_rows, zero_times, learned, speeds_learned, wrong_use)
-TIMED = (timed,)  # not on virtual ranks

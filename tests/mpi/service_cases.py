@@ -130,10 +130,10 @@ def between(comm):
         got = pylb.migrate(comm, x, names, have=have[comm.rank], want=want[comm.rank])
         assert got[1] == [str(i) for i in want[comm.rank]]
     if comm.size > 1:
-        raised(errors.StateError, "add=True", lambda: everywhere(comm).reverse(np.ones(comm.size)))
+        raised(errors.StateError, "add=True", lambda: _everywhere(comm).reverse(np.ones(comm.size)))
 
 
-def everywhere(comm):
+def _everywhere(comm):
     """Each rank has one id, and looks up all ids."""
     return pylb.comm.plan_between(comm, [comm.rank], np.arange(comm.size))
 
@@ -388,20 +388,3 @@ def gathers(comm):
         for sizes in ([most] * comm.size, [most * (r % 2) for r in range(comm.size)]):
             data = [bytes((r + i) % 256 for i in range(n)) for r, n in enumerate(sizes)]
             assert transport.allgather(data[comm.rank]) == data
-
-
-CASES = (
-    gathers,
-    plans,
-    sized,
-    objects,
-    between,
-    migrations,
-    directories,
-    defaults,
-    wrong_use,
-    failing_partner,
-    objects_of_a_failing_partner,
-    lists_where_partners_pass_arrays,
-    memory_of_the_result,
-)

@@ -138,13 +138,3 @@ def rows(comm):
     else:
         raised(DomainError, SAYS, call)
         assert len(calls) == 2
-
-
-CASES = [
-    without_a_lag,
-    with_a_lag,
-    with_objects_at_their_own_pace,
-    the_same_answers,
-    an_advisor,
-    rows,
-]

@@ -1,10 +1,6 @@
 """Replay: times of placements, semantics; test_same_bits.py compares it with runs."""
 
 import math
-import os
-import signal
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -612,18 +608,6 @@ def test_strategies_that_fail():
     trace = replace(trace, entity_migratable=np.array([True, False]))
     with pytest.raises(StrategyError, match="object 1, which may not migrate"):
         pylb.replay(trace, moves_all, every=1)
-
-
-def test_ctrl_c_ends_it():
-    """Ctrl-C ends a call that would take many seconds (1,000 phases on 2,000,000 ranks)."""
-    trace = replace(two_ranks(1000), n_ranks=2_000_000)
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    start = time.process_time()
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        pylb.replay(trace, "none")
-    timer.join()
-    assert time.process_time() - start < 2
 
 
 # ---- receipts -------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The clocks of loads: what counts while other processes use the core, and who shares it."""
 
-import math
+import contextlib
 import os
 import struct
 import subprocess
@@ -10,17 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from launch import HERE, launch
 
 import pylb
 from pylb import _core
 from pylb.comm.cores import Cores
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-from launch import launch
-
-MPI = Path(__file__).parents[1] / "mpi"
 LINUX = Path("/proc/thread-self/schedstat").exists()
 needs_run_delay = pytest.mark.skipif(not LINUX, reason="this kernel does not count run delays")
 
@@ -45,14 +40,29 @@ def one_core_for_two():
     """Bind this thread to one core, on which another program computes all the time."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
-    hog = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
+    program = "print(flush=True)\nwhile True: pass"
+    hog = subprocess.Popen([sys.executable, "-S", "-c", program], stdout=subprocess.PIPE)
     try:
-        time.sleep(0.1)  # the other program is running by then
+        hog.stdout.readline()
         yield
     finally:
         hog.kill()
-        hog.wait()
+        hog.communicate()
         os.sched_setaffinity(0, before)
+
+
+@contextlib.contextmanager
+def without_waits():
+    """Yield a list; at the end, its item is the wall time of the block minus the kernel's count of
+    waits for a core."""
+
+    def now():
+        waited = int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+        return time.perf_counter() - 1e-9 * waited
+
+    passed, began = [], now()
+    yield passed
+    passed.append(now() - began)
 
 
 def test_the_cpu_clock_does_not_see_sleep():
@@ -63,20 +73,25 @@ def test_the_cpu_clock_does_not_see_sleep():
 
 @needs_run_delay
 def test_waits_for_a_core_are_no_load(one_core_for_two):
-    wall, auto = timed("wall")[0], timed("auto")[0]
-    assert wall.sum() > 1.3 * 0.040  # the other program has half of the core
-    assert auto.min() >= 0.5e-3  # waits are subtracted from the object that waited
-    assert 0.039 <= auto.sum() < 1.2 * 0.040
-    assert timed("auto")[1] >= 0.02  # a sleep counts as load
+    with without_waits() as passed:
+        began = time.perf_counter()
+        worked, slept = timed("auto")
+        wall = time.perf_counter() - began
+    assert passed[0] < wall  # the other program had the core
+    assert worked.min() >= 0.5e-3  # waits are subtracted from the object that waited
+    assert worked.sum() >= 0.039
+    assert slept >= 0.02  # a sleep counts as load
+    assert worked.sum() + slept <= passed[0] + 1e-3
 
 
 @needs_run_delay
 def test_the_clock_never_steps_back(one_core_for_two):
     times, end = [], time.monotonic() + 0.1
-    while time.monotonic() < end:
-        times.append(_core.load_clock("auto"))
+    with without_waits() as passed:
+        while time.monotonic() < end:
+            times.append(_core.load_clock("auto"))
     assert np.all(np.diff(times) >= 0)
-    assert times[-1] - times[0] < 0.09
+    assert times[-1] - times[0] <= passed[0] + 1e-3
 
 
 @needs_run_delay
@@ -96,9 +111,9 @@ def test_a_child_process_counts_its_own_waits():
 
 def test_the_clock_of_an_advisor_measures_cells():
     lb = pylb.Advisor()
-    began = lb.seconds()
+    before, began = time.perf_counter(), lb.seconds()
     compute(5e-3)
-    assert 4.9e-3 < lb.seconds() - began < 1.0
+    assert 4.9e-3 < lb.seconds() - began <= time.perf_counter() - before
 
     def main(comm):
         alone = pylb.Advisor(comm)
@@ -116,7 +131,7 @@ def test_clocks_are_checked():
         _core.load_clock("sun")
 
 
-# ---- who shares cores ---------------------------------------------------------------------------
+# ---- who shares cores --------------------------------------------------------------------------
 
 
 def known(host, mask, group=0, quota=0.0):
@@ -136,6 +151,13 @@ def test_ranks_that_share_cores_are_named():
     assert crowd((1, 1), (1, 1), (1, 2**1000)).words == "2 ranks share 1 core"
     assert crowd((1, 0xFF, 7, 1.5), (1, 0xFF, 7, 1.5)).words == "2 ranks share 1.5 cores"
     assert crowd((1, 0), (1, 0)).words == ""  # the cores are not known
+    # cores, or a quota, in common with a third rank; the most crowded of several groups
+    assert crowd((1, 0b01), (1, 0b11), (1, 0b10)).words == "3 ranks share 2 cores"
+    assert crowd((1, 0b01), (1, 0b10), (1, 0b11)).words == "3 ranks share 2 cores"
+    assert crowd((1, 0b0011, 7, 1.5), (1, 0b1100, 7, 1.5)).words == "2 ranks share 1.5 cores"
+    assert crowd(*[(1, 0b110)] * 3, *[(1, 0b1)] * 2).words == "2 ranks share 1 core"
+    assert crowd(*[(1, 0b110)] * 5, *[(1, 0b1)] * 2).words == "5 ranks share 2 cores"
+    assert crowd(*[(2, 0b110)] * 3, *[(1, 0b111, 7, 1.5)] * 4).words == "4 ranks share 1.5 cores"
 
 
 def test_a_quota_of_one_rank_is_a_slow_processor():
@@ -157,37 +179,6 @@ def test_ranks_with_quotas_of_their_own_share_only_what_these_exceed():
     assert (mixed.cores[0], mixed.shared) == (3.0, False)
 
 
-def fewest_cores(ranks):
-    """Return the largest number of ranks per core in any group of ranks that share cores."""
-    groups = []
-    for one in ranks:
-        host, mask, quota, _ = one
-        near = [
-            group
-            for group in groups
-            if any(h == host and (m & mask or (quota and q == quota)) for h, m, q, _ in group)
-        ]
-        groups = [g for g in groups if g not in near] + [[one, *(r for g in near for r in g)]]
-    most = 0.0
-    for group in groups:
-        cores = np.bitwise_or.reduce([mask for _, mask, _, _ in group]).bit_count()
-        limited = sum(quota > 0 for _, _, quota, _ in group) > 1
-        most = max(most, len(group) / (min(cores, 1.5) if limited else cores))
-    return most
-
-
-RANK = st.tuples(st.integers(1, 3), st.integers(1, 15)).map(
-    lambda r: (*r, r[0], 1.5) if r[1] == 15 else (*r, 0, 0.0)
-)
-
-
-@given(st.lists(RANK, min_size=1, max_size=12))
-def test_the_most_crowded_ranks_are_found(ranks):
-    found = crowd(*ranks)
-    assert math.isclose(found.n_ranks / found.n_cores, fewest_cores(ranks))
-    assert bool(found.words) == (fewest_cores(ranks) > 1)
-
-
 def test_the_cores_of_this_process():
     found = Cores.of([_core.cores()] * 3, 0)
     assert found.n_ranks == 3
@@ -198,7 +189,7 @@ def test_the_cores_of_this_process():
 
 
 def test_shared_cores_are_said_once_and_recorded(mpiexec):
-    code, out, said = launch(mpiexec, 2, MPI / "shared_cores.py")
+    code, out, said = launch(mpiexec, 2, HERE / "short.py", "shared_cores")
     assert code == 0, said
     assert out.count("2 ranks share 1 core") == 3, out
     assert "shadow: 0 lent or saved" in out

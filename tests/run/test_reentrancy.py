@@ -197,6 +197,6 @@ def test_a_second_thread_while_the_core_calls_a_strategy():
 @pytest.mark.parametrize("lag", ["0", "2"])
 def test_a_second_thread_in_a_collective_call(mpiexec, lag):
     pytest.importorskip("mpi4py")
-    code, out, said = launch(mpiexec, 2, HERE / "two_threads.py", lag)
+    code, out, said = launch(mpiexec, 2, HERE / "short.py", "two_threads", lag)
     assert code == 0, said
     assert "".join(out.split()) == 2 * "done"  # mpiexec may mix the lines of two ranks

@@ -3,22 +3,24 @@
 import math
 import pickle
 import re
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import programs  # these programs also run under mpiexec
 import pytest
+from chance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pylb
-from pylb import _core
+from pylb import VirtualCluster, _core, errors
 from pylb.comm import parcel
 from pylb.comm.addresses import Addresses
 from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.connect import Virtual
 from pylb.comm.transport import Transport
 from pylb.errors import (
     DomainError,
@@ -29,12 +31,10 @@ from pylb.errors import (
     StrategyError,
     UnknownKeyError,
 )
-from pylb.run.lb_step import _packed
+from pylb.run.lb_step import _packed, exchange_speeds
 from pylb.run.local_objects import SAMPLE, LeavingObjects
 from pylb.run.loops import AtSyncProtocol
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-import programs  # these programs also run under mpiexec
+from pylb.run.options import ranks_with
 
 
 def spend(seconds):
@@ -697,3 +697,225 @@ def test_ranks_of_knows_the_new_objects_of_this_rank():
         return lb.ranks_of([0, 1, 10, 11]).tolist()
 
     assert pylb.VirtualCluster(2, clock="none").run(main) == 2 * [[0, 1, 0, 1]]
+
+
+def test_no_lag_on_virtual_ranks():
+    def program(comm):
+        for _ in pylb.Balancer(comm, lag=2).iterate(3):
+            pass
+
+    with pytest.raises(StateError, match="expected lag=0"):
+        pylb.VirtualCluster(2).run(program)
+
+
+# ---- objects that migrate while the program goes on; tests/mpi/overlap_cases.py has more -------
+
+
+def test_objects_that_come_are_last_in_the_next_loop():
+    def program(comm):
+        lb = pylb.Balancer(comm, strategy=lambda s: (s.rank + s.key % 2) % 2, every=1, overlap=True)
+        for key in range(4 * comm.rank, 4 * comm.rank + 4):
+            lb.add(key, np.full(10_000, float(key)))
+        return [[key for key, block in lb.local() if block[-1] == key] for _ in lb.iterate(2)]
+
+    first, second = pylb.VirtualCluster(2).run(program)
+    assert first == [[0, 1, 2, 3], [0, 2, 5, 7]]
+    assert second == [[4, 5, 6, 7], [4, 6, 1, 3]]
+
+
+# ---- ranks learn about their node and their partners with few messages -------------------------
+
+
+@examples(30)
+@given(st.data())
+def test_each_rank_learns_the_ranks_of_its_node(data):
+    """Each rank learns the ranks of its node; the list is empty if there is only one node."""
+    p = data.draw(st.integers(1, 12))
+    names = data.draw(st.lists(st.sampled_from(["a", "b", "ü", "node17"]), min_size=p, max_size=p))
+
+    def main(comm):
+        return ranks_with(Agreement(Virtual(comm)), 0, names[comm.rank]).tolist()
+
+    one = len(set(names)) == 1
+    expected = [[] if one else [r for r in range(p) if names[r] == name] for name in names]
+    assert VirtualCluster(p).run(main) == expected
+
+
+@examples(30)
+@given(st.data())
+def test_partners_learn_their_speeds(data):
+    p = data.draw(st.integers(2, 8))
+    others = [[s for s in range(p) if s != r] for r in range(p)]
+    to = [data.draw(st.lists(st.sampled_from(others[r]), max_size=6)) for r in range(p)]
+
+    def main(comm):
+        me = comm.rank
+        known = exchange_speeds(Agreement(Virtual(comm)), 0, 1.0 + me, np.array(to[me], np.int32))
+        partners = sorted({me, *to[me], *(r for r in range(p) if me in to[r])})
+        assert known[np.array(partners)].tolist() == [1.0 + r for r in partners]
+        assert known[me] == 1.0 + me
+
+    VirtualCluster(p).run(main)
+
+
+@pytest.mark.parametrize("p", [64, 256])
+def test_what_a_rank_hears_of_nodes_does_not_grow_with_the_ranks(p, monkeypatch):
+    """A node has 16 ranks."""
+    heard = np.zeros(p, np.int64)
+    step = Virtual.step
+
+    def counting(self, sample, sends, into=None):
+        record, received = step(self, sample, sends, into)
+        heard[self.rank] += sum(len(part) for _, parts in received for part in parts)
+        return record, received
+
+    monkeypatch.setattr(Virtual, "step", counting)
+    found = VirtualCluster(p).run(
+        lambda comm: ranks_with(Agreement(Virtual(comm)), 0, f"node {comm.rank // 16}").tolist()
+    )
+    assert found == [list(range(r - r % 16, r - r % 16 + 16)) for r in range(p)]
+    assert heard.max() <= 3 * 16 * len("node 15") + 16 * 4
+
+
+@pytest.mark.parametrize(("p", "expected"), [(1, 32), (8192, 32), (65536, 4)])
+def test_the_sample_for_speeds_is_limited_per_rank_and_in_all(p, expected):
+    """Each rank has 1,000 objects; only the first million keys are counted."""
+    among = min(1000 * p, 10**6)
+    sampled = len(_core.sampled(np.arange(among), 1000 * p, p))
+    assert sampled == pytest.approx(among * expected / 1000, rel=0.3)
+
+
+# ---- addresses of objects: unusual keys, objects removed while messages come, ranks that forget --
+
+
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+def on_ranks(p, main):
+    return pylb.VirtualCluster(p, clock="none").run(main)
+
+
+def scattered(seed):
+    """A strategy that places at random."""
+    rng = np.random.default_rng(seed)
+    return lambda snapshot: rng.integers(0, snapshot.n_ranks, snapshot.n_objects).astype(np.int32)
+
+
+# ---- keys --------------------------------------------------------------------------------------
+
+
+def test_the_least_and_the_greatest_keys_move_and_get_their_messages():
+    keys = [LEAST, LEAST + 1, -1, 0, MOST - 1, MOST]
+
+    def main(comm):
+        lb = pylb.Balancer(comm, strategy=scattered(1), every=1)
+        for key in keys[comm.rank :: comm.size]:
+            lb.add(key, key)
+        seen = []
+        for _ in lb.iterate(6):
+            for key, block in lb.local():
+                assert key == block
+                seen += [(key, source) for source, _ in lb.inbox(key)]
+                for target in keys:
+                    lb.send(target, key, None)
+        return seen
+
+    seen = [pair for mine in on_ranks(3, main) for pair in mine]
+    assert sorted(seen) == sorted((a, b) for a in keys for b in keys for _ in range(5))
+
+
+@pytest.mark.parametrize("key", [2**63, LEAST - 1, 10**30, 1.5, "a", None, np.float64(3), [1]])
+def test_a_key_that_is_no_integer_of_64_bits_is_named(key):
+    lb = pylb.Balancer()
+    lb.add(0, None)
+    list(lb.local())
+    calls = {
+        "key": [lambda: lb.add(key, 1), lambda: lb.remove(key), lambda: lb.rank_of(key)],
+        "target": [lambda: lb.send(key, 0, 1)],
+        "source": [lambda: lb.send(0, key, 1)],
+        "keys": [lambda: lb.ranks_of([key])],
+        "ids": [lambda: pylb.Directory(None).update([key])],
+    }
+    for name, some in calls.items():
+        for call in some:
+            with pytest.raises(errors.DomainError, match=name):
+                call()
+    with pytest.raises(errors.DomainError, match="key"):
+        lb.inbox(key)
+
+
+# ---- objects that go while messages come -------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_an_object_removed_while_a_message_to_it_is_under_way(known):
+    """A message of the same iteration is dropped; a later one is an error on every rank."""
+
+    def main(comm):
+        lb = pylb.Balancer(comm, strategy=scattered(3), every=1)
+        for key in range(comm.rank, 12, comm.size):
+            lb.add(key, key)
+        told = []
+        try:
+            for it in lb.iterate(6):
+                for key, _ in lb.local():
+                    told += lb.inbox(key)
+                    if key != 5 and (known or it >= 2) and it <= 3:
+                        lb.send(5, key, it)
+                    elif key == 5 and it == 2:
+                        lb.remove(5)
+        except errors.UnknownKeyError as why:
+            return it, str(why), told
+        return it, "", told
+
+    for it, words, told in on_ranks(3, main):
+        assert (it, "target 5" in words) == (3, True), words
+        assert all(data < 2 for _, data in told)
+
+
+# ---- ranks that forget -------------------------------------------------------------------------
+
+
+def test_homes_forget_ranks_that_no_longer_need_an_address():
+    """At the end each rank has sent to every object, but knows only those of recent iterations."""
+    p, n, iterations = 6, 300, 80
+
+    def main(comm):
+        lb = pylb.Balancer(comm, strategy=scattered(4), every=1)
+        for key in range(comm.rank, n, comm.size):
+            lb.add(key, key)
+        right = 0
+        for it in lb.iterate(iterations):
+            for key, _ in lb.local():
+                for source, data in lb.inbox(key):
+                    assert data == (source, it - 1)
+                    right += 1
+                if (key + it) % 10 == 0:
+                    lb.send(key * 7 % n, key, (key, it))
+        places = lb._objects.addresses
+        return len(places._asked), len(places._asker), right
+
+    asked, askers, right = zip(*on_ranks(p, main), strict=True)
+    assert sum(right) == sum((k + it) % 10 == 0 for k in range(n) for it in range(iterations - 1))
+    assert max(asked) <= 2 * 64
+    assert sum(askers) <= p * 2 * 64 + n
+
+
+def test_what_a_program_has_asked_for_is_never_forgotten():
+    p, n = 4, 400
+
+    def main(comm):
+        lb = pylb.Balancer(comm, strategy=scattered(5), every=1)
+        for key in range(comm.rank, n, comm.size):
+            lb.add(key, key)
+        for it in lb.iterate(6):
+            if it == 0:
+                lb.ranks_of(range(0, n, 3))
+            for key, _ in lb.local():
+                lb.send((key + it) % n, key, None)
+        here = {key for key, _ in lb.local()}
+        return {key: lb.rank_of(key) for key in range(0, n, 3)}, here
+
+    done = on_ranks(p, main)
+    for found, _ in done:
+        assert all(key in done[rank][1] for key, rank in found.items())

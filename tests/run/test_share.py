@@ -26,7 +26,7 @@ def test_random_programs(mpiexec, ranks):
 @pytest.mark.parametrize("what", ["ends", "advises"])
 def test_a_rank_that_does_not_call_share(mpiexec, what):
     """All ranks end: at once, or after ten seconds if that rank waits in another call."""
-    code, out, said = launch(mpiexec, 3, HERE / "share_misses.py", what)
+    code, out, said = launch(mpiexec, 3, HERE / "short.py", "share_misses", what)
     assert code != 0
     assert "went on" not in out
     assert "rank 2 has ended its program, or makes another collective call" in said

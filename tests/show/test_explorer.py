@@ -158,7 +158,7 @@ def test_a_record_brings_the_cost_of_its_lb_steps(tmp_path):
     assert pylb.explore(tmp_path / "run.h5").settings["cost"] == pytest.approx(np.mean(costs))
 
 
-def until(said, seconds=30.0):
+def until(said, seconds=400.0):
     end = time.monotonic() + seconds
     while not said():
         assert time.monotonic() < end

@@ -43,7 +43,7 @@ class Terminal:
         )
         os.close(slave)
 
-    def until(self, pattern, seconds=120, sure=True):
+    def until(self, pattern, seconds=400, sure=True):
         """Wait at most `seconds` until the screen shows the pattern; `sure`: it must appear."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not re.search(pattern, self.text):
@@ -54,7 +54,7 @@ class Terminal:
         assert not sure or re.search(pattern, self.text), self.text
         return self.screen.display
 
-    def interrupted(self, seconds=60):
+    def interrupted(self, seconds=400):
         """Return the exit code after Ctrl-C; read the output meanwhile, so that nothing blocks."""
         self.process.send_signal(signal.SIGINT)
         end = time.monotonic() + seconds
@@ -69,7 +69,7 @@ class Terminal:
     def close(self):
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(30)
+        self.process.wait(400)
         os.close(self._master)
 
 
@@ -143,7 +143,7 @@ def test_bar_and_watch_of_a_program_under_mpiexec(terminal, mpiexec, tmp_path):
     assert int(begun.split()[0]) < 200  # printed while the program runs
     (tmp_path / "seen").touch()
     program.until(r"200/200 .*max/mean \d\.\d\d, \d+ LB steps?")
-    assert program.process.wait(60) == 0
+    assert program.process.wait(400) == 0
     bars = [x for x in program.screen.display if x.startswith("iterations ━")]
     assert len(bars) == 1  # one bar for both ranks, always drawn at the same place
     watched.until("200 iterations of 8 objects on 2 ranks")

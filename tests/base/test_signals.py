@@ -1,7 +1,13 @@
-"""Ctrl-C in threads: only the main thread receives it, and it tells the others to stop."""
+"""Ctrl-C ends the long calls of the core soon; the main thread tells other threads to stop."""
 
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,11 +18,11 @@ from pylb import _core
 from pylb.partitioning import libraries
 from pylb.threads import stoppable
 
-LONG = 60.0  # s; a test that passes ends much sooner
+LONG = 400.0  # s; a test that passes ends much sooner
 
 
 class Stopped(Exception):
-    """The exception that ends the blocks of these tests."""
+    """The exception that ends the blocks of these tests, or that their signal handler raises."""
 
 
 @pytest.fixture
@@ -25,6 +31,15 @@ def stopped_here():
     _core.stop_when([True])
     yield
     _core.stop_when([])
+
+
+def placed(name, n=4_000, p=40, m=16_000):
+    """Return a call of a strategy, with n objects, p ranks and m edges."""
+    rng = np.random.default_rng(1)
+    edges = (rng.integers(n, size=m), rng.integers(n, size=m), 1e4 * rng.random(m))
+    load, rank = rng.exponential(1, n), rng.integers(p // 4, size=n)
+    s = pylb.Snapshot(load, rank, n_ranks=p, edges=edges, coords=rng.random((n, 3)))
+    return lambda: pylb.place(s, name)
 
 
 def looking(begun):
@@ -36,13 +51,10 @@ def looking(begun):
 
 
 def placing(begun):
-    rng = np.random.default_rng(0)
-    n, m = 20_000, 80_000
-    edges = (rng.integers(n, size=m), rng.integers(n, size=m), np.ones(m))
-    snapshot = pylb.Snapshot(np.ones(n), rng.integers(64, size=n), n_ranks=64, edges=edges)
+    call = placed("RefineCommLB", 20_000, 64, 80_000)
     begun.set()
     while True:
-        pylb.place(snapshot, "RefineCommLB")
+        call()
 
 
 @pytest.mark.parametrize("task", [looking, placing])
@@ -76,15 +88,6 @@ def test_only_lists_and_only_this_thread():
 
 
 # ---- every long call looks for signals -------------------------------------------------------
-
-
-def placed(name):
-    rng = np.random.default_rng(1)
-    n, p, m = 4_000, 40, 16_000
-    edges = (rng.integers(n, size=m), rng.integers(n, size=m), 1e4 * rng.random(m))
-    load, rank = rng.exponential(1, n), rng.integers(p // 4, size=n)
-    s = pylb.Snapshot(load, rank, n_ranks=p, edges=edges, coords=rng.random((n, 3)))
-    return lambda: pylb.place(s, name)
 
 
 def mesh(n):
@@ -178,3 +181,95 @@ def test_recordings_look_for_signals(call, stopped_here):
     run = program(1)
     with pytest.raises(KeyboardInterrupt):
         call(run)
+
+
+# ---- how late a call ends ----------------------------------------------------------------------
+
+
+def replaying():
+    trace = pylb.replaying.hotspot(64, 4_000, 200)
+    return lambda: trace.replay("GreedyLB", every=1)
+
+
+def on_many_ranks():
+    run = pylb.Trace.from_snapshots([pylb.Snapshot([1.0, 2.0], [0, 1])] * 1000)
+    return partial(dataclasses.replace(run, n_ranks=2_000_000).replay, "none")
+
+
+def searching():
+    trace = pylb.replaying.hotspot(64, 1_000, 400)
+    return lambda: trace.optimum(cost=1e-3)
+
+
+def often(function):
+    """Repeat a call, because one call may be too short to be interrupted."""
+    for _ in range(1000):
+        function()
+
+
+@pytest.fixture
+def interrupted():
+    """Interrupt a call after some processor time; return how late it ended, in processor
+    seconds, which do not depend on how busy the machine is."""
+
+    def handler(_, frame):
+        if frame.f_code.co_name == "_remove":  # Python ignores what is raised here
+            signal.setitimer(signal.ITIMER_PROF, 1e-3)
+        else:
+            raise Stopped
+
+    def call(function, after):
+        before = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, after)
+        try:
+            with pytest.raises(Stopped):
+                often(function)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        return time.process_time() - before - after
+
+    old = signal.signal(signal.SIGPROF, handler)
+    yield call
+    signal.signal(signal.SIGPROF, old)
+
+
+LONGER = {
+    "HypergraphLB": lambda: placed("HypergraphLB", 60_000, 100, 200_000),
+    "RefineCommLB": lambda: placed("RefineCommLB", 200_000, 400, 800_000),
+    "DiffusionLB": lambda: placed("DiffusionLB", 100_000, 1_000, 200_000),
+    "BestFitLB": lambda: placed("BestFitLB", 1_000_000, 1_000, 0),
+    "replay": replaying,
+    "replay on many ranks": on_many_ranks,
+    "optimum": searching,
+    "hotspot": lambda: lambda: pylb.replaying.hotspot(16, 40_000, 50),
+}
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_a_signal_ends_a_long_call(interrupted, name):
+    call = LONGER[name]()
+    late = interrupted(call, 0.1)
+    if late > 0.25:  # on a slow machine, the whole call is slow, too
+        before = time.process_time()
+        call()
+        assert late < 0.1 * (time.process_time() - before)
+
+
+def test_control_c_ends_a_program():
+    """A real signal ends a program with a real KeyboardInterrupt."""
+    code = """
+import numpy as np, pylb
+n, m = 60_000, 300_000
+edges = (*np.random.default_rng(0).integers(n, size=(2, m)), np.ones(m))
+snapshot = pylb.Snapshot(np.ones(n), np.zeros(n, int), n_ranks=200, edges=edges)
+print("go", flush=True)
+pylb.place(snapshot, "HypergraphLB")
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout.readline() == "go\n"
+        time.sleep(0.2)
+        os.kill(child.pid, signal.SIGINT)
+        _, said = child.communicate(timeout=400)
+    assert said.rstrip().endswith("KeyboardInterrupt")
