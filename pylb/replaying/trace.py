@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb import _core, optional
+from pylb import optional
 from pylb.console import InNotebook, count
 from pylb.errors import DomainError, FormatError, OutOfRangeError
 from pylb.io import records, vt, vt_generated

@@ -125,7 +125,7 @@ def moving(speed, **more):
     return load, place(load, drift, home, nbytes, grown=grown, cost=CHEAP, **more)
 
 
-@pytest.mark.parametrize(("speed", "parts"), [(1.0, False), (-1.5, True)])
+@pytest.mark.parametrize(("speed", "parts"), [(1.0, False), (-2.0, True), (3.0, True)])
 def test_neighbours_are_parted_while_the_heavy_region_moves(speed, parts):
     """The ranks stay balanced while the region crosses the row.
 
