@@ -1,7 +1,6 @@
 #include "decide/decider.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,71 +10,11 @@
 const int plb_cycle_times[] = {0, 1, 2, 4, 8, 16};
 enum { N_TIMES = sizeof plb_cycle_times / sizeof *plb_cycle_times, LONGEST = 128 };
 
-/* No load is expected to fall below this fraction of its present value. */
-static const double LEAST = 0.05;
-
-/* the slope is fitted to this many objects on each side; with fewer it would be mostly noise */
-enum { NEAR = 4 };
-
-/* The velocity is 0 if it explains less than this fraction of the drift's sum of squares. */
-static const double EXPLAINED = 0.25;
-
-/* Slope of the load from object to object, fitted to `near` objects on each side of object i. */
-static double slope(const plb_snapshot_t *s, int64_t i, int near)
-{
-    const int64_t last = s->n_objects - 1;
-    double sum = 0.0, squares = 0.0;
-    for (int k = 1; k <= near; k++) {
-        const double before = s->load[i > k ? i - k : 0];
-        const double after = s->load[i + k < last ? i + k : last];
-        sum += k * (after - before);
-        squares += 2.0 * k * k;
-    }
-    return sum / squares;
-}
-
-/* Interpolate the load at `place`, a fractional object index; outside, return the nearest load. */
-static double load_at(const plb_snapshot_t *s, double place)
-{
-    const double x = fmin(fmax(place, 0.0), (double)(s->n_objects - 1));
-    const int64_t i = (int64_t)x, next = i + 1 < s->n_objects ? i + 1 : i;
-    const double part = x - (double)i;
-    return (1.0 - part) * s->load[i] + part * s->load[next];
-}
-
-/* Set the velocity, fitted to the drift: a moving pattern changes each load by -velocity * (slope
- * of the loads at the object).  The velocity is 0 if this explains too little of the drift. Growth
- * that all loads have in common is not caused by a moving pattern, so it is subtracted.  The slope
- * over many objects is an instrumental variable: neither its smoothing nor the noise of the loads
- * biases the velocity. */
-static void fit_velocity(plb_cycle_costs_t *self)
-{
-    const plb_snapshot_t *s = self->now;
-    double change = 0.0, slopes = 0.0, drifts = 0.0, wide = 0.0, load = 0.0, drift = 0.0;
-    for (int64_t i = 0; i < s->n_objects; i++) {
-        load += s->load[i];
-        drift += self->drift[i];
-    }
-    const double growth = load > 0.0 ? drift / load : 0.0;
-    for (int64_t i = 0; i < s->n_objects; i++) {
-        const double g = slope(s, i, NEAR), d = self->drift[i] - growth * s->load[i];
-        change -= d * g;
-        slopes += slope(s, i, 1) * g;
-        drifts += d * d;
-        wide += g * g;
-    }
-    const bool moves = slopes > 0.0 && change * change > EXPLAINED * wide * drifts;
-    self->velocity = moves ? change / slopes : 0.0;
-}
-
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load)
 {
-    const plb_snapshot_t *now = self->now;
-    const double span = t * self->belief, v = self->velocity;
-    for (int64_t i = 0; i < now->n_objects; i++) {
-        const double from = v == 0.0 ? now->load[i] : load_at(now, (double)i - span * v);
-        const double own = v == 0.0 ? self->drift[i] : self->drift[i] + v * slope(now, i, NEAR);
-        load[i] = fmax(from + span * own, LEAST * now->load[i]);
+    const double span = t * self->belief;
+    for (int64_t i = 0; i < self->now->n_objects; i++) {
+        load[i] = fmax(self->now->load[i] + span * self->drift[i], 0.0);
     }
 }
 
@@ -162,7 +101,6 @@ out:
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
 {
     double wait[2];
-    fit_velocity(self);
     self->belief = 1.0;
     /* messages are free: the measured waiting does not include them */
     PLB_PASS(wait_for(self, NULL, (plb_network_t){0}, 2, wait, NULL, err));

@@ -139,17 +139,15 @@ typedef struct plb_cycle_costs {
     double step;               /* seconds of an LB step in which nothing moves */
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
-    double belief;             /* factor on drift and velocity, 0 ... 1; 0: constant loads */
-    double velocity; /* number of objects by which the pattern of the loads moves in an iteration,
-                        in the order of the objects' indices */
-    double jumps;    /* probability per iteration that the pattern jumps to another place */
+    double belief;             /* factor on the drift, 0 ... 1; 0: constant loads */
+    double jumps; /* probability per iteration that the pattern jumps to another place */
     plb_network_t network;
 } plb_cycle_costs_t;
 
 /** Compute load[n_objects], the loads expected in t iterations. */
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
 
-/** Set `velocity`, which explains the drift, and `belief`: the growth of the ranks' waiting in the
+/** Set `belief`: the growth of the ranks' waiting in the
  * last iteration (`grown`, seconds), divided by the growth that the drift predicts. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 

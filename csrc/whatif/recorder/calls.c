@@ -5,39 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 
 /* ---- handles ------------------------------------------------------------------------------- */
-
-void *plb_map_get(const plb_map_t *self, uint64_t key)
-{
-    const int32_t number = plb_keys_find(&self->keys, (int64_t)key);
-    return number < 0 ? NULL : self->value[number];
-}
-
-static int put(plb_map_t *self, uint64_t key, void *value, plb_err_t *err)
-{
-    int32_t number;
-    PLB_PASS(plb_keys_add(&self->keys, (int64_t)key, &number, err));
-    PLB_PASS_GROW(self->value, self->room, self->keys.n);
-    self->value[number] = value;
-    return PLB_OK;
-}
-
-void *plb_must_have(void *block)
-{
-    if (block == NULL) {
-        static const char why[] = "pylb record: out of memory: the program ends\n";
-        (void)!write(STDERR_FILENO, why, sizeof why - 1);
-        abort();
-    }
-    return block;
-}
-
-void plb_map_put(plb_map_t *self, uint64_t key, void *value)
-{
-    (void)plb_must_have(put(self, key, value, NULL) == PLB_OK ? self : NULL);
-}
 
 static void *map_take(plb_map_t *self, uint64_t key)
 {
@@ -151,6 +120,17 @@ plb_group_t *plb_group(MPI_Comm comm)
     last_comm = comm;
     last = self;
     return self;
+}
+
+void plb_record_start(int provided)
+{
+    bool timed_only;
+    if (plb_record_open(provided, &timed_only)) {
+        if (!timed_only) {
+            plb_group(MPI_COMM_WORLD); /* the first communicator */
+        }
+        plb_record_begin(timed_only);
+    }
 }
 
 /* Log the collective of all members that makes a communicator, if it can be simulated. */

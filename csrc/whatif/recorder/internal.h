@@ -182,6 +182,12 @@ void plb_frame(char type, const void *data, uint32_t length);
 void plb_record_start(int provided);
 void plb_record_end(bool finalized);
 
+/** The parts of plb_record_start: connect to the monitor (false: there is none) and measure what a
+ * call costs; begin at the same time on all ranks.  timed_only: nothing but the times is recorded.
+ */
+bool plb_record_open(int provided, bool *timed_only);
+void plb_record_begin(bool timed_only);
+
 /* The clock "mpi" (base/clock.h): the time for which a thread works, which is the time between its
  * calls of MPI.
  *

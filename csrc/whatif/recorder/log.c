@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/point.h"
 
 static int connection = -1, own_rank;
@@ -299,6 +300,38 @@ static void stop_in_child(void)
     me.on = false;
 }
 
+/* ---- a hash table --------------------------------------------------------------------------- */
+
+void *plb_map_get(const plb_map_t *self, uint64_t key)
+{
+    const int32_t number = plb_keys_find(&self->keys, (int64_t)key);
+    return number < 0 ? NULL : self->value[number];
+}
+
+static int put(plb_map_t *self, uint64_t key, void *value, plb_err_t *err)
+{
+    int32_t number;
+    PLB_PASS(plb_keys_add(&self->keys, (int64_t)key, &number, err));
+    PLB_PASS_GROW(self->value, self->room, self->keys.n);
+    self->value[number] = value;
+    return PLB_OK;
+}
+
+void *plb_must_have(void *block)
+{
+    if (block == NULL) {
+        static const char why[] = "pylb record: out of memory: the program ends\n";
+        (void)!write(STDERR_FILENO, why, sizeof why - 1);
+        abort();
+    }
+    return block;
+}
+
+void plb_map_put(plb_map_t *self, uint64_t key, void *value)
+{
+    (void)plb_must_have(put(self, key, value, NULL) == PLB_OK ? self : NULL);
+}
+
 /* ---- procedures ----------------------------------------------------------------------------- */
 
 enum { MOST = 256, LONGEST = 252 };
@@ -470,17 +503,17 @@ static void call_costs(call_costs_t *out)
 
 static pid_t process; /* the recorded one; processes that it forks are not recorded */
 
-void plb_record_start(int provided)
+bool plb_record_open(int provided, bool *timed_only)
 {
     const char *only = getenv("PYLB_RECORD_ONLY");
-    const bool timed_only = only != NULL && strcmp(only, "time") == 0;
+    *timed_only = only != NULL && strcmp(only, "time") == 0;
     int rank = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     process = getpid();
     me.thread = pthread_self(); /* only its calls are logged */
     pthread_atfork(NULL, NULL, stop_in_child);
     if (!monitor_reach(rank)) {
-        return;
+        return false;
     }
     int size = 1;
     char host[256] = "?", library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -510,12 +543,18 @@ void plb_record_start(int provided)
     } else {
         unsetenv("LD_PRELOAD");
     }
-    if (!timed_only) {
+    if (!*timed_only) {
         call_costs_t costs;
         call_costs(&costs);
         frame_text('N', "{\"overhead\": %.4g, \"alpha\": %.4g, \"beta\": %.4g}", costs.overhead,
                    costs.alpha, costs.beta);
-        plb_group(MPI_COMM_WORLD);
+    }
+    return true;
+}
+
+void plb_record_begin(bool timed_only)
+{
+    if (!timed_only) {
         procedures_tell();
     }
     PMPI_Barrier(MPI_COMM_WORLD); /* then all ranks begin the program at the same time */

@@ -162,6 +162,15 @@ int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_
 int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                         int32_t tag, int32_t slot, plb_err_t *err);
 
+/** Let the first message that is in flight to `rank` arrive. */
+void plb_message_arrive(plb_whatif_t *self, int32_t rank);
+/** Return the first message that has arrived and fits; -1: there is none, or src is -1. */
+int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
+                         int32_t tag);
+/** Begin a call of `rank`: transfer the rendezvous messages that wait for a call of this rank. */
+void plb_message_progress(plb_whatif_t *self, int32_t rank);
+void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);
+
 /* Simulates collectives, by the rules in whatif.h. */
 
 /** Get the next step of the blocking collective of `rank`; false: the collective is complete. */
