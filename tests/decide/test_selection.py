@@ -1,4 +1,4 @@
-"""Room decide: the strategies among which the selection chooses (tests/c/test_select.c tests that)."""
+"""Room decide: the strategies from which the selection chooses; tests/c/test_select.c has the rest."""
 
 import pytest
 
