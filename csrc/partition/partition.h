@@ -206,6 +206,12 @@ typedef struct plb_quality {
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                           int32_t *part, plb_quality_t *after, plb_err_t *err);
 
+/** Partition by recursive multilevel bisection if `fresh`, and refine; then do `cycles` V-cycles.
+ */
+int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *limits,
+                             plb_rng_t *rng, bool fresh, int32_t cycles, int32_t *part,
+                             plb_err_t *err);
+
 /** Make two parts: part 0 grows from vertex `start` until its weight reaches `target`; part 1 has
  * the other vertices.  Fixed vertices are in their parts. */
 int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
