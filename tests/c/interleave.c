@@ -1,8 +1,8 @@
 /* Explores every interleaving of a small system, breadth first, so the first violation found has a
- * shortest run.  Usage: interleave [name=value ...], see OPTIONS.
+ * shortest run.  Usage: interleave [name=value ...], see set_option.
  *
  * The last line of the output is
- *   result=ok|violation|deadlock states=... steps=... depth=... seconds=...
+ *   result=ok|violation|deadlock states=... depth=...
  * After a violation or a deadlock, the steps that lead to it are printed before this line.  Exit
  * status: 0: ok; 1: violation or deadlock; 2: wrong usage or out of memory.
  *
@@ -10,23 +10,10 @@
  * other ranks do. */
 #include "consensus_model.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-typedef struct settings {
-    model_t m;
-    int64_t most; /* largest number of states */
-    int all;      /* continue after a violation or a deadlock, and count them */
-} settings_t;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+enum { MOST_STATES = 100000000 };
 
 /* ---- every interleaving ---- */
 
@@ -142,32 +129,21 @@ static int tell(const model_t *m, const visited_t *v, uint32_t last, const step_
     return n + (step != NULL);
 }
 
-static int report(const char *result, size_t states, uint64_t steps, int depth, double since)
-{
-    printf("result=%s states=%zu steps=%" PRIu64 " depth=%d seconds=%.2f\n", result, states, steps,
-           depth, now() - since);
-    return strcmp(result, "ok") == 0 ? 0 : 1;
-}
-
 typedef struct search {
     visited_t visited;
-    const char *result;
-    uint64_t n_steps, n_violations, n_deadlocks;
-    int depth; /* number of steps to the first violation or deadlock; if there is none, number of
-                  steps of the longest run */
+    const char *result; /* "ok", or what was found first */
+    int depth;          /* steps to it; if nothing is found, of the longest run */
 } search_t;
 
-/* Report an error at node `i`, or in `step` from node `i`; only the first error is printed. */
+/* Report an error at node `i`, or in `step` from node `i`. */
 static void found(search_t *f, const model_t *m, uint32_t i, const step_t *step,
                   const plb_err_t *err)
 {
-    if (f->n_violations + f->n_deadlocks == 0) {
+    if (strcmp(f->result, "ok") == 0) {
         f->result = step != NULL ? "violation" : "deadlock";
         f->depth = tell(m, &f->visited, i, step);
         printf("%s\n", err->text);
     }
-    f->n_violations += step != NULL;
-    f->n_deadlocks += step == NULL;
 }
 
 static void expand(search_t *f, const model_t *m, uint32_t i)
@@ -183,7 +159,6 @@ static void expand(search_t *f, const model_t *m, uint32_t i)
     }
     for (int j = 0; j < n; j++) {
         system_copy(&next, &s);
-        f->n_steps++;
         if (system_take(m, &next, steps[j], &err) != PLB_OK) {
             found(f, m, i, &steps[j], &err);
         } else {
@@ -193,119 +168,89 @@ static void expand(search_t *f, const model_t *m, uint32_t i)
     }
 }
 
-static int explore(const settings_t *set)
+static int explore(const model_t *m)
 {
-    const double since = now();
     search_t f = {.result = "ok"};
     visited_t *v = &f.visited;
     system_t s;
     uint64_t key[STATE_WORDS];
-    system_init(&set->m, &s);
-    system_pack(&set->m, &s, key);
+    system_init(m, &s);
+    system_pack(m, &s, key);
     visit(v, key, 0, (step_t){0});
-    for (uint32_t i = 0; i < v->n && (set->all || strcmp(f.result, "ok") == 0); i++) {
-        if (v->n > (size_t)set->most) {
-            fprintf(stderr, "interleave: more than %" PRId64 " states\n", set->most);
+    for (uint32_t i = 0; i < v->n && strcmp(f.result, "ok") == 0; i++) {
+        if (v->n > MOST_STATES) {
+            fprintf(stderr, "interleave: too many states\n");
             exit(2);
         }
-        expand(&f, &set->m, i);
+        expand(&f, m, i);
     }
-    for (uint32_t i = (uint32_t)v->n - 1; strcmp(f.result, "ok") == 0 && i != 0;
-         i = v->node[i].parent) {
+    const bool ok = strcmp(f.result, "ok") == 0;
+    for (uint32_t i = (uint32_t)v->n - 1; ok && i != 0; i = v->node[i].parent) {
         f.depth++;
     }
-    if (set->all) {
-        printf("violations=%" PRIu64 " deadlocks=%" PRIu64 "\n", f.n_violations, f.n_deadlocks);
-    }
+    printf("result=%s states=%zu depth=%d\n", f.result, v->n, f.depth);
     free(v->node);
     free(v->slot);
-    return report(f.result, v->n, f.n_steps, f.depth, since);
+    return ok ? 0 : 1;
 }
 
 /* ---- command line ---- */
 
-/* X(name, where, default, least, most, help) */
-#define OPTIONS(X)                                                                                \
-    X("ranks", set->m.ranks, 2, 1, MAX_RANKS, "ranks")                                            \
-    X("objects", set->m.objects, 1, 1, MAX_OBJECTS, "objects on each rank")                       \
-    X("iterations", set->m.iterations, 5, 1, MAX_ITERATIONS, "iterations")                        \
-    X("lag", set->m.lag, 0, 0, 100, "bounded lag D, 0: none")                                     \
-    X("ring", set->m.ring, 0, 0, 1, "1: the objects form a ring; 0: a line")                      \
-    X("blocked", set->m.blocked, 0, 0, 1, "ranks block in the application's receives")            \
-    X("early", set->m.early, 0, 0, MAX_ITERATIONS, "rank 0 ends this many iterations early")      \
-    X("changes", set->m.changes, 0, 0, 7,                                                         \
-      "number of wishes of the trigger, for any iteration, at any time")                          \
-    X("churn", set->m.churn, 0, 0, 7, "number of objects that leave or join again, at any time")  \
-    X("fails", set->m.fails, 0, 0, 7, "number of ranks that fail, at any time")                   \
-    X("migrate", set->m.migrate, 0, 0, 1, "objects change their rank at an LB step")              \
-    X("all", set->all, 0, 0, 1, "continue after the first violation or deadlock")                 \
-    X("ablate", model_ablated, 0, 0, 15,                                                          \
-      "sum of rules to leave out: 1 pause, 2 hold, 4 comparison, 8 ended")                        \
-    X("most", set->most, 100000000, 1, UINT32_MAX, "largest number of states of an exploration")
-
-static int usage(const char *word)
+/* Set an option from "name=value"; the model's header says what the names mean. */
+static bool set_option(model_t *m, const char *word)
 {
-    settings_t *set = NULL;
-    (void)set;
-    fprintf(stderr,
-            "interleave: cannot use %s\nname=value, where name is one of (default in brackets)\n",
-            word);
-#define X(name, where, usual, least, greatest, help)                                              \
-    fprintf(stderr, "  %-12s%s (%lld)\n", name, help, (long long)(usual));
-    OPTIONS(X)
-#undef X
-    fprintf(stderr, "  %-12s%s\n", "wish=I:T",
-            "at the statistics of iteration I the trigger wants an LB step at T");
-    return 2;
-}
-
-static bool set_option(settings_t *set, const char *word)
-{
-    const char *equals = strchr(word, '=');
-    char *rest = NULL;
-    if (equals == NULL) {
+    const struct {
+        const char *name;
+        int *number;
+        bool *flag;
+    } options[] = {{"ranks", &m->ranks, NULL},    {"objects", &m->objects, NULL},
+                   {"lag", &m->lag, NULL},        {"iterations", &m->iterations, NULL},
+                   {"early", &m->early, NULL},    {"changes", &m->changes, NULL},
+                   {"churn", &m->churn, NULL},    {"fails", &m->fails, NULL},
+                   {"ring", NULL, &m->ring},      {"blocked", NULL, &m->blocked},
+                   {"migrate", NULL, &m->migrate}};
+    char name[16];
+    int value, wish;
+    if (sscanf(word, "wish=%d:%d", &value, &wish) == 2 && value > 0 && value <= MAX_ITERATIONS) {
+        m->script[value] = wish;
+        return true;
+    }
+    if (sscanf(word, "%15[a-z]=%d", name, &value) != 2 || value < 0) {
         return false;
     }
-    const size_t n = (size_t)(equals - word);
-    const long long value = strtoll(equals + 1, &rest, 10);
-    if (n == 4 && strncmp(word, "wish", n) == 0 && *rest == ':') {
-        char *end = NULL;
-        const long long wish = strtoll(rest + 1, &end, 10);
-        if (value < 1 || value > MAX_ITERATIONS || wish < 1 || wish > MAX_ITERATIONS) {
-            return false;
+    if (strcmp(name, "ablate") == 0) { /* the sum of rules to leave out */
+        model_ablated = (unsigned)value;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (strcmp(name, options[i].name) == 0 && options[i].number != NULL) {
+            *options[i].number = value;
+            return true;
         }
-        set->m.script[value] = wish;
-        return *end == '\0';
+        if (strcmp(name, options[i].name) == 0) {
+            *options[i].flag = value > 0;
+            return true;
+        }
     }
-#define X(name, where, usual, least, greatest, help)                                              \
-    if (n == strlen(name) && strncmp(word, name, n) == 0 && value >= (long long)(least) &&        \
-        value <= (long long)(greatest)) {                                                         \
-        where = (__typeof__(where))value;                                                         \
-        return *rest == '\0' && rest != equals + 1;                                               \
-    }
-    OPTIONS(X)
-#undef X
     return false;
 }
 
 int main(int argc, char **argv)
 {
-    settings_t settings, *set = &settings;
-    memset(set, 0, sizeof *set);
-#define X(name, where, usual, least, greatest, help) where = usual;
-    OPTIONS(X)
-#undef X
+    model_t m = {.ranks = 2, .objects = 1, .iterations = 5};
     for (int i = 0; i < MAX_ITERATIONS + 2; i++) {
-        set->m.script[i] = PLB_WISH_NONE;
+        m.script[i] = PLB_WISH_NONE;
     }
     for (int i = 1; i < argc; i++) {
-        if (!set_option(set, argv[i])) {
-            return usage(argv[i]);
+        if (!set_option(&m, argv[i])) {
+            fprintf(stderr, "interleave: cannot use %s\n", argv[i]);
+            return 2;
         }
     }
-    if (set->m.ranks * set->m.objects > MAX_OBJECTS || set->m.early > set->m.iterations ||
-        set->m.iterations > 6 || set->m.ranks > 4) {
-        return usage("these sizes");
+    if (m.ranks < 1 || m.ranks > 4 || m.iterations < 1 || m.iterations > 6 ||
+        m.ranks * m.objects > MAX_OBJECTS || m.early > m.iterations) {
+        fprintf(stderr, "interleave: cannot use these sizes\n");
+        return 2;
     }
-    return explore(set);
+    return explore(&m);
 }

@@ -10,15 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pylb.h"
-
-#define TRY(call)                                                                                 \
-    do {                                                                                          \
-        if ((call) != PYLB_OK) {                                                                  \
-            fprintf(stderr, "%s\n", pylb_error());                                                \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                         \
-        }                                                                                         \
-    } while (0)
+#include "check.h"
 
 enum { CELLS = 16 }; /* on each rank, at first */
 
@@ -38,7 +30,7 @@ static void migrate(pylb_plan *plan, cells_t *c)
 {
     const int64_t n = pylb_plan_n(plan);
     int64_t *key = malloc((size_t)(n + 1) * sizeof *key);
-    TRY(pylb_plan_migrate(plan, c->key, sizeof *key, key));
+    must(pylb_plan_migrate(plan, c->key, sizeof *key, key));
     free(c->key);
     c->key = key;
     c->n = n;
@@ -58,12 +50,12 @@ static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total, const 
     told.n = c->n;
     told.key = strcmp(kind, "keyless") == 0 ? NULL : c->key;
     told.load = c->load;
-    TRY(pylb_advise_cells(lb, &told, &plan));
+    must(pylb_advise_cells(lb, &told, &plan));
     if (plan != NULL) {
         if (strcmp(kind, "ignored") != 0) {
             migrate(plan, c);
         }
-        TRY(pylb_rebalanced(lb, 2e-3));
+        must(pylb_rebalanced(lb, 2e-3));
         earlier = plan;
     } else if (pylb_plan_n(earlier) != 0 || pylb_plan_rank(earlier) != NULL ||
                pylb_plan_migrations(earlier) != 0) {
@@ -75,11 +67,11 @@ static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total, const 
 static void when_only(pylb_advisor *lb, int rank, int step, int *since)
 {
     int rebalance;
-    TRY(pylb_work(lb, 1e-3 * (1.0 + (rank == 0 ? 0.1 * *since : 0.0) + 1e-3 * (step % 7))));
-    TRY(pylb_advise(lb, &rebalance));
+    must(pylb_work(lb, 1e-3 * (1.0 + (rank == 0 ? 0.1 * *since : 0.0) + 1e-3 * (step % 7))));
+    must(pylb_advise(lb, &rebalance));
     ++*since;
     if (rebalance) {
-        TRY(pylb_rebalanced(lb, 2e-3));
+        must(pylb_rebalanced(lb, 2e-3));
         *since = 0;
     }
 }
@@ -88,9 +80,9 @@ static void print_receipts(pylb_advisor *lb)
 {
     int64_t n;
     pylb_receipt r;
-    TRY(pylb_advisor_counts(lb, &n, NULL));
+    must(pylb_advisor_counts(lb, &n, NULL));
     for (int64_t i = 0; i < n; i++) {
-        TRY(pylb_advisor_receipt(lb, i, &r));
+        must(pylb_advisor_receipt(lb, i, &r));
         printf("%lld %d %s %.17g %.17g %.17g %.17g %.17g %lld %s\n", (long long)r.iteration,
                (int)r.rebalanced, r.strategy[0] ? r.strategy : "-", r.max, r.before, r.predicted,
                r.cost, r.gain, (long long)r.migrations, r.reason);
@@ -109,14 +101,14 @@ int main(int argc, char **argv)
     const int cells = strcmp(kind, "seconds") != 0;
     const int learn_speeds = strcmp(kind, "learn_speeds") == 0 || strcmp(kind, "keyless") == 0;
     const double slower = learn_speeds && rank % 2 == 1 ? 2.5 : 1.0;
-    TRY(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
-    TRY(pylb_advisor_set(lb, "clock", "none"));
-    TRY(pylb_advisor_set(lb, "lag", argc > 2 ? argv[2] : "0"));
-    TRY(pylb_advisor_set(lb, "steps", argc > 1 ? argv[1] : "100"));
+    must(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
+    must(pylb_advisor_set(lb, "clock", "none"));
+    must(pylb_advisor_set(lb, "lag", argc > 2 ? argv[2] : "0"));
+    must(pylb_advisor_set(lb, "steps", argc > 1 ? argv[1] : "100"));
     for (int i = 4; i < argc; i++) {
         char *value = strchr(argv[i], '=');
         *value = '\0';
-        TRY(pylb_advisor_set(lb, argv[i], value + 1));
+        must(pylb_advisor_set(lb, argv[i], value + 1));
     }
     cells_t c = {CELLS, malloc(CELLS * sizeof(int64_t)), malloc(CELLS * sizeof(double))};
     for (int i = 0; i < CELLS; i++) {
@@ -132,7 +124,7 @@ int main(int argc, char **argv)
     if (rank == 0) {
         print_receipts(lb);
     }
-    TRY(pylb_advisor_close(&lb));
+    must(pylb_advisor_close(&lb));
     free(c.key);
     free(c.load);
     MPI_Finalize();

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pylb.h"
+#include "check.h"
 
 enum { STEPS = 7, CELLS = 6 };
 
@@ -73,15 +73,6 @@ int MPI_Isend(const void *from, int n, MPI_Datatype type, int to, int tag, MPI_C
                                 : PMPI_Isend(from, n, type, to, tag, comm, request);
 }
 
-static void check(int code)
-{
-    if (code != PYLB_OK) {
-        fprintf(stderr, "rank %d: %s\n", rank, pylb_error());
-        usleep(200000); /* time for MPICH's mpiexec to pass on what was printed */
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-}
-
 int main(int argc, char **argv)
 {
     pylb_advisor *lb;
@@ -92,9 +83,9 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    check(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
+    must(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
     for (int i = 3; i + 1 < argc; i += 2) {
-        check(pylb_advisor_set(lb, argv[i], argv[i + 1]));
+        must(pylb_advisor_set(lb, argv[i], argv[i + 1]));
     }
     how = argv[1];
     at = atoi(argv[2]);
@@ -109,13 +100,13 @@ int main(int argc, char **argv)
     }
     for (int k = 0; k < STEPS; k++) { /* every step passes the same cells: they stay, although each
                                          plan is carried out */
-        check(pylb_advise_cells(lb, &cells, &plan));
+        must(pylb_advise_cells(lb, &cells, &plan));
         if (plan != NULL && pylb_plan_n(plan) <= 64 * CELLS) {
-            check(pylb_plan_migrate_begin(plan, load, sizeof *load, to));
-            check(pylb_plan_migrate_end(plan));
+            must(pylb_plan_migrate_begin(plan, load, sizeof *load, to));
+            must(pylb_plan_migrate_end(plan));
         }
     }
-    check(pylb_advisor_close(&lb));
+    must(pylb_advisor_close(&lb));
     if (rank == n_ranks - 1) {
         printf("%d calls\n", n_calls);
     }

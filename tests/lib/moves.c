@@ -8,19 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pylb.h"
+#include "check.h"
 
 enum { STEPS = 14, CELLS = 12 };
 
 static int rank, failures;
-
-static void check(int code)
-{
-    if (code != PYLB_OK) {
-        fprintf(stderr, "rank %d: %s\n", rank, pylb_error());
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-}
 
 static void *get(int64_t n, size_t bytes)
 {
@@ -58,14 +50,13 @@ static void begin(pylb_plan *plan, const cells_t *c, cells_t *to)
     int64_t *copy = get(c->n + 1, sizeof *copy);
     memcpy(copy, c->offset, (size_t)(c->n + 1) * sizeof *copy);
     *to = new_cells(pylb_plan_n(plan));
-    check(pylb_plan_migrate_begin(plan, c->value, sizeof *c->value, to->value));
-    check(
-        pylb_plan_offsets(plan, copy, to->offset)); /* waits, while the values are on their way */
+    must(pylb_plan_migrate_begin(plan, c->value, sizeof *c->value, to->value));
+    must(pylb_plan_offsets(plan, copy, to->offset)); /* waits, while the values are on their way */
     to->part = get(to->offset[to->n], sizeof *to->part);
-    check(
+    must(
         pylb_plan_migrate_sized_begin(plan, c->part, copy, sizeof *c->part, to->part, to->offset));
     free(copy); /* offsets are no longer needed */
-    check(pylb_plan_migrate_begin(plan, c->key, sizeof *c->key, to->key));
+    must(pylb_plan_migrate_begin(plan, c->key, sizeof *c->key, to->key));
 }
 
 /* What the program computes meanwhile: cells that stay change. */
@@ -86,10 +77,10 @@ static void end(pylb_plan *plan, cells_t *c, cells_t *to)
 {
     cells_t same = new_cells(to->n);
     same.part = get(to->offset[to->n], sizeof *same.part);
-    check(pylb_plan_migrate(plan, c->value, sizeof *c->value, same.value));
-    check(
+    must(pylb_plan_migrate(plan, c->value, sizeof *c->value, same.value));
+    must(
         pylb_plan_migrate_sized(plan, c->part, c->offset, sizeof *c->part, same.part, to->offset));
-    check(pylb_plan_migrate_end(plan));
+    must(pylb_plan_migrate_end(plan));
     failures += memcmp(same.value, to->value, (size_t)to->n * sizeof *to->value) != 0;
     failures += memcmp(same.part, to->part, (size_t)to->offset[to->n] * sizeof *to->part) != 0;
     for (int64_t i = 0; i < to->n; i++) {
@@ -110,11 +101,11 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    check(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
-    check(pylb_advisor_set(lb, "every", "3"));
-    check(pylb_advisor_set(lb, "clock", "none"));
+    must(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
+    must(pylb_advisor_set(lb, "every", "3"));
+    must(pylb_advisor_set(lb, "clock", "none"));
     for (int i = 1; i + 1 < argc; i += 2) {
-        check(pylb_advisor_set(lb, argv[i], argv[i + 1]));
+        must(pylb_advisor_set(lb, argv[i], argv[i + 1]));
         ahead = ahead || strcmp(argv[i], "ahead") == 0;
     }
     cells_t c = new_cells(CELLS), to;
@@ -138,7 +129,7 @@ int main(int argc, char **argv)
         given.n = c.n;
         given.load = load;
         given.key = c.key;
-        check(pylb_advise_cells(lb, &given, &plan));
+        must(pylb_advise_cells(lb, &given, &plan));
         failures += moving != NULL && plan != NULL;
         if (plan != NULL && !ahead) {
             begin(plan, &c, &to);
@@ -148,13 +139,13 @@ int main(int argc, char **argv)
         }
         if (moving != NULL) {
             end(moving, &c, &to);
-            check(pylb_rebalanced(lb, 1e-4));
+            must(pylb_rebalanced(lb, 1e-4));
             plans++;
         }
         moving = plan;
         free(load);
     }
-    check(pylb_advisor_counts(lb, NULL, &lb_steps));
+    must(pylb_advisor_counts(lb, NULL, &lb_steps));
     int64_t mine[2] = {c.n, 0};
     for (int64_t i = 0; i < c.n; i++) {
         mine[1] += c.key[i];
@@ -164,7 +155,7 @@ int main(int argc, char **argv)
     failures += sums[0] != n || sums[1] != n * (n - 1) / 2;
     printf("rank %d: %d plans, %d LB steps, %d failures\n", rank, plans, (int)lb_steps, failures);
     free_cells(&c);
-    check(pylb_advisor_close(&lb));
+    must(pylb_advisor_close(&lb));
     MPI_Finalize();
     return 0;
 }

@@ -9,8 +9,9 @@ import sys
 import time
 from pathlib import Path
 
+import advisor_drift
 import pytest
-from compiled import finished, flags, needs, run
+from compiled import finished, flags, needs, needs_fortran, run
 
 import pylb
 from pylb.cli.main import main
@@ -52,16 +53,16 @@ def test_work_is_lent(mpi_program, mpiexec, ranks):
 
 
 def test_cells_with_a_load_for_each_phase(mpi_program, mpiexec):
-    done = finished([*mpiexec, "-n", "2", str(mpi_program("phases"))])
-    assert done.stdout.count("code 0, max 48, mean 32, 1.5 -> 1\n") == 2, done.stdout + done.stderr
+    done = finished([*mpiexec, "-n", "2", str(mpi_program("cells")), "phases"])
+    assert done.stdout.count("max 48, mean 32, 1.5 -> 1\ncode 0\n") == 2, done.stdout + done.stderr
 
 
 def test_cells_share_data_that_count_once_on_a_rank(mpi_program, mpiexec):
-    done = finished([*mpiexec, "-n", "2", str(mpi_program("shared"))])
-    moves = re.findall(r"code 0, (\d+) cells move, within the limit\n", done.stdout)
+    done = finished([*mpiexec, "-n", "2", str(mpi_program("cells")), "shared"])
+    moves = re.findall(r"(\d+) cells move, within the limit\ncode 0\n", done.stdout)
     assert len(moves) == 2, done.stdout + done.stderr
     assert int(moves[0]) > 0
-    done = finished([*mpiexec, "-n", "2", str(mpi_program("shared")), "mistake"])
+    done = finished([*mpiexec, "-n", "2", str(mpi_program("cells")), "shared", "mistake"])
     assert done.stdout.count("code -") == 2, done.stdout
     assert "cells 4 and 5 share data 2, but give different bytes or homes of it" in done.stderr
 
@@ -74,7 +75,7 @@ def test_cells_share_data_that_count_once_on_a_rank(mpi_program, mpiexec):
     ],
 )
 def test_another_number_of_phases_is_an_error_of_all_ranks(mpi_program, mpiexec, words, said):
-    done = finished([*mpiexec, "-n", "2", str(mpi_program("phases")), *words])
+    done = finished([*mpiexec, "-n", "2", str(mpi_program("cells")), "phases", *words])
     assert done.stdout.count("code -") == 2, done.stdout
     assert said in done.stderr
 
@@ -234,7 +235,7 @@ def test_decisions_are_made_and_recorded(mpi_program, mpiexec, tmp_path, ranks, 
 
 def faults(mpi_program, mpiexec, ranks, *words, **env):
     words = [*mpiexec, "-n", str(ranks), str(mpi_program("faults")), *words]
-    said = run(words, timeout=60, env={**os.environ, **env})
+    said = run(words, env={**os.environ, **env})
     return sorted(row for row in said.splitlines() if "MPI_COMM_NULL" not in row)
 
 
@@ -345,13 +346,13 @@ def calls(out):
 
 @pytest.mark.parametrize(("loop", "how", "ranks"), DEATHS if EXPLORE else DEATHS[1:-1:9])
 def test_a_rank_dies_at_a_call_of_mpi(mpi_program, mpiexec, loop, how, ranks):
-    """A rank dies at the n-th call (by default every 29th n): the job ends in 5 s and names it."""
+    """A rank dies at the n-th call (by default every 29th n): the job ends and names it."""
     words = [*mpiexec, "-n", str(ranks), str(mpi_program("dying"))]
     n = calls(run([*words, "none", "0", *LOOPS[loop]]))
     assert n > 20
     for at in range(0, n, 1 if EXPLORE else 29):
         case = [*words, how, str(at), *LOOPS[loop]]
-        done = finished(case, timeout=120)
+        done = finished(case)
         end, said = time.time(), done.stdout + done.stderr
         if done.returncode == 0:  # this run made fewer calls than the first one
             assert calls(done.stdout) <= at, said
@@ -360,7 +361,6 @@ def test_a_rank_dies_at_a_call_of_mpi(mpi_program, mpiexec, loop, how, ranks):
         assert died, said
         passed = end - float(died.group(2))
         print(f"{loop} {how} {ranks} {died.group(1)}: {passed:.1f} s", file=sys.stderr)
-        assert passed < (5.0 if EXPLORE else 60.0)  # the machine may be busy
         if how == "error":
             assert re.search(rf"rank {ranks - 1}: .* in MPI_I\w+", said), said
 
@@ -415,7 +415,7 @@ def thrown(prefix, tmp_path_factory, mpiexec):
     run(["mpicxx", *more, HERE / "errors.cpp", *flags(prefix, "pylb_mpi"), "-o", program])
 
     def get(ranks, *case):
-        said = run([*mpiexec, "-n", ranks, program, *case], timeout=60)
+        said = run([*mpiexec, "-n", ranks, program, *case])
         assert said.count("rank -1: -10 MPI is not initialised") == ranks
         return [re.findall(rf"^rank {r}: (.*)", said, re.M) for r in range(ranks)]
 
@@ -512,8 +512,91 @@ def test_allocations_fail(mpi_program, mpiexec, no_malloc, tmp_path, ranks, step
     """Allocations of one rank fail in turn: all ranks end, and no memory is lost."""
     program, record = mpi_program("no_memory"), str(tmp_path / "run.json")
     switch = ["env", f"LD_PRELOAD={no_malloc}", "NO_MALLOC_IN=libpylb"]
-    said = run([*mpiexec, "-n", str(ranks), *switch, str(program), record, str(step)], timeout=100)
+    said = run([*mpiexec, "-n", str(ranks), *switch, str(program), record, str(step)])
     lines = [line for line in said.splitlines() if line.startswith("session")]
     assert len(lines) == 6 * ranks, said
     for line in lines:
         assert re.fullmatch(r"session \d: codes 0 0, \d+ failed, 0 lost", line), said
+
+
+# ---- the advisor of the C library and that of Python decide alike, to the bit ------------------
+
+
+def told(text):
+    return [line.replace("-nan", "nan") for line in text]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "kind"),
+    [(2, "seconds"), (3, "cells"), (5, "learn_speeds"), (2, "keyless"), (2, "ignored")],
+)
+def test_they_decide_alike(mpi_program, mpiexec, ranks, kind):
+    said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), "120", "0", kind])
+    cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
+    found = cluster.run(lambda comm: advisor_drift.drift(comm, 120, 0, kind))
+    assert all(rows == found[0] for rows in found)
+    assert told(said.splitlines()) == told(found[0])
+
+
+@pytest.mark.parametrize(("ranks", "alpha"), [(2, 0.003), (3, 0.03)])
+def test_they_decide_alike_with_a_network(mpi_program, mpiexec, ranks, alpha):
+    """Both estimate the cost of the first LB step from the network."""
+    words = ["120", "0", "cells", f"network={alpha} 0"]
+    said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), *words])
+    cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
+    found = cluster.run(
+        lambda comm: advisor_drift.drift(comm, 120, 0, "cells", network=(alpha, 0.0))
+    )
+    assert told(said.splitlines()) == told(found[0])
+
+
+def test_a_first_cost_is_measured(mpi_program, mpiexec):
+    """If times are measured, both rehearse an LB step in the first step."""
+    words = ["120", "0", "cells", "clock=wall", "network=1e-6 1e-9"]
+    said = run([*mpiexec, "-n", "2", str(mpi_program("drift")), *words])
+    assert "BestFitLB" in said
+
+
+def test_they_decide_alike_with_a_lag(mpi_program, mpiexec):
+    words = ["120", "2", "seconds"]
+    said = run([*mpiexec, "-n", "3", str(mpi_program("drift")), *words])
+    twin = [sys.executable, advisor_drift.__file__, *words]
+    found = run([*mpiexec, "-n", "3", *twin]).splitlines()
+    # The C program prints its receipts before the statistics of the last two steps are known.
+    made = told(said.splitlines())
+    last = max([i for i, line in enumerate(made) if line.split()[1] == "1"], default=len(made) - 1)
+    assert told(found)[:last] == made[:last]
+    assert last > 10
+
+
+# ---- the Fortran module: every call and its errors, on several ranks ---------------------------
+
+
+CHECKS = ["-g", "-O1", "-fcheck=all", "-std=f2018", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+
+
+@pytest.fixture(scope="module")
+def program(prefix, tmp_path_factory):
+    needs_fortran()
+    made = tmp_path_factory.mktemp("fortran") / "use"
+    linked = flags(prefix, "pylb_fortran")
+    run(["mpifort", *CHECKS, str(HERE / "use.f90"), *linked, "-o", str(made)])
+    return made
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_every_call_and_its_errors(mpiexec, program, ranks):
+    assert run([*mpiexec, "-n", str(ranks), str(program)]) == "0 failures\n"
+
+
+def test_the_module_has_every_function_that_a_program_calls(prefix):
+    """The module has the functions of pylb.h for advisors, plans and steps."""
+    header = (prefix / "include" / "pylb.h").read_text().split("/* ---- placement")[0]
+    module = (prefix / "include" / "pylb.f90").read_text()
+    names = [
+        word.split("(")[0].lstrip("*")
+        for word in header.split()
+        if word.startswith(("pylb_", "*pylb_")) and "(" in word
+    ]
+    missing = {n for n in names if f'name="{n}"' not in module}
+    assert missing <= {"pylb_advisor_create_mpi", "pylb_error_name"}

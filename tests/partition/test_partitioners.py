@@ -6,10 +6,14 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 
+import dgraph_cases
 import numpy as np
 import pytest
+from launch import HERE, launch
 
+import pylb
 from pylb import _core, optional
 from pylb.errors import DomainError, MissingPartError, OutOfRangeError
 from pylb.partitioning import libraries
@@ -104,7 +108,7 @@ def test_all_vertices_are_fixed_in_parts_without_a_share(library):
     assert part.tolist() == [1, 0]
 
 
-# ---- inputs that the libraries handle badly -----------------------------------------------------
+# ---- inputs that the libraries handle badly ----------------------------------------------------
 
 
 def test_without_edges_without_weights_without_vertices(library):
@@ -162,7 +166,7 @@ def test_sums_at_the_edge_of_32_bits(library):
         _core.partition(library, 2500, 4, start=start, to=to, edge_weight=heavy + 1)
 
 
-# ---- what is refused ----------------------------------------------------------------------------
+# ---- what is refused ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -261,3 +265,58 @@ def test_a_missing_library_is_named_with_its_command(monkeypatch):
         libraries.load("METIS")
     with pytest.raises(ModuleNotFoundError):
         optional.PARTS["METIS"].find()
+
+
+# ---- a rank that fails alone; tests/mpi/partition_cases.py has the other cases -----------------
+
+
+@pytest.mark.skipif(not libraries.available("Zoltan"), reason="Zoltan is not here")
+def test_a_rank_that_fails_alone_ends_all(mpiexec):
+    code, _, said = launch(mpiexec, 3, HERE / "short.py", "partition_alone", PYLB_ABORT_AFTER="1")
+    assert code != 0
+    assert "Zoltan ERROR" in said
+    assert "the other ranks did not come within 1 s" in said
+
+
+# ---- colouring and ordering on one process; tests/mpi/dgraph_cases.py has the cases for several
+
+
+built = pytest.mark.skipif(find_spec("pylb._dgraph") is None, reason="no Zoltan with PT-Scotch")
+
+
+@built
+def test_on_one_process():
+    matrix = dgraph_cases.grid(30, 30)
+    assert pylb.partitioning.color(matrix).n_colors <= 5
+    found = pylb.partitioning.color(matrix, 2)
+    assert 5 <= found.n_colors <= 13
+    assert repr(found).startswith(
+        f"<Coloring: {found.n_colors} colours for 900 vertices, distance 2"
+    )
+    order = pylb.partitioning.order(matrix)
+    assert order.fill < 0.7 * order.fill_before
+    assert 15 <= order.separators[0] <= 45
+    assert repr(order).startswith(f"<Ordering: 900 vertices, fill {order.fill} of ")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_fill_is_that_of_an_elimination(seed):
+    rng = np.random.default_rng(seed)
+    n = 30
+    dense = np.triu(rng.random((n, n)) < 0.08, 1)
+    dense |= dense.T
+    to = np.nonzero(dense)[1].astype(np.int32)
+    start = np.concatenate([[0], np.cumsum(dense.sum(axis=1))])
+    place = rng.permutation(n).astype(np.int32)
+    at = np.argsort(place)
+    column = _core.fill(start, to, place)
+    from scipy import sparse
+
+    assert column.sum() == dgraph_cases.fill_twin(sparse.csr_array(dense[at][:, at].astype(float)))
+
+
+def test_fill_refuses_what_is_no_order():
+    with pytest.raises(DomainError, match=r"perm\[1\] is 0: expected each of 0 ... 1 once"):
+        _core.fill([0, 1, 2], np.array([1, 0], np.int32), np.zeros(2, np.int32))
+    with pytest.raises(ValueError, match="rows of a graph"):
+        _core.fill([0, 1, 2], np.array([1, 2], np.int32), np.arange(2, dtype=np.int32))

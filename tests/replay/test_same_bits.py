@@ -8,11 +8,12 @@ import dataclasses
 import json
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from chance import examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from launch import HERE, printed
 
@@ -70,7 +71,7 @@ class Program:
     works : bool
         Some objects have an estimate of their work.
     between : bool
-        Objects also send messages between two loops.
+        Objects also send messages between two loops that have iterations.
     asks : str
         What functions tell about the ranks, another number each time: words of "background speed
         memory_limit".
@@ -232,7 +233,7 @@ class Program:
             if key * comm.size // self.n_objects == comm.rank:
                 self.add(lb, key)
         done, fresh = 0, set()
-        for n, stop in self.loops:
+        for (n, stop), (following, _) in pairwise([*self.loops, (0, 0)]):
             for it in lb.iterate(n):
                 if it - done == stop:
                     self.change(lb, it, alive, fresh)
@@ -242,7 +243,7 @@ class Program:
             done += min(n, stop)
             if done < self.n_iterations:
                 self.change(lb, done, alive, fresh, between=1)
-                for key, _ in lb.local() if self.between else ():
+                for key, _ in lb.local() if self.between and n and following else ():
                     self.send(lb, key, 10_000 + done, sorted(alive))
         if isinstance(more.get("record"), str):
             lb.finish()
@@ -268,7 +269,9 @@ programs = st.builds(
     n_ranks=st.integers(1, 8),
     n_objects=st.integers(0, 40),
     loops=st.lists(
-        st.tuples(st.integers(0, 25), st.one_of(st.just(99), st.integers(1, 24))),
+        st.tuples(
+            st.one_of(st.just(0), st.integers(0, 25)), st.one_of(st.just(99), st.integers(0, 24))
+        ),
         min_size=1,
         max_size=3,
     ).map(tuple),
@@ -341,11 +344,26 @@ def check(program, words, path, **more):
     np.testing.assert_array_equal(replay.iteration_time, iterations.time)
     np.testing.assert_array_equal(replay.metrics["max"], iterations.max)
     np.testing.assert_array_equal(replay.rank, trace.task_rank)
+    again = pylb.RunRecord.of(trace).trace
+    for name in ("entity_key", "entity_birth", "entity_migratable", "task_entity", "task_work"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(trace, name), err_msg=name)
+    np.testing.assert_array_equal(again.movable(slice(None)), trace.movable(slice(None)))
     return replay
+
+
+# LB steps at the start of a loop, after empty loops, and in a last loop that is left at once.
+# Messages between loops; objects come, go, are replaced and change all the time.
+EVENTFUL = Program(
+    3, 3, 30, ((8, 99), (0, 99), (8, 99), (9, 6), (0, 99), (4, 99), (8, 0)), "spot", 0.3, 0.6,
+    "ring", exchanges=False, sizes=True, slow=True, updates=0.2, again=0.5, works=True,
+    between=True,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @examples(2)
+@example(program=EVENTFUL, when={"every": 4}, more={})
+@example(program=dataclasses.replace(EVENTFUL, n_ranks=2), when={"every": 2}, more={})
 @given(program=programs, when=trigger_words, more=switches)
 def test_every_strategy(tmp_path_factory, strategy, program, when, more):
     words = {"strategy": strategy, **when, **more}
@@ -504,85 +522,7 @@ def test_sizes_that_change_after_the_lb_step_that_follows_a_coming(tmp_path, mod
     assert min(seen) > (0.5 if mode == "on" else 0.0)
 
 
-# ---- what a record must tell, one thing at a time ------------------------------------------------
-
-
-def replaced(lb, it):
-    """In each third iteration, a new object gets the key of an old one, perhaps elsewhere."""
-    if it % 3 == 0:
-        where = int(lb.ranks_of([it % 6])[0])
-        if lb.rank == where:
-            lb.remove(it % 6)
-        if lb.rank == it // 3 % 2:
-            lb.add(it % 6, it, nbytes=10 * it)
-
-
-def pinned(lb, it):
-    """Objects may migrate only now and then."""
-    for key, _ in lb.local():
-        lb.update(key, migratable=(key + it) % 4 > 0)
-
-
-def estimated(lb, it):
-    """The user's estimates of the work change."""
-    for key, _ in lb.local():
-        lb.update(key, work=1.0 + (key + it) % 3)
-
-
-def left_early(lb, it):
-    """Leave the last loop just after an LB step."""
-    return it == 14
-
-
-WORDS = {"strategy": "BestFitLB", "every": 2}
-PLAIN = {
-    replaced: WORDS,
-    pinned: WORDS,
-    estimated: {"learn_speeds": True, "strategy": "GreedyLB", "every": 3},
-    left_early: WORDS,
-}
-
-
-def replayed(path, ranks, words, program, **more):
-    """Compare a run with the replay of its record; return both, and what the program returned."""
-
-    def main(comm):
-        lb = pylb.Balancer(comm, **words, **more)
-        said = program(comm, lb)
-        lb.save(path)
-        return lb, said
-
-    results = pylb.VirtualCluster(ranks, clock="none", network=NETWORK).run(main)
-    lb = results[0][0]
-    replay = pylb.Trace.load(path).replay(**words)
-    assert differences(lb.history, replay.decisions) == []
-    np.testing.assert_array_equal(replay.metrics["max"], lb.metrics.max)
-    return lb, replay, [said for _, said in results]
-
-
-@pytest.mark.parametrize("does", PLAIN)
-def test_each_property_alone(tmp_path, does):
-    """The replay has the same receipts; so has that of the record that is made of the trace."""
-
-    def program(comm, lb):
-        for key in range(comm.rank, 6, comm.size):
-            lb.add(key, key, work=1.0)
-        for n in (9, 12):
-            for it in lb.iterate(n):
-                for key, _ in lb.local():
-                    comm.elapse((1.0 + (key * it) % 5) * (1 + comm.rank))
-                if does(lb, it):
-                    break
-
-    lb, replay, _ = replayed(tmp_path / "run.h5", 2, PLAIN[does], program)
-    trace = replay.trace
-    assert any(r.migrations for r in lb.history)
-    again = pylb.RunRecord.of(trace).trace
-    for name in ("entity_key", "entity_birth", "entity_migratable", "task_entity", "task_work"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(trace, name), err_msg=name)
-    np.testing.assert_array_equal(again.movable(slice(None)), trace.movable(slice(None)))
-    ended_by_lb_step = lb.history[-1].iteration == len(trace) - 1
-    assert ended_by_lb_step == (does is left_early)
+# ---- what a record must tell, one thing at a time ----------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["speed", "background", "memory_limit"])
@@ -626,59 +566,16 @@ def test_functions_whose_answers_change(tmp_path, name):
     np.testing.assert_array_equal(there, replay.rank_times)
 
 
-def test_objects_that_change_after_an_lb_step_at_the_start_of_a_loop(tmp_path):
-    """The LB step has the properties that objects have between the two loops."""
-    path, words = tmp_path / "run.h5", {"strategy": backwards, "every": 4}
-
-    def program(comm, lb):
-        lb.add(comm.rank, comm.rank)
-        for n in (4, 4):
-            for it in lb.iterate(n):
-                for key, _ in lb.local():
-                    comm.elapse(1.0 + key)
-                    if it == 5:
-                        lb.update(key, migratable=False, nbytes=1)
-            if it == 3:
-                lb.update(next(lb.local())[0], nbytes=77)
-                lb.add(10 + comm.rank, "new", nbytes=1000, migratable=comm.rank > 0)
-
-    lb, *_ = replayed(path, 3, words, program)
-    assert [r.migrations for r in lb.history] == [3]  # 0, 2 and 12
-    pylb.io.h5.write(pylb.RunRecord.load(path), path)
-    again = pylb.Trace.load(path).replay(**words)
-    assert differences(lb.history, again.decisions) == []
-
-
-@pytest.mark.parametrize("empty", [0, 1, 2])
-def test_loops_without_iterations_between_a_decision_and_its_lb_step(tmp_path, empty):
-    """The LB step has the objects that come and go before and after these loops, and moves them."""
-
-    def program(comm, lb):
-        for key in range(comm.rank, 6, comm.size):
-            lb.add(key, key)
-        for i, n in enumerate([4, *[0] * empty, 4]):
-            for _ in lb.iterate(n):
-                for key, _ in lb.local():
-                    comm.elapse(1.0 + key)
-            lb.add(10 * (i + 1) + comm.rank, "new")
-            if i == 0 and comm.rank == 2:
-                lb.remove(2)
-
-    words = {"strategy": backwards, "every": 4}
-    lb, replay, _ = replayed(tmp_path / "run.h5", 3, words, program)
-    # 0, 3, 5, 10, 12 and those that come later: all but those of the middle rank
-    assert [r.migrations for r in lb.history] == [5 + 2 * empty]
-    np.testing.assert_array_equal(replay.rank, replay.trace.task_rank)
-
-
 def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):
     """The LB step knows the messages of the first loop only, as its record does."""
 
     def unless_heavy(snapshot):
         return snapshot.rank if np.any(snapshot.edge_bytes > 10_000) else backwards(snapshot)
 
-    def program(comm, lb):
-        got = []
+    path, words = tmp_path / "run.h5", {"strategy": unless_heavy, "every": 4}
+
+    def program(comm):
+        lb, got = pylb.Balancer(comm, **words), []
         for key in range(comm.rank, 12, comm.size):
             lb.add(key, key)
         for n in (4, 4):
@@ -689,68 +586,15 @@ def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):
                     lb.send((key + 1) % 12, key, np.zeros(1000))
             for key, _ in lb.local():
                 lb.send((key + 6) % 12, key, np.ones(100_000))
-        return sum(len(x) == 100_000 for x in got)
+        lb.save(path)
+        return lb.history, sum(len(x) == 100_000 for x in got)
 
-    words = {"strategy": unless_heavy, "every": 4}
-    _, replay, got = replayed(tmp_path / "run.h5", 3, words, program)
+    results = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(program)
+    replay = pylb.Trace.load(path).replay(**words)
+    assert differences(results[0][0], replay.decisions) == []
     assert replay.lb_step_iterations == [3]
     assert replay.migrations == 8  # of 12 objects, all but those of the middle rank
-    assert sum(got) == 12
-
-
-def test_a_last_loop_that_is_left_after_the_lb_step_at_its_start(tmp_path):
-    """The LB step is in the replay, too, although no phase follows it."""
-
-    def program(comm, lb):
-        for key in range(comm.rank, 8, comm.size):
-            lb.add(key, None)
-        for it in lb.iterate(4):
-            for key, _ in lb.local():
-                comm.elapse(1.0 + key + it % 3)
-        for _ in lb.iterate(4):
-            break
-
-    words = {"strategy": "GreedyLB", "every": 2}
-    _, replay, _ = replayed(tmp_path / "run.h5", 2, words, program)
-    assert replay.lb_step_iterations == [1, 3]
-
-
-def test_a_loop_without_iterations_after_a_loop_that_is_left(tmp_path):
-    """At the end of the second loop, the run computes what the last LB step has saved."""
-
-    def program(comm, lb):
-        for key in range(8 * comm.rank, 8 * comm.rank + 8):
-            lb.add(key, None)
-        for it in lb.iterate(9):
-            if it == 5:
-                break
-            for key, _ in lb.local():
-                comm.elapse(4.0 if key < 8 else 1.0)
-        list(lb.iterate(0))
-
-    words = {"strategy": "GreedyLB", "every": 3}
-    lb, *_ = replayed(tmp_path / "run.h5", 2, words, program)
-    assert lb.history[-1].gain > 0
-
-
-def test_senders_that_move_before_their_messages_are_counted(tmp_path):
-    """DiffusionLB reads the edges of the objects that are on a rank, and no others."""
-
-    def program(comm, lb):
-        for key in range(30):
-            if key * comm.size // 30 == comm.rank:
-                lb.add(key, key)
-        for _ in range(3):
-            for it in lb.iterate(8):
-                for key, _ in lb.local():
-                    comm.elapse(1.0 + (key + it) % 7)
-                    lb.send((key + 1) % 30, key, np.zeros(10))
-            for key, _ in lb.local():
-                lb.send((key + 6) % 30, key, np.ones(100))
-
-    words = {"strategy": "DiffusionLB", "every": 4}
-    _, replay, _ = replayed(tmp_path / "run.h5", 3, words, program)
-    assert replay.migrations > 0
+    assert sum(got for _, got in results) == 12
 
 
 # ---- under MPI --------------------------------------------------------------------------------

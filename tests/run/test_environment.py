@@ -78,11 +78,6 @@ def test_the_trigger_by_name(monkeypatch):
     assert pylb.Advisor(every=3).report().trigger == "menon (PYLB_TRIGGER)"
 
 
-def test_a_method_of_partition(monkeypatch):
-    monkeypatch.setenv("PYLB_STRATEGY", "hsfc")
-    assert pylb.Advisor().report().strategy == "hsfc (PYLB_STRATEGY)"
-
-
 @pytest.mark.parametrize("make", [pylb.Balancer, pylb.Advisor])
 @pytest.mark.parametrize(
     ("name", "value", "error"),

@@ -11,6 +11,7 @@ import pylb
 from pylb.errors import DomainError
 from pylb.run import records as iteration_log
 from pylb.run.records import IterationLog, Row
+from pylb.run.report import IterationMetrics
 
 
 @pytest.mark.parametrize("n", [1, 255, 256, 1000, 1023, 1024, 1025, 5000, 100_000])
@@ -126,3 +127,69 @@ def test_many_loops(monkeypatch):
             pass
     assert len(lb._state.records.loops) < 40
     assert len(lb.metrics.time) == 200
+
+
+def test_the_iteration_log_is_the_same_in_blocks_and_row_by_row():
+    rows = np.arange(96.0).reshape(12, 8)
+    log = IterationLog()
+    assert IterationMetrics.of(log).time.shape == (0,)
+    for i, n in enumerate([1, 3, 0, 2, 6]):
+        at = len(log)
+        if i % 2:
+            log.extend(rows[at : at + n].tolist())
+        else:
+            for row in rows[at : at + n]:
+                log.append(Row(*row))
+        assert len(log) == at + n
+        assert i == 2 or np.array_equal(log.table(), rows[: at + n])
+    made = IterationMetrics.of(log)
+    assert np.array_equal(made.utilization, rows[:, 4])
+    assert np.array_equal(made.idle_mean, rows[:, 1] - rows[:, 2])
+    assert np.array_equal(made.idle_max, rows[:, 1] - rows[:, 5])
+
+
+# ---- with more ranks, only a rank that places all objects sends, receives and keeps more -------
+
+
+SMALL, TIMES = 24, 4  # ranks of the small program; the large one has TIMES as many
+LIKE_ALL = 0.8 * TIMES  # a part that grows by this factor counts as proportional to all objects
+
+
+@pytest.fixture
+def growth(monkeypatch):
+    """Return a function of a strategy: by how much each part grows, on the rank with most of it."""
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "benchmarks")
+    from growth import PARTS, run
+
+    def measure(strategy, **facts):
+        small, large = (run(p, strategy, 4, **facts) for p in (SMALL, TIMES * SMALL))
+        out = {part: max(large[part]) / max(1, max(small[part])) for part in PARTS}
+        if strategy == "DiffusionLB":  # load diffuses over more ranks in more rounds, up to a limit
+            out["placement"] *= small["steps"] / large["steps"]
+        for name in ("kept, places", "kept, own", "collectives"):
+            out[name] = large[name] / max(1, small[name])
+        return out
+
+    return measure
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["GossipLB", "HierarchicalLB", "DiffusionLB"])
+def test_no_part_grows_with_all_objects(growth, strategy):
+    """Under a distributed strategy no part grows with the number of ranks."""
+    found = growth(strategy)
+    assert max(found.values()) < LIKE_ALL, found
+
+
+@pytest.mark.slow
+def test_given_speeds_and_limits_stay_where_they_matter(growth):
+    """No rank gets the speeds or memory limits of all ranks."""
+    found = growth("GossipLB", speed=lambda: 1.0, memory_limit="auto")
+    assert max(found.values()) < LIKE_ALL, found
+
+
+@pytest.mark.slow
+def test_only_the_placing_rank_grows_under_a_central_strategy(growth):
+    found = growth("BestFitLB")
+    assert found.pop("placement") > LIKE_ALL  # the load database, on rank 0
+    assert max(found.values()) < LIKE_ALL, found

@@ -1,11 +1,11 @@
 """Multicasts: on virtual ranks, under mpiexec, and the functions behind them."""
 
 import dataclasses
-import sys
-from pathlib import Path
 
+import multicast_cases  # these cases also run under mpiexec
 import numpy as np
 import pytest
+from each_case import cases_of
 
 import pylb
 from pylb import _core
@@ -14,11 +14,8 @@ from pylb.errors import StateError
 from pylb.io import h5 as records
 from pylb.model.snapshot import Rows
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-import multicast_cases  # these cases also run under mpiexec
 
-
-@pytest.mark.parametrize("case", multicast_cases.CASES)
+@pytest.mark.parametrize("case", cases_of(multicast_cases))
 def test_cases(case):
     answers = [pylb.VirtualCluster(p, clock="none").run(case) for p in (1, 2, 3, 5)]
     assert all(answer == answers[0][0] for ranks in answers for answer in ranks)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import row_cases
 from chance import examples
+from each_case import cases_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 from launch import printed
@@ -17,9 +19,6 @@ import pylb
 from pylb import _core
 from pylb.errors import DomainError, FormatError, StateError
 from pylb.run.rows import Repeats, _columns, _perimeters
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-import row_cases
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 with pytest.MonkeyPatch.context() as patch:
@@ -100,6 +99,10 @@ def test_no_other_parts_end_sooner(models, n):
 
 def test_ties_go_to_the_lowest_rank():
     assert _core.apportion([1, 1, 1, 1], 6).tolist() == [2, 2, 1, 1]
+    assert _core.apportion([1, 0, 1, 1], 5).tolist() == [2, 0, 2, 1]
+    for wrong in ([0.0, 0.0], [1.0, -1.0]):
+        with pytest.raises(DomainError):
+            _core.apportion(wrong, 5)
     assert pylb.SpeedModels([([1], [1.0])] * 4).split(6).tolist() == [2, 2, 1, 1]
 
 
@@ -433,7 +436,7 @@ def test_nothing_is_lost_whatever_the_clock_says(p, shape, model, seed, tol):
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 5])
-@pytest.mark.parametrize("case", row_cases.CASES)
+@pytest.mark.parametrize("case", [c for c in cases_of(row_cases) if c is not row_cases.timed])
 def test_cases_on_virtual_ranks(case, p):
     pylb.VirtualCluster(p, clock="none").run(case)
 

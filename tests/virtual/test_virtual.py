@@ -4,18 +4,16 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
+import cases  # these cases also run under mpiexec
 import numpy as np
+import programs
 import pytest
+from each_case import cases_of
 
 import pylb
 from pylb.errors import DeadlockError, DomainError, OutOfRangeError, StateError
 from pylb.model.network import Network, measure_network
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-import cases  # these cases also run under mpiexec
-import programs
 
 ALPHA, BETA = 1e-3, 1e-6
 
@@ -32,7 +30,7 @@ def cluster(p, **options):
 OF_MPI = (cases.freed_communicator, cases.in_rounds)
 
 
-@pytest.mark.parametrize("case", [c for c in cases.CASES if c not in OF_MPI])
+@pytest.mark.parametrize("case", [c for c in cases_of(cases) if c not in OF_MPI])
 def test_cases_of_mpi(case):
     answers = [pylb.VirtualCluster(p).run(case) for p in (1, 2, 3, 5)]
     assert all(answer == answers[0][0] for each in answers for answer in each)

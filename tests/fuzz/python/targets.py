@@ -106,7 +106,7 @@ def frames() -> bytes:
     return b"".join(HEAD.pack(ord(kind), len(body), 0) + body for kind, body in sent)
 
 
-# ---- the fuzzed functions -----------------------------------------------------------------------
+# ---- the fuzzed functions ----------------------------------------------------------------------
 
 
 def read_run(path: Path) -> None:
