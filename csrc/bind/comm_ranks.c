@@ -1,5 +1,5 @@
-/* Python binding of csrc/comm over MPI, with communicators of any module: collective steps, exchanges
- * with a known pattern, work lent within a step; linked into pylb._mpi. */
+/* Python binding of csrc/comm over MPI, with communicators of any module: collective steps,
+ * exchanges with a known pattern, work lent within a step; linked into pylb._mpi. */
 #include "bind/convert.h"
 
 #include "base/mem.h"
@@ -948,9 +948,9 @@ static const plb_py_def_t *const share_methods[] = {
 PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive beta",
             "Lets the ranks of an mpi4py communicator compute rows for each other.", )
 
-static const plb_py_def_t *const methods[] = {&fn_number_of,    &fn_library_version,
-                                              &fn_Is_initialized, &fn_Is_finalized,
-                                              &fn_Abort, &fn_world, NULL};
+static const plb_py_def_t *const methods[] = {
+    &fn_number_of, &fn_library_version, &fn_Is_initialized, &fn_Is_finalized, &fn_Abort, &fn_world,
+    NULL};
 
 const plb_py_room_t plb_py_comm_ranks = {
     methods, {&comm_spec, &lane_spec, &share_spec}, constants};

@@ -843,9 +843,13 @@ PLB_PY_DEF(advisor, word, "",
     return word == NULL ? PLB_OK : plb_py_answer(c, PyUnicode_FromString(word));
 }
 
-static const plb_py_def_t *const advisor_methods[] = {
-    &advisor_observe, &advisor_previewed, &advisor_placed, &advisor_abandon,
-    &advisor_judge,   &advisor_word,      NULL};
+static const plb_py_def_t *const advisor_methods[] = {&advisor_observe,
+                                                      &advisor_previewed,
+                                                      &advisor_placed,
+                                                      &advisor_abandon,
+                                                      &advisor_judge,
+                                                      &advisor_word,
+                                                      NULL};
 
 PLB_PY_TYPE(
     advisor, "pylb._core.Advisor", "decider places share=1.0 untold=False",

@@ -276,9 +276,9 @@ int plb_advisor_judge(plb_advisor_t *self, plb_err_t *err)
 
 /* ---- what the user should know -------------------------------------------------------------- */
 
-enum { WAITS = 1, IGNORES = 2, STANDS = 4 };   /* what plb_advisor_word says, a bit each */
-enum { LONG = 200 };                           /* steps without effect */
-static const double WORTH = 0.05;              /* max/mean - 1 in these steps, not to be silent */
+enum { WAITS = 1, IGNORES = 2, STANDS = 4 }; /* what plb_advisor_word says, a bit each */
+enum { LONG = 200 };                         /* steps without effect */
+static const double WORTH = 0.05;            /* max/mean - 1 in these steps, not to be silent */
 
 static const char *amount(double seconds, char text[32])
 {
@@ -294,12 +294,13 @@ static void say_why(plb_advisor_t *self, double excess)
     const plb_verdict_t *v = &t->verdict;
     char cost[32], gain[32];
     if (self->balanced) {
-        snprintf(self->word, sizeof self->word,
-                 "%lld LB steps have moved nothing, although the slowest rank takes %.1f %% longer "
-                 "than the mean: the strategy finds no better placement.  If a cell takes longer "
-                 "than the mean rank, only smaller cells help; else try another strategy, e.g. "
-                 "strategy=GreedyLB",
-                 (long long)self->decider->n_lb_steps, 100.0 * excess);
+        snprintf(
+            self->word, sizeof self->word,
+            "%lld LB steps have moved nothing, although the slowest rank takes %.1f %% longer "
+            "than the mean: the strategy finds no better placement.  If a cell takes longer "
+            "than the mean rank, only smaller cells help; else try another strategy, e.g. "
+            "strategy=GreedyLB",
+            (long long)self->decider->n_lb_steps, 100.0 * excess);
     } else {
         snprintf(self->word, sizeof self->word,
                  "no LB step in %lld steps, although the slowest rank takes %.1f %% longer than "

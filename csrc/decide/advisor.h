@@ -55,8 +55,8 @@ typedef struct plb_advisor {
                  [2];  /* ring buffer: largest and mean load of the last iterations, seconds */
     int64_t n_ignored; /* advised LB steps that no rank carried out */
     plb_wait_check_t waiting; /* whether loads contain waiting; the caller observes the steps */
-    int said;       /* what plb_advisor_word has returned */
-    char word[600]; /* the text that it has returned, if this has numbers */
+    int said;                 /* what plb_advisor_word has returned */
+    char word[600];           /* the text that it has returned, if this has numbers */
 } plb_advisor_t;
 
 /** If `places` is false, the only strategy of `decider` must be plb_own_strategy. */
@@ -108,9 +108,9 @@ int plb_advisor_previewed(plb_advisor_t *self, double gain, int64_t now, plb_ask
 int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const double *speed,
                        int64_t migrations, int64_t bytes, plb_err_t *err);
 
-/** Return what the user should know after a step, each text once; NULL: nothing.  It says that loads
- * contain waiting, that the advice is not carried out, or why, after many steps, no LB step has
- * moved data although ranks wait for the slowest one. */
+/** Return what the user should know after a step, each text once; NULL: nothing.  It says that
+ * loads contain waiting, that the advice is not carried out, or why, after many steps, no LB step
+ * has moved data although ranks wait for the slowest one. */
 const char *plb_advisor_word(plb_advisor_t *self);
 
 /** Cancel the LB step that is due: it has failed, or no more steps follow. */

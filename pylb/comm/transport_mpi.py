@@ -147,7 +147,7 @@ class NativeTransport(Transport):
 
 
 class MPITransport(NativeTransport):
-    """The transport on a duplicate of an mpi4py communicator.  Do not free the duplicate, `comm`."""
+    """The transport on a duplicate, `comm`, of an mpi4py communicator.  Do not free it."""
 
     overlaps = True
 

@@ -116,7 +116,7 @@ static void mesh(void)
     EXPECT(memcmp(out, load, sizeof load) == 0); /* two loads of each cell */
     EXPECT(pylb_inherit(0, NULL, 1, 0, NULL, NULL, 1, 0, NULL) == PYLB_OK);
     FAILS(PYLB_ERR_RANGE, "pair 3", pylb_inherit(2, load, 1, 5, parent, child, 1, 4, out));
-    FAILS(PYLB_ERR_VALUE, "new cell 1 has no parent",
+    FAILS(PYLB_ERR_VALUE, "new cell 2 has no parent",
           pylb_inherit(4, load, 1, 3, parent, child, 1, 4, out));
     FAILS(PYLB_ERR_VALUE, "n_components", pylb_inherit(4, load, 9, 5, parent, child, 1, 4, out));
     FAILS(PYLB_ERR_VALUE, "NULL", pylb_inherit(4, NULL, 1, 5, parent, child, 1, 4, out));
@@ -304,8 +304,8 @@ static void steps(void)
  * whose reciprocal is infinite. */
 static void limits(void)
 {
-    static const char *const wrong[] = {
-        "\xff", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xe0\x80\x80", "\x80"};
+    static const char *const wrong[] = {"\xff",         "a\xc3",        "\xc0\xaf",
+                                        "\xed\xa0\x80", "\xe0\x80\x80", "\x80"};
     pylb_advisor *lb = NULL;
     pylb_cells cells;
     pylb_plan *plan = NULL;

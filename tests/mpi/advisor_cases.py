@@ -257,7 +257,8 @@ def new_cells_have_the_loads_of_their_parents(comm):
         assert abs(lb.history.lb_steps[0].before - worst) < 1e-9
         assert lb.metrics.max[-1] == np.ceil(4 * (2 * comm.size - 1) / comm.size)
     why = raised(lambda: lb.inherit([1.0], [0], [1]))
-    assert type(why) is errors.DomainError and "no parent" in str(why)
+    assert isinstance(why, errors.DomainError)
+    assert "no parent" in str(why)
 
 
 def freed(comm):

@@ -243,13 +243,13 @@ for comm in "world", pylb._mpi.Comm("world"):
     for step in lb.iterate(9):
         lb.advise(seconds=1.0)
     assert lb.share(np.sqrt, np.full(3, 4.0)).tolist() == [2.0] * 3
-    lb = pylb.Balancer(comm, every=2, overlap=True)
+    load = lambda key, block: 1.0 + 5.0 * (key < 10)
+    lb = pylb.Balancer(comm, every=2, strategy="GreedyLB", load=load, overlap=True)
     for key in range(4):
         lb.add(10 * rank + key, np.full(1 << 16, key))
     for _ in lb.iterate(5):
         for key, block in lb.local():
             assert (block == key % 10).all()
-            lb.load(1.0 + 5.0 * (key < 10))
     assert (lb.report().migrations > 0) == (size > 1)
 refused(errors.MissingPartError, "mpi4py", lambda: pylb.Machine.measure("world"))
 if sys.argv[1:] == [str(rank)]:
