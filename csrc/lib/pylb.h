@@ -12,8 +12,10 @@
  *
  * Errors.  Every function that can fail returns PYLB_OK (0) or a negative code; pylb_error() has
  * the message.  A call that fails changes nothing, unless its comment says so.  No function calls
- * exit or abort.  Compilers warn if a returned code is ignored.  pylb prints only a line on
- * standard error if a rank has waited ten seconds for the other ranks, or if ranks share cores.
+ * exit or abort.  Compilers warn if a returned code is ignored.  pylb prints a line on standard
+ * error only if a rank has waited ten seconds for the other ranks, if ranks share cores, and once
+ * each if the measured seconds contain waiting, if an advice was not carried out, and if nothing
+ * has moved in 200 steps although ranks wait for the slowest one.
  *
  * Handles (pylb_advisor, pylb_trigger).  A call with a closed handle returns PYLB_ERR_STATE.  Use
  * a handle from only one thread at a time.

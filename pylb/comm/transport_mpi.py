@@ -80,6 +80,7 @@ def _mpi_of(native: Any) -> Any:
         try:
             mpi: Any = importlib.import_module("mpi4py.MPI")
         except (ImportError, RuntimeError):  # RuntimeError: mpi4py finds no MPI library
+            checks.mpi_runs(native)
             rank, size = native.world()
             world = SimpleNamespace(rank=rank, size=size, Abort=native.Abort)
             return SimpleNamespace(COMM_WORLD=world, Is_finalized=native.Is_finalized)

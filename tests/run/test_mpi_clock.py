@@ -257,6 +257,10 @@ if sys.argv[1:] == [str(rank)]:
 lb = pylb.Advisor("world")
 while lb.advise(seconds=1.0) or sys.argv[1:]:
     pass
+if size == 1:
+    mpi.MPI_Finalize()
+    atexit.unregister(mpi.MPI_Finalize)
+    refused(errors.StateError, "MPI has ended", lambda: pylb.Advisor("world"))
 print("through")
 """
 
