@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.agreement import Agreement, Stats, Step, transfer_at_once
 from pylb.comm.cores import Cores
-from pylb.comm.transport import Memory, Sends, Transport
+from pylb.comm.transport import Memory, Sends, Transferred, Transport
 from pylb.comm.transport_torch import agreement_on_group, is_group
 from pylb.errors import StateError
 from pylb.model.machine import Machine
@@ -66,6 +66,10 @@ class Virtual(Transport):
             return "the balancer " + Step(sample[0]).words.format(sample[1])
 
         return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
+
+    def transfer(self, sends: Sends, into: Memory, /) -> Transferred:
+        """Send all at once: the time of a message in virtual time is the sender's."""
+        return transfer_at_once(self, sends, into)
 
     def _finish(self, values: list[Any], times: list[float]) -> Any:
         record = Stats._make(_core.stats([sample for sample, _ in values]))
