@@ -5,7 +5,7 @@
 Each program runs alternately with PYLB_MODE=off and on.  "off" and "on" are the medians of the
 times of its loop, and "saved" is their difference.  "said" is what pylb says in the run that is the
 median of the runs with LB steps.  "error" is (said - saved) / off.  With --busy, two endless loops
-run beside the program: pylb then says that the number is an upper bound.
+run beside the program: pylb then says that the number comes from the loads alone.
 
 The programs: "blocks" is the first script of the README; "rows" is its second script, an Advisor
 whose cells have keys; "seconds" is the same program, but it tells only the seconds of each rank and

@@ -33,4 +33,6 @@ int MPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op o
                    MPI_Request *request);
 int MPI_Iallgather(const void *in, int n, MPI_Datatype type, void *out, int each, MPI_Datatype of,
                    MPI_Comm comm, MPI_Request *request);
+int MPI_Allgather(const void *in, int n, MPI_Datatype type, void *out, int each, MPI_Datatype of,
+                  MPI_Comm comm);
 int MPI_Test(MPI_Request *request, int *done, MPI_Status *status);

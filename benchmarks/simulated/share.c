@@ -14,6 +14,7 @@
 #include <ucontext.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "comm/comm.h"
@@ -81,6 +82,36 @@ int64_t plb_clock_own_ns(plb_clock_t clock)
 int64_t plb_undelayed_ns(void)
 {
     return plb_clock_own_ns(PLB_CLOCK_AUTO);
+}
+
+/* Each simulated rank has a core of its own, so nobody has to be asked. */
+void plb_cores_here(plb_cores_t *out)
+{
+    *out = (plb_cores_t){0};
+}
+
+bool plb_cores_capped(const plb_cores_t *all, int32_t n, int32_t rank)
+{
+    (void)all, (void)n, (void)rank;
+    return false;
+}
+
+int plb_cores_groups(const plb_cores_t *all, int32_t n, int32_t *group, double *cores,
+                     plb_err_t *err)
+{
+    (void)all, (void)err;
+    for (int32_t r = 0; r < n; r++) {
+        group[r] = r;
+        cores[r] = 1.0;
+    }
+    return PLB_OK;
+}
+
+int MPI_Allgather(const void *in, int n, MPI_Datatype type, void *out, int each, MPI_Datatype of,
+                  MPI_Comm comm)
+{
+    (void)in, (void)n, (void)type, (void)out, (void)each, (void)of, (void)comm;
+    return MPI_SUCCESS;
 }
 
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)

@@ -1,5 +1,6 @@
 #include "base/cores.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -172,8 +173,10 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
 {
     int ret = PLB_OK;
     uint64_t(*mask)[WORDS] = NULL; /* of the group whose lowest rank is r: the union */
-    int32_t *kind = NULL, n = 0;   /* [n] the first rank of each host, mask and quota */
-    PLB_NEW0(mask, p);
+    int32_t *kind = NULL, n = 0;   /* [n] first ranks that have the same host, mask and quota */
+    double *used = NULL,
+           *size = NULL; /* of a group: cores that its ranks use at most, and ranks */
+    PLB_NEW0_EACH(p, mask, used, size);
     PLB_NEW(kind, p);
     for (int32_t r = 0, k; r < p; r++) {
         group[r] = r;
@@ -200,12 +203,15 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
         for (int w = 0; w < WORDS; w++) {
             mask[g][w] |= all[r].mask[w];
         }
+        const bool slow = is_capped(&all[r]) && plb_cores_capped(all, p, r);
+        used[g] += slow ? fmin(all[r].quota, 1.0) : 1.0;
+        size[g] += 1.0;
     }
     for (int32_t r = 0; r < p; r++) {
         const int32_t g = lowest(group, r);
         const double c = n_cores(mask[g]);
         group[r] = g;
-        cores[r] = c > 0.0 ? c : 1.0;
+        cores[r] = c > 0.0 ? c * size[g] / used[g] : 1.0;
         if (is_capped(&all[r]) && !plb_cores_capped(all, p, r)) {
             cores[r] = all[r].quota < cores[r] ? all[r].quota : cores[r];
         }
@@ -218,14 +224,14 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
         cores[r] = cores[group[r]];
     }
 out:
-    PLB_FREE(mask, kind);
+    PLB_FREE(mask, kind, used, size);
     return ret;
 }
 
 int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int32_t *group = NULL, *n = NULL; /* n[g]: number of ranks of the group g */
+    int32_t *group = NULL, *n = NULL, worst = 0; /* n[g]: number of ranks of the group g */
     double *cores = NULL;
     *out = (plb_crowd_t){0, 0.0, ""};
     PLB_NEW_EACH(p, group, cores);
@@ -237,11 +243,21 @@ int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err
     for (int32_t g = 0; g < p; g++) {
         if (n[g] * out->n_cores > out->n_ranks * cores[g] || (n[g] > 0 && out->n_ranks == 0)) {
             *out = (plb_crowd_t){n[g], cores[g], ""};
+            worst = g;
         }
     }
     if (out->n_ranks > out->n_cores) {
-        snprintf(out->words, sizeof out->words, "%d ranks share %g %s", out->n_ranks, out->n_cores,
-                 out->n_cores == 1.0 ? "core" : "cores");
+        bool slow = false; /* cores of ranks with quotas of their own are not counted one by one */
+        for (int32_t r = 0; r < p; r++) {
+            slow = slow || (group[r] == worst && plb_cores_capped(all, p, r));
+        }
+        if (slow) {
+            snprintf(out->words, sizeof out->words, "only %.3g of %d ranks can compute at a time",
+                     out->n_cores, out->n_ranks);
+        } else {
+            snprintf(out->words, sizeof out->words, "%d ranks share %.3g %s", out->n_ranks,
+                     out->n_cores, out->n_cores == 1.0 ? "core" : "cores");
+        }
     }
 out:
     PLB_FREE(group, cores, n);

@@ -26,7 +26,7 @@ typedef struct plb_cores {
 typedef struct plb_crowd {
     int32_t n_ranks;
     double n_cores;
-    char words[48]; /* e.g. "4 ranks share 2 cores"; empty: a core for each rank, or unknown */
+    char words[48]; /* e.g. "4 ranks share 2 cores"; empty: no rank has to wait, or unknown */
 } plb_crowd_t;
 
 /** Find out which cores the calling process may use. */
@@ -37,7 +37,9 @@ bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank);
 
 /** Divide the ranks into groups that share cores: ranks of one host whose sets of cores overlap,
  * or that are under the same quota.  group[p]: the lowest rank of each rank's group; cores[p]: the
- * number of cores of this group; if it is unknown, one for each rank. */
+ * number of cores of this group; if it is unknown, one for each rank.  A rank with a quota of its
+ * own uses only a part of a core at a time: four such ranks with half a core each have as much of
+ * two cores as they can use, and these count as four. */
 int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *cores,
                      plb_err_t *err);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/sort.h"
@@ -75,9 +76,11 @@ typedef struct offer {
     plb_speed_sight_t sight;
 } offer_t;
 
-/* One reduction: sums, then maxima.  The second reduction of a call uses WORK, SPEED, FAILED,
- * TIME (without lending) and SURE (duration). */
-enum { WORK, SPEED, BYTES, UNKNOWN, N_SUMS };
+/* One reduction: sums, then maxima.  The second reduction of a call uses WORK, SPEED, CROWD, BUSY,
+ * WALL, FAILED, TIME (without lending) and SURE (duration).  CROWD: the seconds that all ranks
+ * need together where they share cores.  BUSY: seconds of computing, with the waits if all ranks
+ * compute on these cores; WALL: with the waits that there were. */
+enum { WORK, SPEED, BYTES, UNKNOWN, CROWD, BUSY, WALL, N_SUMS };
 enum { FAILED = N_SUMS, TIME, SURE, ROW, ROW_LEAST, N_ALL };
 
 /* What one rank knows of another in a call. */
@@ -99,6 +102,10 @@ struct plb_sharer {
     unsigned char *state;    /* [size] ASK_IT ... */
     int *hungry;             /* [size] ranks that have asked */
     double mine[N_ALL], all[N_ALL];
+    plb_clock_t clock;      /* without waits for a core, unless a quota slows this rank only */
+    double crowd, per_core; /* ranks per core, at least 1; parts of CROWD in a second of work */
+    double contention;      /* WALL / BUSY of the last call that lent: < 1 if rows wait for e.g. a
+                             * device, > 1 if other programs use the cores.  Equal on all ranks */
     /* Where ranks share cores, or others disturb them, lending may cost more than it saves: then
      * it rests for some calls.  Equal on all ranks. */
     double credit;       /* s: what the recent calls that lent have saved */
@@ -122,7 +129,8 @@ struct plb_sharer {
         risk;         /* kept[low ... control - 1], [control ... risk - 1]: see lend_planned */
     double left;      /* prediction for the rows that are not computed yet */
     double predicted; /* of all own rows; 0 if the predictions have no unit yet */
-    double did, wall; /* seconds of the own rows computed here so far; with waits for a core */
+    double did;       /* seconds of the own rows computed here so far */
+    double wall;      /* seconds of all rows computed here so far, with waits for a core */
     double grain;     /* seconds of a chunk at most */
     plb_chunks_t own, controls; /* chunks of own rows: all; the control */
     bool unknown;               /* the predictions of some ranks have no unit yet */
@@ -151,6 +159,31 @@ static void merge(void *in, void *inout, int *n, MPI_Datatype *type)
 
 static const plb_speed_sight_t NOTHING_SEEN = {-1.0, 0.0, INFINITY};
 
+/* Find out which ranks share cores: without lending, the slowest of them waits for nobody. */
+static int find_cores(plb_sharer_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->comm.size, me = self->comm.rank;
+    int32_t *group = NULL, n_groups = 0, n = 0;
+    plb_cores_t here, *every = NULL;
+    double *cores = NULL;
+    PLB_NEW_EACH(p, group, every, cores);
+    plb_cores_here(&here);
+    PLB_MPI(MPI_Allgather(&here, sizeof here, MPI_BYTE, every, sizeof here, MPI_BYTE,
+                          self->comm.comm));
+    PLB_TRY(plb_cores_groups(every, p, group, cores, err));
+    for (int32_t r = 0; r < p; r++) {
+        n_groups += group[r] == r;
+        n += group[r] == group[me];
+    }
+    self->clock = plb_cores_capped(every, p, me) ? PLB_CLOCK_WALL : PLB_CLOCK_AUTO;
+    self->crowd = fmax(n / cores[me], 1.0);
+    self->per_core = self->crowd > 1.0 ? 1.0 / (cores[me] * n_groups) : 0.0;
+out:
+    PLB_FREE(group, every, cores);
+    return ret;
+}
+
 int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *options,
                   const plb_patience_t *patience, plb_err_t *err)
 {
@@ -166,10 +199,11 @@ int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *
     PLB_MPI(MPI_Comm_split(user, rank % ((size + GROUP - 1) / GROUP), rank, &group));
     PLB_TRY(plb_comm_init(&self->comm, group, err));
     PLB_MPI(MPI_Op_create(merge, 1, &self->op));
+    PLB_TRY(find_cores(self, err));
     self->comm.patience = patience;
     self->options = *options;
     self->options.beta = options->beta > 0.0 ? options->beta : BETA;
-    self->costs.trust = 1.0;
+    self->costs.trust = self->contention = 1.0;
     size = self->comm.size;
     PLB_TRY(plb_learned_speeds_init(&self->speeds, size, err));
     PLB_NEW_EACH(size, self->rank, self->flow, self->offer, self->taken, self->state, self->told,
@@ -407,9 +441,9 @@ static void compute(plb_sharer_t *self, double chunk)
     const bool together = row_at(self, self->low + n - 1) - first == n - 1;
     const int64_t *row = together ? NULL : self->kept + self->low;
     plb_err_t err = {0};
-    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL), begin = plb_clock_ns(PLB_CLOCK_AUTO);
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL), begin = plb_clock_ns(self->clock);
     const int ret = self->rows->own(self->rows->arg, first, row, n, &err);
-    const double seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_AUTO) - begin);
+    const double seconds = 1e-9 * (double)(plb_clock_ns(self->clock) - begin);
     self->wall += 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     if (self->kept != NULL && self->low < self->control) {
         plb_chunks_add(&self->controls, sum, seconds);
@@ -438,10 +472,11 @@ static int entertain(plb_sharer_t *self, plb_err_t *err)
     int ret = PLB_OK;
     plb_err_t failure = {0};
     self->guest_work = fmax(self->guest_work - head.work, 0.0);
-    const int64_t begin = plb_clock_ns(PLB_CLOCK_AUTO);
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL), begin = plb_clock_ns(self->clock);
     head.failed = PLB_OK != self->rows->guest(self->rows->arg, (char *)(guest.message + 1), head.n,
                                               &answer, &bytes, &failure);
-    head.seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_AUTO) - begin);
+    head.seconds = 1e-9 * (double)(plb_clock_ns(self->clock) - begin);
+    self->wall += 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     self->figures->borrowed += head.seconds;
     plb_free(guest.message);
     bytes = answer != NULL ? bytes : 0;
@@ -806,11 +841,12 @@ static int work_together(plb_sharer_t *self, int64_t begin, plb_err_t *err)
         } else if (!ended && self->open == 0 && self->asked == 0) {
             double lent;
             learn_lent(self, &lent);
-            /* at home, the rows would have waited for a core, too */
-            self->mine[TIME] =
-                (self->did + lent) * (self->did > 0.0 ? fmax(self->wall / self->did, 1.0) : 1.0);
+            self->mine[TIME] = self->did + lent;
             self->mine[WORK] = (self->did + lent) * speed(self);
             self->mine[SPEED] = speed(self);
+            self->mine[CROWD] = (self->did + lent) * self->per_core;
+            self->mine[BUSY] = (self->did + self->figures->borrowed) * self->crowd;
+            self->mine[WALL] = self->wall;
             self->mine[SURE] = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - begin);
             PLB_TRY(reduce(self, &request, err));
             ended = 1;
@@ -843,6 +879,7 @@ static int begin_call(plb_sharer_t *self, double *predicted, plb_err_t *err)
                                 [SPEED] = speed(self),
                                 [BYTES] = (double)rows->row_bytes * (double)rows->n,
                                 [UNKNOWN] = rows->n > 0 && !self->costs.known,
+                                [CROWD] = *predicted * self->per_core,
                                 [TIME] = *predicted,
                                 [SURE] = *predicted * (1.0 + self->costs.error),
                                 [ROW] = (double)rows->row_bytes,
@@ -879,6 +916,12 @@ static void judge(plb_sharer_t *self, double saved, double possible)
     }
 }
 
+/* The larger of a time and of that which the ranks need for all work on the cores they share. */
+static double on_cores(const plb_sharer_t *self, double time)
+{
+    return fmax(time, self->all[CROWD] * fmin(self->contention, 1.0));
+}
+
 /* Compute the rows; *lends: whether ranks lend each other work in this call. */
 static int compute_all(plb_sharer_t *self, int64_t begin, bool *lends, plb_err_t *err)
 {
@@ -900,7 +943,7 @@ static int compute_all(plb_sharer_t *self, int64_t begin, bool *lends, plb_err_t
         return agreed(self, err);
     }
     self->unknown = self->all[UNKNOWN] > 0.0;
-    const double bound = self->all[WORK] / self->all[SPEED];
+    const double bound = on_cores(self, self->all[WORK] / self->all[SPEED]);
     const double gain = self->all[SURE] - bound;
     const bool pays =
         self->comm.size > 1 && (self->unknown || gain > fmax(LEAST_GAIN * bound, LEAST_SECONDS));
@@ -911,9 +954,12 @@ static int compute_all(plb_sharer_t *self, int64_t begin, bool *lends, plb_err_t
             PLB_PASS(plan(self, err));
         }
         PLB_PASS(work_together(self, begin, err));
-        figures->longest = self->all[TIME];
-        figures->bound = self->all[WORK] / self->all[SPEED];
-        figures->saved = self->all[TIME] - self->all[SURE];
+        self->contention =
+            self->all[BUSY] > 0.0 ? self->all[WALL] / self->all[BUSY] : self->contention;
+        /* at home, the rows would have waited for other programs, too */
+        figures->longest = on_cores(self, self->all[TIME]) * fmax(self->contention, 1.0);
+        figures->bound = on_cores(self, self->all[WORK] / self->all[SPEED]);
+        figures->saved = figures->longest - self->all[SURE];
         judge(self, figures->saved,
               fmax(figures->longest - figures->bound, LEAST_GAIN * figures->longest));
         PLB_PASS(agreed(self, err));
@@ -926,10 +972,10 @@ static int compute_all(plb_sharer_t *self, int64_t begin, bool *lends, plb_err_t
         while (self->low < self->high) {
             compute(self, fmax(rest(self) / 32.0, least(self, HOME_CHUNK)));
         }
-        figures->longest = self->unknown ? 0.0 : self->all[TIME];
+        figures->longest = self->unknown ? 0.0 : on_cores(self, self->all[TIME]);
         figures->bound = self->unknown ? 0.0 : bound;
         figures->saved =
-            pays && !self->unknown && !self->options.lend ? self->all[TIME] - bound : 0.0;
+            pays && !self->unknown && !self->options.lend ? figures->longest - bound : 0.0;
         *err = self->ret != PLB_OK ? self->err : *err;
         PLB_PASS(self->ret);
     }

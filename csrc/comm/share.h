@@ -25,7 +25,7 @@
     X(own, "s", "time of computing rows of this rank")                                            \
     X(borrowed, "s", "time of computing rows of other ranks")                                     \
     X(lent, "s", "time that other ranks spent on rows of this rank")                              \
-    X(longest, "s", "the call without lending: work of the slowest rank, the largest of all")     \
+    X(longest, "s", "the call without lending, on the slowest rank")                              \
     X(bound, "s", "all work divided by the sum of all speeds")                                    \
     X(saved, "s", "`longest` minus `seconds` of the slowest rank; would be, if nothing is lent")  \
     X(rows, "", "rows of this rank that other ranks computed")                                    \

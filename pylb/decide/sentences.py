@@ -273,7 +273,7 @@ def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
         why = _because(run, receipts)
         return f"It {'would not' if would else 'did not'} help: {times}{why}{cost}"
     times += cost
-    most, why = ("at most ", f" ({_disturbed(others)})") if others else ("", "")
+    most, why = ("by the loads alone ", f" ({_disturbed(others)})") if others else ("", "")
     said = f"{most}{_faster(without / using)}, {seconds(saved)} saved{why}: {times}"
     return f"Would be {said}" if would else said[0].upper() + said[1:]
 
@@ -284,8 +284,8 @@ def lb_steps(receipts: Iterable[Any]) -> str:
     numbers = [str(r.iteration) for r in steps]
     if len(steps) > MOST_NUMBERS:
         numbers[MOST_NUMBERS // 2 : 1 - MOST_NUMBERS // 2] = ["..."]
-    would = "would come " if steps and not steps[0].moved else ""
-    said = f"LB (load-balancing) steps {would}after iterations {', '.join(numbers)}."
+    would, many = "would come " * bool(steps and not steps[0].moved), "s" * (len(steps) > 1)
+    said = f"LB (load-balancing) step{many} {would}after iteration{many} {', '.join(numbers)}."
     return said if steps else ""
 
 

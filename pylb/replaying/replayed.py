@@ -384,9 +384,11 @@ class Replay(InNotebook):
         return {"seconds without LB steps, and with": both, "max/mean of each phase": ratio}
 
     def __repr__(self) -> str:
-        by = f"{self.strategy}, {self.trigger}" if self.trigger else f"placement: {self.strategy}"
+        known = {"none": "as recorded", "unbalanced": "unbalanced"}
+        by = f"with {self.strategy}" + f", {self.trigger}" * bool(self.trigger)
         return (
-            f"<Replay by {by}: {len(self.iteration_time)} iterations in {self.time:.4g} s, "
+            f"<Replay {known.get(self.strategy, by)}: "
+            f"{len(self.iteration_time)} iterations in {self.time:.4g} s, "
             f"LB steps {self.lb_seconds:.4g} s, max/mean {self.mean_max_over_mean:.4g}, "
             f"{count(len(self.lb_step_iterations), 'LB step')}, "
             f"{count(self.migrations, 'migration')}>"

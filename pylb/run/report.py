@@ -139,7 +139,7 @@ class Report:
     #: as it was.  In shadow mode, what LB steps would have saved.  nan: not known.
     saved: float = 0.0
     #: Number of cores that other programs used, if this disturbed the run: then `saved` is only an
-    #: upper bound.
+    #: estimate.
     others: float = 0.0
     shadow: bool = False
     n_lb_steps: int = 0  #: Number of LB steps.

@@ -19,10 +19,10 @@ from pylb.comm.transport_torch import is_group
 from pylb.errors import DomainError, PylbError, RemoteError, StrategyError
 from pylb.measure.load_model import LoadModel, features_of
 from pylb.model import checks
+from pylb.run.options import MODES, overridden
 from pylb.virtual.comm import VirtualComm
 
 Arrays = list[NDArray[Any]]
-MODES = ("on", "shadow", "off")
 ZEROS = (0.0,) * (len(_core.SHARE_FIGURES) - 3)  # figures of a call without lending
 PARTS = 24  # parts of the rows, of which the model of features learns the seconds
 
@@ -41,7 +41,7 @@ class Sharer:
         Collective.
     mode : {"on", "shadow", "off"}
         "shadow" lends nothing, and says in `metrics` what lending would have saved.  "off" only
-        calls the function.
+        calls the function.  The environment variable ``PYLB_MODE`` overrides this.
     reactive : bool
         A rank that has no more work asks others for some of theirs, so that costs that nobody could
         predict are shared, too.
@@ -73,6 +73,7 @@ class Sharer:
         beta: float | None = None,
     ) -> None:
         checks.one_of("mode", mode, MODES)
+        mode = overridden({"mode": mode})[0]["mode"]
         reactive = checks.flag("reactive", reactive)
         agreement = agreement_of(comm)
         transport: Any = agreement.transport

@@ -114,7 +114,7 @@ def on_real_ranks(cells):
 # For each notebook: what it prints, the least number of pictures, and a further check.
 EXPECTED = {
     "tutorial": ("the objects were rebalanced", 2, on_real_ranks),
-    "recorded_run": ("<Replay by cards, every 3: 30 iterations", 3, None),
+    "recorded_run": ("<Replay with cards, every 3: 30 iterations", 3, None),
     "explore_a_run": ("speed-up over the recorded run", 3, explored),
     "why_did_it_balance": ("the worst one:\nAfter iteration", 3, None),
     "your_own_strategy": ("StrategyError: ", 2, None),
@@ -150,4 +150,4 @@ def test_recorded_run_on_the_recorded_run(client, data):
     path = next(path for path in NOTEBOOKS if path.stem == "recorded_run")
     cells = executed(client, path, data.resolve())
     assert len(shown(cells, "image/png")) >= 3
-    assert "<Replay by cards, every 3: 10 iterations" in printed(cells)
+    assert "<Replay with cards, every 3: 10 iterations" in printed(cells)

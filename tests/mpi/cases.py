@@ -459,7 +459,7 @@ def reports(comm):
             d = json.loads(Path(folder, "run.json").read_text())
             assert d["iterations"] == 3
             assert len(d["history"]) == 2
-            assert "LB (load-balancing) steps after" in Path(folder, "run.txt").read_text()
+            assert "LB (load-balancing) step" in Path(folder, "run.txt").read_text()
         raised(errors.DomainError, (".json", ".html"), lambda: lb.report("run.pdf"))
         for name in ("run.json", "run.html"):  # all ranks raise the error of rank 0
             nowhere = Path(folder, "no", name)

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from mpi4py import MPI
 
 import pylb
@@ -22,6 +23,25 @@ for comm in (MPI.COMM_WORLD, MPI.COMM_WORLD, MPI.COMM_WORLD.Dup()):
 path = MPI.COMM_WORLD.bcast(tempfile.mkdtemp()) + "/run.h5"
 report = lb.report()
 lb.save(path)
+
+
+def compute(x):
+    """Take longer where x is 1."""
+    for value in x:
+        sum(range(2000 if value else 20))
+    return x
+
+
+for mode in ("shadow", "off"):  # on one core, lending cannot save time
+    os.environ["PYLB_MODE"] = mode
+    sharer = pylb.Sharer(MPI.COMM_WORLD)
+    for _ in range(4):
+        sharer.share(compute, np.full(100, lb.rank == 0))
+    figures = MPI.COMM_WORLD.allreduce(
+        sharer.metrics["rows"].sum() + abs(sharer.metrics["saved"]).sum()
+    )
+    if lb.rank == 0:
+        print(f"{mode}: {figures:g} lent or saved")
 if lb.rank == 0:
     print(report.cores)
     print(pylb.RunRecord.load(path).parameters["cores"])

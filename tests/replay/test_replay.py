@@ -382,10 +382,10 @@ def test_a_trigger_object_with_its_own_parameters():
 def test_repr_says_what_it_was():
     text = repr(pylb.replay(two_ranks(), lpt, every=1, cost=0.5))
     assert text == (
-        "<Replay by lpt, every 1: 3 iterations in 5 s, LB steps 1 s, max/mean "
+        "<Replay with lpt, every 1: 3 iterations in 5 s, LB steps 1 s, max/mean "
         "1.333, 2 LB steps, 1 migration>"
     )
-    assert "placement: none: 3 iterations" in repr(pylb.replay(two_ranks(), "none"))
+    assert "<Replay as recorded: 3 iterations" in repr(pylb.replay(two_ranks(), "none"))
 
 
 # ---- generated runs ---------------------------------------------------------------------------

@@ -147,6 +147,16 @@ def test_a_quota_of_one_rank_is_a_slow_processor():
     assert Cores(capped=True).clock("cpu") == "cpu"
 
 
+def test_ranks_with_quotas_of_their_own_share_only_what_these_exceed():
+    """With a wrong number, the time without LB steps is wrong: 3.6 for 6.0 s of four ranks."""
+    assert not crowd(*((1, 0b11, 5 + r, 0.4) for r in range(4))).shared  # 1.6 of 2 cores
+    eight = crowd(*((1, 0b11, 5 + r, 0.4) for r in range(8)))  # 3.2 of 2 cores: 5 of 8 at a time
+    assert eight.words == "only 5 of 8 ranks can compute at a time"
+    assert eight.cores == (5.0,) * 8
+    mixed = crowd((1, 0b11, 5, 0.5), (1, 0b11, 6, 0.5), (1, 0b11))
+    assert (mixed.cores[0], mixed.shared) == (3.0, False)
+
+
 def fewest_cores(ranks):
     """Return the largest number of ranks per core in any group of ranks that share cores."""
     groups = []
@@ -191,6 +201,8 @@ def test_shared_cores_are_said_once_and_recorded(mpiexec):
     code, out, said = launch(mpiexec, 2, MPI / "shared_cores.py")
     assert code == 0, said
     assert out.count("2 ranks share 1 core") == 3, out
+    assert "shadow: 0 lent or saved" in out
+    assert "off: 0 lent or saved" in out
 
 
 def test_virtual_ranks_have_a_core_each():

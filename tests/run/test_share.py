@@ -3,11 +3,12 @@
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from chance import TIMES
-from launch import HERE, PYLB, launch, printed
+from launch import HERE, launch, printed
 
 import pylb
 
@@ -33,7 +34,7 @@ def test_a_rank_that_does_not_call_share(mpiexec, what):
 
 def test_simulated_ranks_come_near_the_bound():
     """The real engine on simulated ranks: the figures are the same on every machine."""
-    script = PYLB / "benchmarks" / "share_simulated.py"
+    script = Path(__file__).parents[2] / "benchmarks" / "share_simulated.py"
     subprocess.run([sys.executable, script, "--check"], check=True, capture_output=True)
 
 
