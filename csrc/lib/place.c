@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "measure/measure.h"
 #include "model/snapshot.h"
 
 /* ---- triggers for programs that reduce their own statistics --------------------------------- */

@@ -73,7 +73,8 @@ def main():
     area, count = comm.allreduce((0.25 ** cells[:, 0]).sum()), comm.allreduce(len(cells))
     if comm.rank == 0:
         ratio = (lb.metrics.max / lb.metrics.mean)[-STEPS // 2 :].mean()
-        print(f"{count} cells, area {area:g}: max/mean {ratio:.2f}, {lb.n_lb_steps} LB steps")
+        steps = f"{lb.n_lb_steps} LB step{'s' * (lb.n_lb_steps != 1)}"
+        print(f"{count} cells, area {area:g}: max/mean {ratio:.2f}, {steps}")
 
 
 if __name__ == "__main__":

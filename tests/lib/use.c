@@ -304,8 +304,8 @@ static void steps(void)
  * whose reciprocal is infinite. */
 static void limits(void)
 {
-    static const char *const wrong[] = {"\xff",         "a\xc3",        "\xc0\xaf",
-                                        "\xed\xa0\x80", "\xe0\x80\x80", "\x80"};
+    static const char *const wrong[] = {
+        "\xff", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xe0\x80\x80", "\x80"};
     pylb_advisor *lb = NULL;
     pylb_cells cells;
     pylb_plan *plan = NULL;

@@ -237,4 +237,4 @@ def test_advise_says_once_that_no_better_placement_is_found(caplog):
 
     pylb.VirtualCluster(2, clock="none").run(program)
     (said,) = caplog.messages
-    assert "20 LB steps have moved nothing, although the slowest rank takes 33.3 % longer" in said
+    assert "20 LB steps moved nothing, although the slowest rank takes 33.3 % longer" in said
