@@ -8,10 +8,12 @@ Code imports an optional part by `require`, so that a missing part always has th
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import importlib.util
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -83,18 +85,39 @@ ABIS = {
 
 
 def mpi_abi() -> str | None:
-    """Return the ABI of mpi4py's MPI; None if mpi4py or MPI is missing, or the ABI is unknown.
+    """Return the ABI of mpi4py's MPI, or, without mpi4py, of the MPI that the program has loaded.
 
-    MPI is not started: the file of mpi4py's module contains the name of the MPI library.
+    None: there is no MPI, or its ABI is not in `ABIS`.  MPI is not started: the file of mpi4py's
+    module contains the name of the MPI library.
     """
     try:
         spec = importlib.util.find_spec("mpi4py.MPI")
     except (ImportError, RuntimeError, ValueError):  # RuntimeError: mpi4py finds no MPI library
-        return None
-    if spec is None or spec.origin is None:
-        return None
-    data = Path(spec.origin).read_bytes()
+        spec = None
+    if spec is not None and spec.origin is not None:
+        data = Path(spec.origin).read_bytes()
+    else:
+        data = "\n".join(_mpi_libraries()).encode()
     return next((abi for abi, names in ABIS.items() if any(name in data for name in names)), None)
+
+
+def _mpi_libraries() -> list[str]:
+    """Return the paths of the MPI libraries that this process has loaded; [] if not on Linux."""
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return []
+    return sorted({line.split()[-1] for line in lines if re.search(r"/libmpi(ch)?\.so", line)})
+
+
+def loaded_mpi() -> list[str]:
+    """Return the version of each MPI library that this process has loaded."""
+    out = []
+    for path in _mpi_libraries():
+        text, n = ctypes.create_string_buffer(8192), ctypes.c_int()
+        ctypes.CDLL(path).MPI_Get_library_version(text, ctypes.byref(n))
+        out.append(first_line(text.value.decode()))
+    return out
 
 
 class VariantFinder:

@@ -1,5 +1,5 @@
-/* Python binding of csrc/comm over MPI, with communicators of mpi4py: collective steps, exchanges
- * with a known pattern, work lent within a step; linked into pylb._mpi. */
+/* Python binding of csrc/comm over MPI, with communicators of any module: collective steps,
+ * exchanges with a known pattern, work lent within a step; linked into pylb._mpi. */
 #include "bind/convert.h"
 
 #include "base/mem.h"
@@ -351,13 +351,17 @@ PLB_PY_DEF(comm, fail, "out_rank out_start:+ in_rank in_start:+",
     return plb_py_answer(c, PyBool_FromLong(met));
 }
 
-static const plb_py_def_t *const comm_methods[] = {&comm_step,  &comm_begin,     &comm_wait,
-                                                   &comm_bcast, &comm_allgather, &comm_reduction,
-                                                   &comm_fail,  &comm_free,      NULL};
+PLB_PY_DEF(comm, py2f, "",
+           "Return the duplicate communicator as a number of Fortran; do not free it.")
+{
+    return plb_py_answer(c, PyLong_FromLong(MPI_Comm_c2f(self->core.comm)));
+}
+
+static const plb_py_def_t *const comm_methods[] = {
+    &comm_step,      &comm_begin, &comm_wait, &comm_bcast, &comm_allgather,
+    &comm_reduction, &comm_fail,  &comm_free, &comm_py2f,  NULL};
 
 #define COMM(X)                                                                                   \
-    X(comm, number, PyLong_FromLong(MPI_Comm_c2f(self->core.comm)),                               \
-      "The duplicate communicator, as a number of Fortran; do not free it.")                      \
     X(comm, rank, PyLong_FromLong(self->core.rank), "This rank.")                                 \
     X(comm, size, PyLong_FromLong(self->core.size), "Number of ranks.")                           \
     X(comm, pending, PyBool_FromLong(self->step.phase != PLB_STEP_IDLE),                          \
@@ -369,11 +373,50 @@ PLB_PY_TYPE(
     "Collective steps on a duplicate of an mpi4py communicator, which is made collectively.",
     {Py_tp_getset, comm_getset}, )
 
-PLB_PY_DEF(fn, number_of, "!comm", "Return a communicator as a number of Fortran.")
+PLB_PY_DEF(fn, number_of, "!comm",
+           "Return an intracommunicator as a number of Fortran.  MPIError: it was freed.")
 {
     MPI_Comm handle;
+    int inter = 0;
     PLB_PASS(plb_py_mpi_comm(c->arg, &handle));
+    PLB_FAIL_IF(handle == MPI_COMM_NULL, &c->err, PLB_ERR_MPI,
+                "comm is MPI.COMM_NULL: it was freed, or this rank is not part of it");
+    MPI_Comm_test_inter(handle, &inter);
+    PLB_FAIL_IF(inter, &c->err, PLB_ERR_VALUE,
+                "comm is an intercommunicator: expected an intracommunicator");
     return plb_py_answer(c, PyLong_FromLong(MPI_Comm_c2f(handle)));
+}
+
+/* The next three have the names that mpi4py gives them. */
+
+PLB_PY_DEF(fn, Is_initialized, "", "Whether MPI has started.")
+{
+    int yes = 0;
+    MPI_Initialized(&yes);
+    return plb_py_answer(c, PyBool_FromLong(yes));
+}
+
+PLB_PY_DEF(fn, Is_finalized, "", "Whether MPI has ended.")
+{
+    int yes = 0;
+    MPI_Finalized(&yes);
+    return plb_py_answer(c, PyBool_FromLong(yes));
+}
+
+PLB_PY_DEF(fn, Abort, "code", "End all ranks of the program.")
+{
+    int32_t code;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&code)));
+    MPI_Abort(MPI_COMM_WORLD, code);
+    return PLB_OK;
+}
+
+PLB_PY_DEF(fn, world, "", "Return this rank in MPI_COMM_WORLD, and the number of ranks.")
+{
+    int rank = 0, size = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    return plb_py_answer(c, Py_BuildValue("ii", rank, size));
 }
 
 PLB_PY_DEF(fn, library_version, "", "Return the version of the MPI library of this module.")
@@ -874,6 +917,8 @@ static const plb_py_def_t *const share_methods[] = {&share_call, &share_holds,  
 PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive beta",
             "Lets the ranks of an mpi4py communicator compute rows for each other.", )
 
-static const plb_py_def_t *const methods[] = {&fn_number_of, &fn_library_version, NULL};
+static const plb_py_def_t *const methods[] = {
+    &fn_number_of, &fn_library_version, &fn_Is_initialized, &fn_Is_finalized, &fn_Abort, &fn_world,
+    NULL};
 
 const plb_py_room_t plb_py_comm_ranks = {methods, {&comm_spec, &lane_spec, &share_spec}, NULL};

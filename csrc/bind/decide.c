@@ -775,24 +775,26 @@ PLB_PY_DEF(advisor, judge, "",
     return plb_advisor_judge(&self->core, &c->err);
 }
 
-static const plb_py_def_t *const advisor_methods[] = {
-    &advisor_observe, &advisor_previewed, &advisor_placed, &advisor_abandon, &advisor_judge, NULL};
+PLB_PY_DEF(advisor, word, "",
+           "Return what the user should know after a step, each text once; None: nothing.")
+{
+    const char *word = plb_advisor_word(&self->core);
+    return word == NULL ? PLB_OK : plb_py_answer(c, PyUnicode_FromString(word));
+}
 
-#define ADVISOR(X)                                                                                \
-    X(advisor, n_ignored, PyLong_FromLongLong(self->core.n_ignored),                              \
-      "Number of advised LB steps that no rank carried out.")                                     \
-    X(advisor, waits,                                                                             \
-      self->core.waiting.noticed ? PyUnicode_FromString(plb_wait_check_words)                     \
-                                 : Py_NewRef(Py_None),                                            \
-      "What to tell the user if the loads contain waiting for other ranks; None: they do not.")
-PLB_PY_PROPERTIES(advisor, ADVISOR)
+static const plb_py_def_t *const advisor_methods[] = {&advisor_observe,
+                                                      &advisor_previewed,
+                                                      &advisor_placed,
+                                                      &advisor_abandon,
+                                                      &advisor_judge,
+                                                      &advisor_word,
+                                                      NULL};
 
 PLB_PY_TYPE(
     advisor, "pylb._core.Advisor", "decider places share=1.0 untold=False",
     "Drives a `Decider` for a program that moves its data itself; csrc/decide/advisor.h\n"
     "says how.  places: whether the decider plans where data go, or only when they move; untold:\n"
-    "whether the program may move them without a report.",
-    {Py_tp_getset, advisor_getset}, )
+    "whether the program may move them without a report.", )
 
 typedef struct steps {
     PLB_PY_HEAD plb_steps_t core;

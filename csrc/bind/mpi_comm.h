@@ -4,9 +4,14 @@
 #include "bind/views.h"
 #include "comm/comm.h"
 
-/** Get the handle of `object`, from its method py2f(), else from its attribute `handle`. */
+/** Get the handle of `object`, from its method py2f(), else from its attribute `handle`.  The text
+ * "world" is MPI_COMM_WORLD, for programs without such an object. */
 static inline int plb_py_mpi_comm(PyObject *object, MPI_Comm *out)
 {
+    if (PyUnicode_Check(object)) {
+        *out = MPI_COMM_WORLD;
+        return 0;
+    }
     PyObject *number = PyObject_CallMethod(object, "py2f", NULL);
     const bool fortran = number != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError);
     if (!fortran) {

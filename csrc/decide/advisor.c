@@ -1,6 +1,7 @@
 #include "decide/advisor.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/err.h"
 
@@ -115,6 +116,7 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
     const int ret = plb_decider_balanced(self->decider, &done, err);
     if (ret == PLB_OK) {
         self->due = self->placed = false;
+        self->moved = self->moved || !self->places || self->migrations > 0;
         self->ratio = self->usual;
         self->balanced = true;
         self->growth[0] *= self->decider->ledger.params[PLB_LEDGER_fade];
@@ -156,6 +158,71 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
         self->placed = true;
     }
     return end_step(self, outcome->cost, err);
+}
+
+/* ---- what the user should know -------------------------------------------------------------- */
+
+enum { WAITS = 1, IGNORES = 2, STANDS = 4 }; /* what plb_advisor_word says, a bit each */
+enum { LONG = 200 };                         /* steps without effect */
+static const double WORTH = 0.05;            /* max/mean - 1 in these steps, not to be silent */
+
+static const char *amount(double seconds, char text[32])
+{
+    snprintf(text, 32, isnan(seconds) ? "an unknown time" : "%.3g s", seconds);
+    return text;
+}
+
+/* Write why no LB step has moved data.  excess: how much longer the slowest rank takes than the
+ * mean, as a fraction. */
+static void say_why(plb_advisor_t *self, double excess)
+{
+    const plb_trigger_t *t = self->decider->trigger;
+    const plb_verdict_t *v = &t->verdict;
+    char cost[32], gain[32];
+    if (self->balanced) {
+        snprintf(self->word, sizeof self->word,
+                 "%lld LB step%s moved nothing, although the slowest rank takes %.1f %% longer "
+                 "than the mean: the strategy finds no better placement.  If a cell takes longer "
+                 "than the mean rank, only smaller cells help; else try another strategy, e.g. "
+                 "strategy=GreedyLB",
+                 (long long)self->decider->n_lb_steps, self->decider->n_lb_steps == 1 ? "" : "s",
+                 100.0 * excess);
+    } else {
+        snprintf(self->word, sizeof self->word,
+                 "no LB step in %lld steps, although the slowest rank takes %.1f %% longer than "
+                 "the mean: %s; an LB step is expected to cost %s and to save %s.  A short run "
+                 "with every=100 tries LB steps, and its report shows what they cost and save",
+                 (long long)t->n, 100.0 * excess, plb_reason_words(v->reason),
+                 amount(v->cost, cost), amount(v->gain, gain));
+    }
+}
+
+const char *plb_advisor_word(plb_advisor_t *self)
+{
+    static const char ignored[] =
+        "it seems that the advice to rebalance was not carried out, so its cost is not learned: "
+        "expected `with lb.rebalancing()`, lb.rebalanced(seconds) or plan.migrate(...); in C "
+        "pylb_rebalance_begin and _end, pylb_rebalanced or pylb_plan_migrate";
+    const plb_trigger_t *t = self->decider->trigger;
+    const double balanced = (double)t->cycle.n * t->loads / (double)t->n; /* NAN: no step yet */
+    const double excess = t->cycle.U / balanced;
+    const bool stands = t->n >= LONG && !self->moved && self->n_ignored == 0 && !self->due &&
+                        (self->balanced || !isnan(t->verdict.excess)) && excess > WORTH;
+    const int now = ((self->waiting.noticed ? WAITS : 0) | (self->n_ignored > 0 ? IGNORES : 0) |
+                     (stands ? STANDS : 0)) &
+                    ~self->said;
+    self->said |= now & -now; /* the lowest bit */
+    switch (now & -now) {
+    case WAITS:
+        return plb_wait_check_words;
+    case IGNORES:
+        return ignored;
+    case STANDS:
+        say_why(self, excess);
+        return self->word;
+    default:
+        return NULL;
+    }
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */

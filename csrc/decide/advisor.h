@@ -46,6 +46,7 @@ typedef struct plb_advisor {
     double ratio;  /* `usual` of the last LB step that was carried out */
     int64_t n;     /* number of iterations since the LB step that was carried out */
     bool balanced; /* whether there was one */
+    bool moved;    /* whether data have moved in an LB step */
     double max;    /* seconds: sum of `max` over these n iterations */
     double kept;   /* seconds: the same, estimated for the placement before this LB step */
     double young;  /* max/mean of the first iteration after the LB step */
@@ -54,6 +55,8 @@ typedef struct plb_advisor {
                  [2];  /* ring buffer: largest and mean load of the last iterations, seconds */
     int64_t n_ignored; /* advised LB steps that no rank carried out */
     plb_wait_check_t waiting; /* whether loads contain waiting; the caller observes the steps */
+    int said;                 /* what plb_advisor_word has returned */
+    char word[600];           /* the text that it has returned, if this has numbers */
 } plb_advisor_t;
 
 /** If `places` is false, the only strategy of `decider` must be plb_own_strategy. */
@@ -104,6 +107,11 @@ int plb_advisor_previewed(plb_advisor_t *self, double gain, int64_t now, plb_ask
  * plb_decider_place.  migrations: number of objects that migrate; 0: the LB step is over. */
 int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const double *speed,
                        int64_t migrations, int64_t bytes, plb_err_t *err);
+
+/** Return what the user should know after a step, each text once; NULL: nothing.  It says that
+ * loads contain waiting, that the advice is not carried out, or why, after many steps, no LB step
+ * has moved data although ranks wait for the slowest one. */
+const char *plb_advisor_word(plb_advisor_t *self);
 
 /** Cancel the LB step that is due: it has failed, or no more steps follow. */
 void plb_advisor_abandon(plb_advisor_t *self);

@@ -1,4 +1,5 @@
-/* Calls that need no advisor: triggers; placement and metrics. */
+/* Calls that need no advisor: triggers; placement and metrics; loads after a change of the mesh.
+ */
 #include "lib/internal.h"
 
 #include <string.h>
@@ -208,4 +209,55 @@ int pylb_metrics_of(const double *time, int32_t n, pylb_metrics *metrics)
     *metrics = (pylb_metrics){m.max,     m.mean,       m.min,       m.std,     m.max_over_mean,
                               m.percent, m.efficiency, m.idle_mean, m.idle_max};
     return PLB_OK;
+}
+
+/* ---- a mesh that changes ---------------------------------------------------------------------
+ */
+
+int pylb_inherit(int64_t n, const double *load, int64_t n_components, int64_t n_pairs,
+                 const int64_t *parent, const int64_t *child, int split, int64_t n_new,
+                 double *new_load)
+{
+    plb_err_t *err = plb_lib_error();
+    int ret = PLB_OK;
+    const int64_t d = n_components;
+    int64_t *children = NULL, *parents = NULL; /* numbers of children and parents of a cell */
+    PLB_FAIL_IF(n < 0 || n_pairs < 0 || n_new < 0 || (n > 0 && load == NULL) ||
+                    (n_pairs > 0 && (parent == NULL || child == NULL)) ||
+                    (n_new > 0 && new_load == NULL),
+                err, PLB_ERR_VALUE,
+                "n, n_pairs or n_new is negative, or an array is NULL: expected arrays of %lld "
+                "cells, %lld pairs and %lld new cells",
+                (long long)n, (long long)n_pairs, (long long)n_new);
+    PLB_FAIL_IF(d < 1 || d > PLB_MOST_PHASES, err, PLB_ERR_VALUE,
+                "n_components is %lld: expected 1 ... %d", (long long)d, PLB_MOST_PHASES);
+    for (int64_t i = 0; i < n_pairs; i++) {
+        PLB_FAIL_IF(parent[i] < 0 || parent[i] >= n || child[i] < 0 || child[i] >= n_new, err,
+                    PLB_ERR_RANGE,
+                    "pair %lld has parent %lld and child %lld: expected 0 ... %lld and 0 ... %lld",
+                    (long long)i, (long long)parent[i], (long long)child[i], (long long)n - 1,
+                    (long long)n_new - 1);
+    }
+    PLB_NEW0(children, n);
+    PLB_NEW0(parents, n_new);
+    for (int64_t i = 0; i < n_pairs; i++) {
+        children[parent[i]]++;
+        parents[child[i]]++;
+    }
+    for (int64_t b = 0; b < n_new; b++) {
+        if (parents[b] == 0) {
+            ret = PLB_FAIL(err, PLB_ERR_VALUE, "new cell %lld has no parent", (long long)b);
+            goto out;
+        }
+    }
+    for (int64_t i = 0; i < n_new * d; i++) {
+        new_load[i] = 0.0;
+    }
+    for (int64_t i = 0; i < n_pairs * d; i++) {
+        const int64_t a = parent[i / d], b = child[i / d], x = i % d;
+        new_load[b * d + x] += load[a * d + x] / (double)(split ? children[a] : parents[b]);
+    }
+out:
+    PLB_FREE(children, parents);
+    return ret;
 }

@@ -26,7 +26,7 @@
 !! pylb_err_ constants; pylb_error() is the message.  If a call without `ierr` fails, it stops the
 !! program with that message.
 !!
-!! Numbers.  Ranks and steps count from 0, decisions from 1.  Units are seconds and bytes.
+!! Numbers.  Ranks and steps count from 0, decisions and cells from 1.  Units are seconds and bytes.
 module pylb
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_char, c_double, c_f_pointer, c_funptr, &
       c_int, c_int8_t, c_int32_t, c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
@@ -34,7 +34,7 @@ module pylb
    implicit none
    private
 
-   public :: pylb_advisor, pylb_plan, pylb_receipt, pylb_error, pylb_version
+   public :: pylb_advisor, pylb_plan, pylb_receipt, pylb_error, pylb_version, pylb_inherit
 
    integer, parameter, public :: pylb_ok = 0
    integer, parameter, public :: pylb_err_nomem = -1
@@ -304,6 +304,17 @@ module pylb
          integer(c_int64_t), intent(out), optional :: new_offset(*)
          integer(c_int) :: c_offsets
       end function c_offsets
+
+      function c_inherit(n, load, d, n_pairs, parent, child, split, n_new, new_load) &
+         bind(c, name="pylb_inherit")
+         import :: c_double, c_int, c_int64_t
+         integer(c_int64_t), value :: n, d, n_pairs, n_new
+         real(c_double), intent(in) :: load(*)
+         integer(c_int64_t), intent(in) :: parent(*), child(*)
+         integer(c_int), value :: split
+         real(c_double), intent(inout) :: new_load(*)
+         integer(c_int) :: c_inherit
+      end function c_inherit
    end interface
 
    !> Where the items of each cell begin, before and after a migration.  n: number of items after
@@ -529,6 +540,31 @@ contains
          call c_f_pointer(ranks, plan%rank, [size(load)/d])
       end if
    end subroutine advise_where
+
+   !> Compute new_load, the loads of the cells of a changed mesh.  Pair i says that cell parent(i)
+   !! became, or became a part of, the new cell child(i).  split (default): see pylb_inherit in
+   !! pylb.h; n_components: number of loads of each cell, first all loads of cell 1.
+   subroutine pylb_inherit(load, parent, child, new_load, split, n_components, ierr)
+      real(c_double), intent(in) :: load(:)
+      integer(c_int64_t), intent(in) :: parent(:), child(:)
+      real(c_double), intent(inout), contiguous :: new_load(:)
+      logical, intent(in), optional :: split
+      integer, intent(in), optional :: n_components
+      integer, intent(out), optional :: ierr
+      integer(c_int64_t) :: d
+      integer(c_int) :: divides
+      if (size(parent) /= size(child)) then
+         call fail("pylb_inherit: parent and child differ in length", ierr)
+         return
+      end if
+      d = 1
+      if (present(n_components)) d = n_components
+      divides = 1
+      if (present(split)) divides = merge(1_c_int, 0_c_int, split)
+      call finish(c_inherit(size(load)/max(d, 1_c_int64_t), load, d, size(parent, kind=c_int64_t), &
+                            parent - 1, child - 1, divides, size(new_load)/max(d, 1_c_int64_t), &
+                            new_load), ierr)
+   end subroutine pylb_inherit
 
    subroutine rebalance_begin(self, ierr)
       class(pylb_advisor), intent(inout) :: self

@@ -12,8 +12,10 @@
  *
  * Errors.  Every function that can fail returns PYLB_OK (0) or a negative code; pylb_error() has
  * the message.  A call that fails changes nothing, unless its comment says so.  No function calls
- * exit or abort.  Compilers warn if a returned code is ignored.  pylb prints only a line on
- * standard error if a rank has waited ten seconds for the other ranks, or if ranks share cores.
+ * exit or abort.  Compilers warn if a returned code is ignored.  pylb prints a line on standard
+ * error only if a rank has waited ten seconds for the other ranks, if ranks share cores, and once
+ * each if the measured seconds contain waiting, if an advice was not carried out, and if nothing
+ * has moved in 200 steps although ranks wait for the slowest one.
  *
  * Handles (pylb_advisor, pylb_trigger).  A call with a closed handle returns PYLB_ERR_STATE.  Use
  * a handle from only one thread at a time.
@@ -239,6 +241,19 @@ typedef struct pylb_cells {
 
 /** Set every field to "not given", and n_components to 1. */
 PYLB_API void pylb_cells_init(pylb_cells *cells);
+
+/** Compute new_load[n_new * n_components], the loads that the cells of a changed mesh are expected
+ * to have, from load[n * n_components], the seconds of the cells before; so the new cells can be
+ * balanced before they were computed.  Pair i of n_pairs says that the old cell parent[i] became,
+ * or became a part of, the new cell child[i]; they count from 0.  A cell that stays is in one
+ * pair, a cell that was refined, or merged from several, in several pairs.  split 1: a parent's
+ * seconds are divided equally among its children, and what a child gets from several parents adds
+ * up; 0: a child takes as long as its parent, or the mean of several, e.g. if each quadrant costs
+ * the same at every level.  Local.  PYLB_ERR_RANGE: a parent or child is out of range;
+ * PYLB_ERR_VALUE: a new cell has no parent, or n_components is not 1 ... 8. */
+PYLB_CALL int pylb_inherit(int64_t n, const double *load, int64_t n_components, int64_t n_pairs,
+                           const int64_t *parent, const int64_t *child, int split, int64_t n_new,
+                           double *new_load);
 
 /* A plan: the new rank of each cell. */
 typedef struct pylb_plan pylb_plan;

@@ -79,6 +79,21 @@ struct Cells {
     int64_t n_components = 1; /* loads of each cell, one for each phase of a step */
 };
 
+/* Return the expected loads of n_new cells of a changed mesh: see pylb_inherit. */
+inline std::vector<double> inherit(Span<double> load, Span<int64_t> parent, Span<int64_t> child,
+                                   size_t n_new, bool split = true, int64_t n_components = 1)
+{
+    if (parent.size != child.size) {
+        throw wrong_size("child", child.size, parent.size);
+    }
+    const size_t d = n_components < 1 ? 1 : static_cast<size_t>(n_components);
+    std::vector<double> out(n_new * d);
+    check(pylb_inherit(static_cast<int64_t>(load.size / d), load.data, n_components,
+                       static_cast<int64_t>(parent.size), parent.data, child.data, split ? 1 : 0,
+                       static_cast<int64_t>(n_new), out.data()));
+    return out;
+}
+
 /* What begins here and ends with the block of the program. */
 template <int (*begin)(pylb_advisor *), int (*end)(pylb_advisor *)> class Block
 {

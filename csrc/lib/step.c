@@ -642,12 +642,10 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *what, plb_err_t *err)
         (long long)(all->n_phases > 0 ? all->n_phases : 1), (long long)all->iteration);
     self->n_phases = all->n_phases;
     plb_advisor_iteration(all, &it);
-    /* Say once, on rank 0, that waiting is counted as work. */
-    plb_wait_check_t *waiting = &self->core.waiting;
-    const bool before = waiting->noticed;
-    plb_wait_check_observe(waiting, &self->steps.all, self->steps.all.time_max);
-    if (waiting->noticed && !before && self->ranks->rank == 0) {
-        fprintf(stderr, "pylb: %s\n", plb_wait_check_words);
+    plb_wait_check_observe(&self->core.waiting, all, all->time_max);
+    const char *word = plb_advisor_word(&self->core);
+    if (word != NULL && self->ranks->rank == 0) {
+        fprintf(stderr, "pylb: %s\n", word);
     }
     const double idle = plb_exact_value(&all->idle_sum) / (double)all->n_ranks;
     if (self->settings.record != NULL) {

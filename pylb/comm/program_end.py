@@ -19,6 +19,7 @@ from pylb.comm.agreement import NOBODY, Agreement, Contribution, Stats, Step
 from pylb.comm.transport import Sends
 from pylb.errors import DomainError, MPIError, PylbError
 
+_mpi: Any = None  # the MPI of mpi4py; without mpi4py, what is used of it here
 _agreements: list[ExitingAgreement] = []
 _process = 0
 _patience = 10.0  # seconds, the result of `abort_after` when `watch` was called
@@ -151,16 +152,16 @@ class ExitingAgreement(Agreement):
         return message if error is None else ""
 
 
-def watch() -> None:
-    """Call `leave` when this program ends.
+def watch(mpi: Any) -> None:
+    """Call `leave` when this program ends.  mpi: the MPI of mpi4py, or what is used of it here.
 
     Call `watch` before pylb makes a communicator, because an error in that call would leave other
     ranks waiting, too.  Raises DomainError if `abort_after` does.
     """
-    global _process, _patience
+    global _mpi, _process, _patience
     if _process:
         return
-    _process = os.getpid()
+    _mpi, _process = mpi, os.getpid()
     original = sys.excepthook
 
     def hook(kind: Any, error: BaseException, trace: Any) -> None:
@@ -178,7 +179,7 @@ def watch_job() -> None:
     if module is None or not module.Is_initialized() or module.Is_finalized():
         return
     if module.COMM_WORLD.size > 1:
-        watch()
+        watch(module)
 
 
 def leave(error: BaseException | None) -> None:
@@ -186,11 +187,9 @@ def leave(error: BaseException | None) -> None:
 
     After an error, wait at most `abort_after` seconds for the other ranks; then abort all ranks.
     """
-    from mpi4py import MPI
-
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.flush()
-    if os.getpid() != _process or MPI.Is_finalized():
+    if os.getpid() != _process or _mpi.Is_finalized():
         return
     waiting = [a for a in _agreements if not a.ended]
     try:
@@ -217,7 +216,7 @@ def leave(error: BaseException | None) -> None:
                 f"{patience:g} s (PYLB_ABORT_AFTER)"
             )
     if shown:
-        print(f"pylb: rank {MPI.COMM_WORLD.rank}: {shown}", file=sys.stderr)
+        print(f"pylb: rank {_mpi.COMM_WORLD.rank}: {shown}", file=sys.stderr)
     _guard(error)
 
 
@@ -226,10 +225,8 @@ def _guard(error: BaseException | None) -> None:
 
     MPI_Finalize waits for all ranks, and another rank may wait for a message of this rank.
     """
-    from mpi4py import MPI
-
     global _guarded
-    world = MPI.COMM_WORLD
+    world = _mpi.COMM_WORLD
     if world.size == 1 or _guarded:
         return
     # After an error, this function is called a second time at the end of the interpreter.
@@ -247,9 +244,7 @@ def _guard(error: BaseException | None) -> None:
 
 
 def _abort(text: str) -> None:
-    from mpi4py import MPI
-
-    rank = MPI.COMM_WORLD.rank
+    rank = _mpi.COMM_WORLD.rank
     print(f"pylb: rank {rank}: {text}; aborting all ranks", file=sys.stderr, flush=True)
     time.sleep(0.2)  # time for MPICH's mpiexec to pass on the message
-    MPI.COMM_WORLD.Abort(1)
+    _mpi.COMM_WORLD.Abort(1)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 
 from pylb import _core, optional
 from pylb.comm import program_end
-from pylb.comm.agreement import Agreement, Attempt
+from pylb.comm.agreement import Agreement, Attempt, transfer_at_once
 from pylb.comm.cores import Cores
 from pylb.comm.transport import QUICK, Memory, Sends, Sides, Transferred, Transport
 from pylb.errors import DomainError, MPIError
@@ -27,58 +30,81 @@ PAUSE = 20e-6  # seconds between two checks whether messages have arrived
 MOST = 1 << 22  # bytes: `price` measures a transfer of at most this size
 T = TypeVar("T")
 _keyval: Any = None  # key of the MPI attribute in which a communicator keeps its Agreement
+# Without mpi4py, of each communicator; that it is kept here keeps its `id`.
+_known: dict[Any, tuple[Any, Agreement]] = {}
 
 
 def agreement_on(comm: Any) -> Agreement:
-    """Return the agreement of an mpi4py communicator's ranks: the same object at each call.
+    """Return the agreement of a communicator's ranks: the same object at each call.
 
     Collective the first time.
     """
     global _keyval
     program_end.watch_job()
-    # this check needs no mpi4py, so it comes first
-    if not any(hasattr(comm, name) for name in ("Get_rank", "py2f", "handle")):
+    has_handle = any(hasattr(comm, name) for name in ("Get_rank", "py2f", "handle"))
+    if not has_handle and not (isinstance(comm, str) and comm == "world"):
         raise DomainError(
             f"comm is {comm!r}: expected a communicator of mpi4py, or of another module, with a "
-            "method py2f() or an attribute handle, or None"
+            "method py2f() or an attribute handle; 'world'; or None"
         )
-    optional.require("mpi4py")
-    from mpi4py import MPI
-
-    checks.mpi_runs()
     native = optional.require("MPI")
-    ours, theirs = map(optional.first_line, (native.library_version(), MPI.Get_library_version()))
-    if ours != theirs:
-        raise MPIError(
-            f"pylb was built with {ours!r}, mpi4py uses {theirs!r}; rebuild pylb with that MPI's "
-            f"compiler: MPICC=mpicc {optional.rebuild()}"
-        )
-    if not isinstance(comm, MPI.Comm):
-        comm = MPI.Comm.f2py(native.number_of(comm))
-    if comm == MPI.COMM_NULL:
-        raise MPIError("comm is MPI.COMM_NULL: it was freed, or this rank is not part of it")
-    if comm.Is_inter():
-        raise DomainError("comm is an intercommunicator: expected an intracommunicator")
+    mpi = _mpi_of(native)
+    number = native.number_of(comm)
+    if not hasattr(mpi, "Comm"):
+        key = comm if isinstance(comm, str) else id(comm)
+        if key not in _known:
+            program_end.watch(mpi)
+            transport = NativeTransport(native, native.Comm(comm))
+            _known[key] = comm, program_end.ExitingAgreement(transport)
+        return _known[key][1]
+    if not isinstance(comm, mpi.Comm):
+        comm = mpi.Comm.f2py(number)
     if _keyval is None:
-        _keyval = MPI.Comm.Create_keyval(delete_fn=_freed)
+        _keyval = mpi.Comm.Create_keyval(delete_fn=_freed)
     known = comm.Get_attr(_keyval)
     if isinstance(known, Agreement):
         return known
     if comm.size > 1:
-        program_end.watch()
+        program_end.watch(mpi)
     agreement = program_end.ExitingAgreement(MPITransport(native, comm))
     comm.Set_attr(_keyval, agreement)
     return agreement
 
 
-class MPITransport(Transport):
-    """The transport on a duplicate of a communicator.  Do not free the duplicate, `comm`."""
+def _mpi_of(native: Any) -> Any:
+    """Return mpi4py's MPI; without mpi4py, what `program_end` needs of it.
 
-    overlaps = True
+    Raises MPIError if pylb was built with another MPI library, and StateError if MPI does not run.
+    """
+    if "mpi4py.MPI" in sys.modules or native.Is_initialized():
+        try:
+            mpi: Any = importlib.import_module("mpi4py.MPI")
+        except (ImportError, RuntimeError):  # RuntimeError: mpi4py finds no MPI library
+            checks.mpi_runs(native)
+            rank, size = native.world()
+            world = SimpleNamespace(rank=rank, size=size, Abort=native.Abort)
+            return SimpleNamespace(COMM_WORLD=world, Is_finalized=native.Is_finalized)
+        who, versions = "mpi4py", [optional.first_line(mpi.Get_library_version())]
+    else:  # the program has started another MPI, or none; importing mpi4py would start one
+        mpi, who, versions = native, "the program", optional.loaded_mpi()
+    ours = optional.first_line(native.library_version())
+    for theirs in set(versions) - {ours}:
+        raise MPIError(
+            f"pylb was built with {ours!r}, {who} uses {theirs!r}; rebuild pylb with that MPI's "
+            f"compiler: MPICC=mpicc {optional.rebuild()}"
+        )
+    checks.mpi_runs(mpi)
+    return mpi
 
-    def __init__(self, module: Any, comm: Any) -> None:
-        native = self._native = module.Comm(comm)
-        self._module, self.comm = module, type(comm).f2py(native.number)
+
+class NativeTransport(Transport):
+    """The transport on a duplicate of a communicator, without mpi4py.
+
+    What messages cost is not measured: without ``network=``, only loads count.
+    """
+
+    def __init__(self, module: Any, native: Any) -> None:
+        self._module, self._native, self.comm = module, native, native
         self.rank, self.size = native.rank, native.size
         # `step` does `begin` and `wait`; ``wait(s)`` returns None if it has waited for s seconds.
         for name in ("step", "begin", "wait", "bcast", "allgather", "reduction"):
@@ -92,6 +118,48 @@ class MPITransport(Transport):
 
     def died(self) -> list[int]:
         """Return the ranks that have died; [] if none has, or if this MPI does not know."""
+        return []
+
+    def transfer(self, sends: Sends, into: Memory, /) -> Transferred:
+        return transfer_at_once(self, sends, into)
+
+    def exchanger(self) -> MPIExchanger:
+        self._exchanger = self._exchanger or MPIExchanger(self._module, self.comm)
+        return self._exchanger
+
+    def machine(self) -> Machine:
+        return Machine.measure(self.comm, seconds=QUICK)
+
+    def cores(self) -> Cores:
+        known = self.allgather(_core.cores())
+        # either all ranks store the answer or none: otherwise only some would call this again
+        return self._prepared(lambda: Cores.of(known, self.rank))
+
+    def _prepared(self, make: Callable[[], T]) -> T:
+        """Return what ``make()`` allocates; if one rank has no memory, all raise MemoryError."""
+        with Attempt(MemoryError) as tried:
+            out = make()
+        if b"" in self.allgather(b"" if tried.error is not None else b"ready"):
+            raise tried.error or MemoryError("another rank has no memory")
+        return out
+
+    def free(self) -> None:
+        """Free the MPI objects.  Collective."""
+        if self._exchanger is not None:
+            self._exchanger.native.free()
+        self._native.free()
+
+
+class MPITransport(NativeTransport):
+    """The transport on a duplicate, `comm`, of an mpi4py communicator.  Do not free it."""
+
+    overlaps = True
+
+    def __init__(self, module: Any, comm: Any) -> None:
+        super().__init__(module, module.Comm(comm))
+        self.comm = type(comm).f2py(self._native.py2f())
+
+    def died(self) -> list[int]:
         try:
             failed = self.comm.Get_failed()
         except (AttributeError, NotImplementedError, RuntimeError):
@@ -103,15 +171,8 @@ class MPITransport(Transport):
     def transfer(self, sends: Sends, into: Memory, /) -> Transfer:
         return Transfer(self.comm, sends, into)
 
-    def exchanger(self) -> MPIExchanger:
-        self._exchanger = self._exchanger or MPIExchanger(self._module, self.comm)
-        return self._exchanger
-
     def network(self) -> Network:
         return measure_network(self.comm)
-
-    def machine(self) -> Machine:
-        return Machine.measure(self.comm, seconds=QUICK)
 
     def host(self) -> str:
         from mpi4py import MPI
@@ -142,14 +203,6 @@ class MPITransport(Transport):
 
         return steps + self._fastest(TRANSFERS, transfer) * nbytes / most
 
-    def _prepared(self, make: Callable[[], T]) -> T:
-        """Return what ``make()`` allocates; if one rank has no memory, all raise MemoryError."""
-        with Attempt(MemoryError) as tried:
-            out = make()
-        if b"" in self.allgather(b"" if tried.error is not None else b"ready"):
-            raise tried.error or MemoryError("another rank has no memory")
-        return out
-
     def _fastest(self, times: int, call: Callable[[], object]) -> float:
         """Make a collective call several times; return the shortest time on this rank."""
         least = math.inf
@@ -158,17 +211,6 @@ class MPITransport(Transport):
             call()
             least = min(least, _core.clock() - begin)
         return max(least, 0.0)
-
-    def cores(self) -> Cores:
-        known = self.allgather(_core.cores())
-        # either all ranks store the answer or none: otherwise only some would call this again
-        return self._prepared(lambda: Cores.of(known, self.rank))
-
-    def free(self) -> None:
-        """Free the MPI objects.  Collective."""
-        if self._exchanger is not None:
-            self._exchanger.native.free()
-        self._native.free()
 
 
 LATE = 5  # tag of a `Transfer`, see csrc/comm/comm.h

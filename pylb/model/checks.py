@@ -55,15 +55,16 @@ def intracommunicator(comm: Any, or_else: str = "") -> None:
 
     if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
         raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py{or_else}")
-    mpi_runs()
+    mpi_runs(MPI)
 
 
-def mpi_runs() -> None:
-    """Check that MPI has started and has not ended; otherwise MPI would abort the program."""
-    from mpi4py import MPI
+def mpi_runs(mpi: Any) -> None:
+    """Check that MPI has started and has not ended; otherwise MPI would abort the program.
 
-    if not MPI.Is_initialized() or MPI.Is_finalized():
-        what = "has ended" if MPI.Is_initialized() else "has not started"
+    mpi: the module MPI of mpi4py, or pylb._mpi.
+    """
+    if not mpi.Is_initialized() or mpi.Is_finalized():
+        what = "has ended" if mpi.Is_initialized() else "has not started"
         raise StateError(f"MPI {what}: expected a call between MPI.Init() and MPI.Finalize()")
 
 

@@ -230,6 +230,8 @@ class Advisor(RunResults):
     comm : mpi4py.MPI.Comm, VirtualComm or torch.distributed.ProcessGroup, optional
         The ranks.  pylb uses a duplicate of it (of a process group: a new group with gloo, which
         needs no GPU).  `share` and `lag` > 0 need MPI.  None: one rank, without MPI.
+        These need no mpi4py: a communicator of any other module that has a method ``py2f()`` or an
+        attribute ``handle``, and "world": all ranks of the MPI that the program has started.
     ranks : int, optional
         Number of ranks for which this process alone, e.g. the scheduler of a server, calls
         `advise`, without MPI.  It gives the seconds of all of them, and gets the advice that they
@@ -562,6 +564,63 @@ class Advisor(RunResults):
                 shared=shared,
             )
         return loop.advice if loop.end_step(measured, tried.error, number) else None
+
+    @staticmethod
+    def inherit(
+        loads: ArrayLike, parents: ArrayLike, children: ArrayLike, *, split: bool = True
+    ) -> F64:
+        """Return the loads that the cells of a changed mesh are expected to have.
+
+        After a mesh refinement, the seconds of the old cells give the loads of the new ones, so
+        `advise` can balance these before they were computed.
+
+        Parameters
+        ----------
+        loads : (n,) or (n, d) array_like of float
+            Seconds of each old cell of this rank, or in each of d phases.
+        parents, children : (k,) array_like of int
+            Old cell ``parents[i]`` became, or became a part of, new cell ``children[i]``: indices
+            of cells of this rank.  A cell that stays is in one pair; a cell that was refined, or
+            that was merged from several, in several pairs.
+        split : bool
+            True: a parent's seconds are divided equally among its children, and what a child gets
+            from several parents adds up.  False: a child takes as long as its parent, or the mean
+            of several, e.g. if a cell costs the same at every level of refinement.
+
+        Returns
+        -------
+        (max(children) + 1,) or (max(children) + 1, d) ndarray of float
+            The loads of the new cells.
+
+        Raises
+        ------
+        DomainError
+            An index is out of range; a new cell has no parent; or an array has a wrong shape.
+
+        Examples
+        --------
+        Cell 1 is refined, cells 2 and 3 are merged:
+
+        >>> pylb.Advisor.inherit([1.0, 4.0, 2.0, 3.0], [0, 1, 1, 2, 3], [0, 1, 2, 3, 3])
+        array([1., 2., 2., 5.])
+        """
+        loads_of(loads)  # checks the shape
+        old = np.asarray(loads, np.float64)
+        of = checks.integers("parents", parents, np.int64)
+        to = checks.integers("children", children, np.int64)
+        n = int(np.max(to, initial=-1)) + 1
+        if of.shape != to.shape or np.any(to < 0) or np.any((of < 0) | (of >= len(old))):
+            raise DomainError(
+                f"parents and children have shapes {of.shape} and {to.shape}, and indices up to "
+                f"{np.max(of, initial=-1)} and {n - 1}: expected pairs of 0 ... {len(old) - 1} and "
+                "0 ... number of new cells - 1"
+            )
+        parts = np.bincount(of)[of] if checks.flag("split", split) else np.bincount(to)[to]
+        for b in np.setdiff1d(np.arange(n), to)[:1]:
+            raise DomainError(f"new cell {b} has no parent: expected each one in children")
+        out = np.zeros((n, *old.shape[1:]))
+        np.add.at(out, to, (old[of].T / parts).T)
+        return out
 
     def share(self, fn: Callable[..., Any], *arrays: ArrayLike, **options: Any) -> Any:
         """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.

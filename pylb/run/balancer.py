@@ -420,7 +420,8 @@ class Balancer(ProgramObjects, RunResults):
     Parameters
     ----------
     comm : mpi4py.MPI.Comm or VirtualComm, optional
-        The ranks; pylb uses a duplicate of it.  None: one rank, without MPI.
+        The ranks; pylb uses a duplicate of it.  None: one rank, without MPI.  For programs without
+        mpi4py see `Advisor`.
     strategy : str or callable
         How to place objects: a name of `pylb.strategies()`, or a function of a snapshot.  "auto":
         pylb chooses a strategy for each LB step (Menon 2012, 3.7).

@@ -18,7 +18,6 @@ from pylb import _core
 from pylb.comm.addresses import rows_to
 from pylb.comm.agreement import Agreement, Attempt, Stats, Step
 from pylb.comm.transport import Sends
-from pylb.console import percent, seconds
 from pylb.decide import sentences
 from pylb.decide.decider import (
     BALANCE,
@@ -52,7 +51,6 @@ from pylb.replaying.trace_conversion import (
     trace_arrays,
 )
 from pylb.run.cells import CellMessages, Cells, LocalCells
-from pylb.run.experience import named
 from pylb.run.lb_step import LBStep, Placed, Speeds
 from pylb.run.local_objects import LocalObjects
 from pylb.run.options import Options
@@ -62,7 +60,6 @@ from pylb.run.report import IterationMetrics
 log = logging.getLogger("pylb")
 MANY = 10_000  # if more objects than this come or go, unused memory is returned to the system
 SLOW, SLOW_PART = 0.05, 0.05  # a slower strategy gets a thread: seconds, fraction of an iteration
-SILENT, WORTH_A_WORD = 200, 0.05  # number of steps, and max/mean - 1, see `_say_why_not`
 KEPT_RECEIPTS = 4096  # largest number of receipts in memory
 
 
@@ -724,8 +721,6 @@ class AdvisingMode(MeasuringMode):
     def __init__(self, state: AdvisorState) -> None:
         super().__init__(state)
         self._core: _core.Advisor | None = None
-        self._ignored = 0  # number of advised LB steps that no rank carried out
-        self._said = False  # whether a warning was logged that waiting is counted as work
 
     def _foresee(self) -> tuple[float, float]:
         """Estimate the cost of the first LB step, and the part of it that depends on what moves.
@@ -773,42 +768,12 @@ class AdvisingMode(MeasuringMode):
         if ask == PREVIEW:
             ask = self.core.previewed(state.step().preview(), now)
         self._report_switching(was_off)
-        n = self.core.n_ignored
-        if n > self._ignored == 0 and self._state.objects.rank == 0:
-            log.warning(
-                "pylb: before step %d: it seems that the advice to rebalance was not carried out, "
-                "so the cost of an LB step is not known: expected `with lb.rebalancing()`, "
-                "lb.rebalanced(seconds) or plan.migrate(...)",
-                self._state.done,
-            )
-        self._ignored = n
-        self._say_why_not()
-        if self.core.waits and not self._said:
-            self._said = True
-            if state.objects.rank == 0:
-                log.warning("pylb: %s", self.core.waits)
+        word = self.core.word()
+        if word is not None and state.objects.rank == 0:
+            log.warning("pylb: in step %d: %s", state.done - 1, word)
         self.due = bool(ask == BALANCE)
         if not self.n_lb_steps:
             state.records.saved.cancel()
-
-    def _say_why_not(self) -> None:
-        """Log why the first `SILENT` steps had no LB step, although ranks wait for the slowest."""
-        state, trigger = self._state, self._state.decider.settings.trigger
-        if state.done != SILENT or self.n_lb_steps or self._ignored or state.objects.rank:
-            return
-        known = trigger.state()
-        total = SILENT * named(trigger.learned())["mean"]
-        if known["excess"] > WORTH_A_WORD * total:  # False if the trigger does not know `excess`
-            cost, gain = (
-                "an unknown time" if math.isnan(known[name]) else seconds(known[name])
-                for name in ("cost", "gain")
-            )
-            log.warning(
-                "pylb: no LB step in %d steps, although the slowest rank takes %s longer than the "
-                "mean: %s; an LB step is expected to cost %s and to save %s. every=100 in a short "
-                "run tries LB steps, and lb.history shows what they cost and save",
-                *(SILENT, percent(known["excess"] / total), trigger.reason, cost, gain),
-            )
 
     def place(self) -> Placed:
         """Place the cells in the LB step that is due.  Collective."""

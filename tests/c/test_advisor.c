@@ -112,6 +112,19 @@ TEST(an_advice_that_is_ignored_teaches_nothing)
     unmake(&m);
 }
 
+TEST(what_the_user_should_know_is_said_once)
+{
+    made_t m;
+    make(&m, 3, &plb_own_strategy);
+    for (int64_t i = 0; i < 9; i++) {
+        (void)step(&m, i, i, 3, 1, 0, 0);
+        const char *word = plb_advisor_word(&m.advisor);
+        assert_int_equal(word != NULL, i == 3);
+        assert_true(word == NULL || strstr(word, "not carried out") != NULL);
+    }
+    unmake(&m);
+}
+
 TEST(a_cost_is_learned_and_a_gain)
 {
     plb_err_t err;

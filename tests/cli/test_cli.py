@@ -216,12 +216,16 @@ def test_a_wheel_takes_the_part_of_the_mpi_that_mpi4py_runs_on(tmp_path, monkeyp
     assert optional.VariantFinder.find_spec("other._mpi") is None
 
 
-def test_without_mpi4py_a_wheel_has_no_part_for_mpi(monkeypatch):
+@pytest.mark.parametrize(
+    ("loaded", "abi"), [([], None), (["/usr/lib/libmpich.so.12.2.1"], "mpich")]
+)
+def test_without_mpi4py_a_wheel_takes_the_part_of_the_programs_mpi(monkeypatch, loaded, abi):
     def no_library(name):
         raise RuntimeError("cannot load MPI library")  # mpi4py raises this without an MPI library
 
     monkeypatch.setattr(optional.importlib.util, "find_spec", no_library)
-    assert optional.mpi_abi() is None
+    monkeypatch.setattr(optional, "_mpi_libraries", lambda: loaded)
+    assert optional.mpi_abi() == abi
 
 
 # ---- hints how to install a part ---------------------------------------------------------------

@@ -50,6 +50,16 @@ def test_python_programs(mpiexec, tmp_path, name, ranks):
         assert rows["with pylb"][2] == 0
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_quadtree(mpiexec, ranks):
+    code, out, said = launch(mpiexec, ranks, EXAMPLES / "own_loop" / "quadtree.py")
+    assert code == 0, said
+    found = re.fullmatch(r"(\d+) cells, area 1: max/mean [\d.]+, (\d+) LB steps?\n", out)
+    assert found, out
+    assert int(found[1]) > 200
+    assert (int(found[2]) > 0) == (ranks > 1)
+
+
 @pytest.mark.parametrize("name", ["particles", "curve"])
 def test_few_lines_are_added_for_pylb(name):
     text = (EXAMPLES / "own_loop" / f"{name}.py").read_text()

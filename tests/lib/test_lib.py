@@ -80,6 +80,14 @@ def test_another_number_of_phases_is_an_error_of_all_ranks(mpi_program, mpiexec,
     assert said in done.stderr
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_an_advice_that_is_ignored_is_said_once(mpi_program, mpiexec, ranks):
+    words = [str(mpi_program("drift")), "60", "0", "ignored", "every=5"]
+    done = finished([*mpiexec, "-n", str(ranks), *words])
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("the advice to rebalance was not carried out") == 1
+
+
 def test_a_function_of_rows_that_fails_ends_all(mpi_program, mpiexec):
     done = finished([*mpiexec, "-n", "3", str(mpi_program("share")), "fail"])
     assert done.stdout.count("code -9") == 3
@@ -434,6 +442,7 @@ def test_exceptions_in_c_plus_plus(thrown, ranks):
             '-4 "stratagy": no such option',
             "-2 seconds is -1: expected 0 ... 1e30",
             other if r else "-2 loads[1] is nan: expected 0 ... 1e30",
+            "-2 child has 2 values: expected 1",
             other if r else "-2 nbytes has 1 values: expected 2",
             *(plan if ranks > 1 else []),
             "-2 the handle is NULL: expected an open advisor",

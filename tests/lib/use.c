@@ -103,6 +103,26 @@ static void placement(void)
     EXPECT(n > 5 && found == 1 && pylb_strategy_name(-1) == NULL);
 }
 
+static void mesh(void)
+{
+    const double load[4] = {1.0, 4.0, 2.0, 4.0};
+    const int64_t parent[5] = {0, 1, 1, 2, 3}, child[5] = {3, 0, 1, 2, 2};
+    double out[4] = {-1.0};
+    EXPECT(pylb_inherit(4, load, 1, 5, parent, child, 1, 4, out) == PYLB_OK);
+    EXPECT(out[0] == 2.0 && out[1] == 2.0 && out[2] == 6.0 && out[3] == 1.0);
+    EXPECT(pylb_inherit(4, load, 1, 5, parent, child, 0, 4, out) == PYLB_OK);
+    EXPECT(out[0] == 4.0 && out[1] == 4.0 && out[2] == 3.0 && out[3] == 1.0);
+    EXPECT(pylb_inherit(2, load, 2, 2, parent, parent, 1, 2, out) == PYLB_OK);
+    EXPECT(memcmp(out, load, sizeof load) == 0); /* two loads of each cell */
+    EXPECT(pylb_inherit(0, NULL, 1, 0, NULL, NULL, 1, 0, NULL) == PYLB_OK);
+    FAILS(PYLB_ERR_RANGE, "pair 3", pylb_inherit(2, load, 1, 5, parent, child, 1, 4, out));
+    FAILS(PYLB_ERR_VALUE, "new cell 2 has no parent",
+          pylb_inherit(4, load, 1, 3, parent, child, 1, 4, out));
+    FAILS(PYLB_ERR_VALUE, "n_components", pylb_inherit(4, load, 9, 5, parent, child, 1, 4, out));
+    FAILS(PYLB_ERR_VALUE, "NULL", pylb_inherit(4, NULL, 1, 5, parent, child, 1, 4, out));
+    EXPECT(out[3] == 4.0); /* a call that fails changes nothing */
+}
+
 static int when(const pylb_cycle *c, void *user)
 {
     (void)user;
@@ -337,6 +357,7 @@ static void an_own_trigger_that_is_off(void)
 int main(void)
 {
     placement();
+    mesh();
     triggers();
     words();
     options_end_with_the_first_measurement();

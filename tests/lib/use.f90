@@ -41,6 +41,7 @@ contains
       type(pylb_advisor) :: lb
       type(pylb_plan) :: plan
       type(pylb_receipt) :: receipt
+      real(real64) :: loads(3)
       logical :: rebalance
       integer :: ierr
       call check(pylb_version() /= "", "version")
@@ -56,6 +57,11 @@ contains
       call check(ierr == pylb_err_state, "stop without start")
       call lb%work(-1.0_real64, ierr)
       call check(ierr == pylb_err_value, "negative seconds")
+      call pylb_inherit([1.0_real64, 4.0_real64], [1_int64, 2_int64, 2_int64], [1_int64, 2_int64, 3_int64], &
+                        loads, split=.true.)
+      call check(all(nint(loads) == [1, 2, 2]), "inherit")
+      call pylb_inherit([1.0_real64, 4.0_real64], [1_int64], [0_int64], loads, ierr=ierr)
+      call refused(ierr, pylb_err_range, "pair 0")
       call lb%advise([1.0_real64, 2.0_real64], plan, key=[1_int64], ierr=ierr)
       call refused(ierr, pylb_err_value, "length")
       call lb%advise([1.0_real64, 2.0_real64, 3.0_real64], plan, ierr=ierr, n_components=2)

@@ -275,6 +275,77 @@ def test_features_are_fitted():
         assert found == pytest.approx([3e-3, 5e-2])
 
 
+# ---- a mesh that changes ------------------------------------------------------------------------
+
+
+def refined(cells, first):
+    """Divide the cells `first` ... first + 5 into 4 parts each; return cells and their parents."""
+    hot = (first <= cells) & (cells < first + 6)
+    parents = np.repeat(np.arange(len(cells)), np.where(hot, 4, 1))
+    part = np.arange(len(parents)) - np.searchsorted(parents, parents)
+    return np.where(hot[parents], 1000 * cells[parents] + part, cells[parents]), parents
+
+
+def adaptive(comm, **given):
+    """Rebalance in each step in which the mesh changes, before the new cells were computed.
+
+    The cells are 1 ... 24, the parts of cell c are 1000 c ...; each part costs as much as the cell.
+    """
+    lb = pylb.Advisor(comm, strategy="GreedyLB", every=4, **given)
+    cells = 1 + np.array_split(np.arange(24), comm.size)[comm.rank]
+    for step in lb.iterate(16):
+        loads = 1.0 + np.where(cells < 1000, cells, cells // 1000) % 5
+        if step % 4 == 3:
+            cells, parents = refined(cells, 1 + 3 * (step // 2))
+            loads = lb.inherit(loads, parents, np.arange(len(cells)), split=False)
+        if plan := lb.advise(loads=loads, keys=cells):
+            cells = plan.migrate(cells)
+    return lb
+
+
+def test_new_cells_have_the_loads_of_their_parents():
+    inherit = pylb.Advisor.inherit
+    loads, parents, children = [1.0, 4.0, 2.0, 4.0], [0, 1, 1, 2, 3], [3, 0, 1, 2, 2]
+    assert inherit(loads, parents, children).tolist() == [2.0, 2.0, 6.0, 1.0]
+    assert inherit(loads, parents, children, split=False).tolist() == [4.0, 4.0, 3.0, 1.0]
+    phases = np.stack([loads, np.zeros(4)], axis=1)
+    assert inherit(phases, parents, children).tolist() == [[2, 0], [2, 0], [6, 0], [1, 0]]
+    assert inherit([], [], []).shape == (0,)
+    assert inherit(np.zeros((0, 3)), [], []).shape == (0, 3)
+    for wrong, says in (
+        (([1.0], [0, 1], [0, 1]), "indices up to 1 and 1: expected pairs of 0 ... 0"),
+        (([1.0], [0], [-1]), "number of new cells"),
+        (([1.0], [0], [1]), "new cell 0 has no parent"),
+        (([1.0], [0, 0], [1]), r"shapes \(2,\) and \(1,\)"),
+        ((1.0, [0], [0]), "loads"),
+        (([1.0], [0.5], [0]), "parents has dtype float64"),
+    ):
+        with pytest.raises(DomainError, match=says):
+            inherit(*wrong)
+
+
+def test_a_changed_mesh_is_balanced_before_it_is_computed(tmp_path):
+    """As the loads of the new cells are right, the predicted max/mean is that of the next step."""
+
+    def program(comm):
+        lb = adaptive(comm)
+        lb.save(tmp_path / "run.h5")
+        return lb
+
+    lb = on(3, program)[0]
+    ratio = lb.metrics.max / lb.metrics.mean
+    steps = lb.history.lb_steps
+    assert [r.iteration for r in steps] == [3, 7, 11]
+    assert [r.predicted for r in steps] == pytest.approx([ratio[r.iteration + 1] for r in steps])
+    assert max(r.predicted for r in steps) < 1.05 < 1.5 < steps[0].before
+    trace = pylb.Trace.load(tmp_path / "run.h5")
+    again = trace.replay("GreedyLB", every=4)
+    assert [r.predicted for r in again.lb_steps[:1]] == pytest.approx([steps[0].predicted])
+    shadow = on(3, lambda comm: adaptive(comm, mode="shadow"))[0]
+    assert [r.iteration for r in shadow.history.lb_steps] == [3, 7, 11]
+    assert shadow.shadow.max.sum() < shadow.metrics.max.sum()
+
+
 # ---- modes, records -----------------------------------------------------------------------------
 
 

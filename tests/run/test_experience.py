@@ -229,3 +229,14 @@ def test_advise_says_once_why_it_does_not_rebalance(caplog):
     assert "no LB step in 200 steps, although the slowest rank takes 10.0 % longer" in said
     assert "an LB step is expected to cost 500 s and to save 40 s" in said
     assert "every=100" in said
+
+
+def test_advise_says_once_that_no_better_placement_is_found(caplog):
+    def program(comm):
+        lb = pylb.Advisor(comm, every=10, strategy=lambda snapshot: snapshot.rank)
+        for _ in lb.iterate(400):
+            lb.advise(loads=[1.0 + comm.rank], keys=[comm.rank])
+
+    pylb.VirtualCluster(2, clock="none").run(program)
+    (said,) = caplog.messages
+    assert "20 LB steps moved nothing, although the slowest rank takes 33.3 % longer" in said

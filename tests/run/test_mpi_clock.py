@@ -1,6 +1,7 @@
 """The clock "mpi": bodies of known length in programs that wait within MPI, in C and in Python."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -205,6 +206,93 @@ def test_communicators_of_other_modules(mpiexec):
     words = [*mpiexec, "-n", "2", sys.executable, "-W", "error", "-c", FOREIGN]
     done = finished(words)
     assert done.returncode == 0, done.stderr
+
+
+PLAIN = """
+import atexit, ctypes, sys
+sys.modules["mpi4py"] = None  # as if it were not installed
+import numpy as np
+import pylb, pylb._mpi
+from pylb import errors, optional
+
+def refused(error, says, call):
+    try:
+        call()
+    except error as why:
+        assert says in str(why), why
+    else:
+        raise AssertionError(says)
+
+refused(errors.StateError, "MPI has not started", lambda: pylb.Advisor("world"))
+mpi = ctypes.CDLL(optional._mpi_libraries()[0], ctypes.RTLD_GLOBAL)  # the program's own MPI
+mpi.MPI_Init(None, None)
+atexit.register(mpi.MPI_Finalize)
+refused(errors.DomainError, "'world'", lambda: pylb.Advisor("self"))
+rank, size = pylb._mpi.world()
+for comm in "world", pylb._mpi.Comm("world"):
+    lb, ids = pylb.Advisor(comm, every=2), np.arange(4) + 4 * rank
+    for step in lb.iterate(5):
+        if plan := lb.advise(loads=1.0 + 5.0 * (ids < 4), keys=ids):
+            ids = plan.migrate(ids)
+    assert (lb.rank, lb.n_ranks) == (rank, size)
+    assert (lb.history.lb_steps[0].migrations > 0) == (size > 1)
+    lb = pylb.Advisor(comm, lag=2)
+    for step in lb.iterate(9):
+        lb.advise(seconds=1.0)
+    assert lb.share(np.sqrt, np.full(3, 4.0)).tolist() == [2.0] * 3
+    load = lambda key, block: 1.0 + 5.0 * (key < 10)
+    lb = pylb.Balancer(comm, every=2, strategy="GreedyLB", load=load, overlap=True)
+    for key in range(4):
+        lb.add(10 * rank + key, np.full(1 << 16, key))
+    for _ in lb.iterate(5):
+        for key, block in lb.local():
+            assert (block == key % 10).all()
+    assert (lb.report().migrations > 0) == (size > 1)
+refused(errors.MissingPartError, "mpi4py", lambda: pylb.Machine.measure("world"))
+if sys.argv[1:] == [str(rank)]:
+    raise ValueError("cell 7 is broken")
+lb = pylb.Advisor("world")
+while lb.advise(seconds=1.0) or sys.argv[1:]:
+    pass
+if size == 1:
+    mpi.MPI_Finalize()
+    atexit.unregister(mpi.MPI_Finalize)
+    refused(errors.StateError, "MPI has ended", lambda: pylb.Advisor("world"))
+print("through")
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_without_mpi4py(mpiexec, ranks):
+    words = [*mpiexec, "-n", str(ranks), sys.executable, "-W", "error", "-c", PLAIN]
+    done = finished(words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("through") == ranks
+
+
+def test_without_mpi4py_a_rank_that_fails_ends_all(mpiexec):
+    done = finished([*mpiexec, "-n", "3", sys.executable, "-W", "error", "-c", PLAIN, "1"])
+    assert done.returncode != 0
+    assert "rank 1: ValueError: cell 7 is broken" in done.stderr
+
+
+def test_a_program_with_another_mpi(tmp_path):
+    """The error names both."""
+    needs("cc")
+    pytest.importorskip("pylb._mpi")
+    (tmp_path / "other.c").write_text(
+        "#include <string.h>\n"
+        'int MPI_Get_library_version(char *s, int *n) { strcpy(s, "Another MPI 1.0"); return 0; }\n'
+    )
+    library = tmp_path / "libmpi.so.99"
+    run(["cc", "-shared", "-fPIC", tmp_path / "other.c", "-o", library])
+    program = (
+        f"import ctypes, pylb; ctypes.CDLL({str(library)!r})\n"
+        "try: pylb.Advisor('world')\n"
+        "except pylb.errors.MPIError as why: print(why)\n"
+    )
+    said = run([sys.executable, "-c", program])
+    assert re.match(r"pylb was built with '.*MPI.*', the program uses 'Another MPI 1.0'", said)
 
 
 ADVISED = r"""
