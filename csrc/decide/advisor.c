@@ -192,7 +192,7 @@ static void say_why(plb_advisor_t *self, double excess)
                  "no LB step in %lld steps, although the slowest rank takes %.1f %% longer than "
                  "the mean: %s; an LB step is expected to cost %s and to save %s.  A short run "
                  "with every=100 tries LB steps, and its report shows what they cost and save",
-                 (long long)t->n, 100.0 * excess, plb_reason_words(v->reason),
+                 (long long)t->n, 100.0 * excess, plb_reason_words[v->reason],
                  amount(v->cost, cost), amount(v->gain, gain));
     }
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 /* ---- handles ------------------------------------------------------------------------------- */
 
 static void *map_take(plb_map_t *self, uint64_t key)
