@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakMethod, WeakSet
+from weakref import WeakMethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,7 +245,7 @@ class Agreement:
         self.known_network: Network | None = None  # the cost of messages; None: not measured yet
         self._cores: Cores | None = None
         self.plans = 0  # number of communication plans made so far, the same on all ranks
-        self.sharers: WeakSet[Any] = WeakSet()  # others may wait for this rank in `Sharer.share`
+        self.sharers: list[Any] = []  # `_mpi.Share`: others may wait for this rank in `share`
         self._turn = threading.Lock()  # locked during a step, so that no second thread begins one
 
     @property
@@ -389,7 +389,7 @@ class Agreement:
             t.begin(sample, sends, into)  # ranks that do not come may wait in `share` instead
             while (answer := t.wait(1.0)) is None:
                 for sharer in self.sharers:
-                    sharer.look(ends=False)
+                    sharer.look(False)
             return *answer, error
         except MemoryError as why:
             return self.without_memory(sample, error, why)

@@ -109,7 +109,7 @@ class ExitingAgreement(Agreement):
         if self.running is not None:
             self.running.give_up(error is not None)
         for sharer in self.sharers:
-            sharer.look(ends=True)
+            sharer.look(True)
         if not self.transport.pending and (self.running is None or error is not None):
             self.begin_exit(error)
 
@@ -148,7 +148,7 @@ class ExitingAgreement(Agreement):
                 message = str(why)
         self.ended = "this program has ended"
         for sharer in self.sharers:
-            sharer.look(ends=True)  # complete the reduction that `stop` has begun
+            sharer.look(True)  # complete the reduction that `stop` has begun
         return message if error is None else ""
 
 

@@ -85,7 +85,7 @@ class Sharer:
             native: Any = optional.require("MPI")
             seconds = 0.0 if beta is None else checks.seconds("beta", beta)
             self._core = native.Share(transport.comm, mode == "on", reactive, seconds)
-            agreement.sharers.add(self)
+            agreement.sharers.append(self._core)
         self._calls: list[tuple[float, ...]] = []
         self._model: LoadModel | None = None
         self._like: Arrays | None = None  # empty arrays like the results of the previous call
@@ -107,10 +107,6 @@ class Sharer:
         """
         table = np.array(self._calls).reshape(-1, len(_core.SHARE_FIGURES))
         return dict(zip(_core.SHARE_FIGURES, table.T.copy(), strict=True))
-
-    def look(self, ends: bool) -> None:
-        """Make `share` fail on ranks that wait in it for this rank, which is elsewhere or ends."""
-        self._core.look(ends)
 
     def sums(self) -> dict[str, Any]:
         """Return the sums over the calls, as in a `Report`."""
