@@ -29,7 +29,7 @@ def built(folder: str) -> Path:
     core, out = ROOT / "csrc", Path(folder) / "share"
     base = [
         core / "base" / f"{name}.c"
-        for name in ("err", "interrupt", "mem", "quantile", "rng", "sort")
+        for name in ("err", "interrupt", "mem", "rng", "sort")
     ]
     here = ROOT / "benchmarks" / "simulated"
     subprocess.run(

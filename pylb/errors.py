@@ -1,6 +1,6 @@
 """All errors of pylb; each class also derives from a built-in error of Python.
 
-The C core returns a code and a message; ``csrc/base/err.h`` names the class of each code.
+The C core returns a code and a message; ``csrc/base/base.h`` names the class of each code.
 """
 
 from __future__ import annotations

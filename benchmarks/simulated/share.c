@@ -13,10 +13,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "base/clock.h"
-#include "base/cores.h"
-#include "base/mem.h"
-#include "base/rng.h"
+#include "base/base.h"
 #include "comm/comm.h"
 
 static const double L = 2e-6, O = 1e-6, G = 1e-10, POLL = 3e-7, CALL = 2e-5;

@@ -1,4 +1,4 @@
-#include "base/clock.h"
+#include "base/base.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "base/cores.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <sched.h>
@@ -9,9 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/hash.h"
-#include "base/mem.h"
 
 enum { WORDS = PLB_CORES_MOST / 64, PATH = 4352 };
 

@@ -1,5 +1,4 @@
-#include "base/err.h"
-#include "base/param.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <stdarg.h>

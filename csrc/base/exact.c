@@ -1,4 +1,4 @@
-#include "base/exact.h"
+#include "base/base.h"
 
 #include <math.h>
 

@@ -1,8 +1,6 @@
-#include "base/hash.h"
+#include "base/base.h"
 
 #include <string.h>
-
-#include "base/mem.h"
 
 /* AHEAD: the bucket of a key is prefetched this many keys before it is needed. */
 enum { LEAST = 4, MOST = 1 << 30, AHEAD = 16 };

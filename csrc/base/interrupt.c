@@ -1,6 +1,4 @@
-#include "base/interrupt.h"
-
-#include "base/clock.h"
+#include "base/base.h"
 
 enum { STEPS = 1 << 15 }; /* steps between two readings of the clock: usually less than 1 ms */
 

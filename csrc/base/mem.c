@@ -1,4 +1,4 @@
-#include "base/mem.h"
+#include "base/base.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,6 +1,4 @@
-#include "base/rng.h"
-
-#include "base/hash.h"
+#include "base/base.h"
 
 static uint64_t rotl(uint64_t x, int k)
 {

@@ -1,10 +1,6 @@
-#include "base/sort.h"
+#include "base/base.h"
 
 #include <string.h>
-
-#include "base/cpu.h"
-#include "base/interrupt.h"
-#include "base/mem.h"
 
 enum {
     DIGIT_BITS = 12,
@@ -265,4 +261,65 @@ void plb_loads_free(plb_loads_t *self)
     }
     PLB_FREE(self->parts, self->item);
     *self = (plb_loads_t){0};
+}
+
+int plb_groups_init(plb_groups_t *self, const int32_t *group, int64_t n, int32_t n_groups,
+                    plb_err_t *err)
+{
+    *self = (plb_groups_t){0};
+    PLB_PASS_NEW0(self->start, n_groups + 2);
+    PLB_PASS_NEW(self->item, n);
+    for (int64_t i = 0; i < n; i++) {
+        self->start[group[i] + 2]++;
+    }
+    for (int32_t g = 0; g < n_groups; g++) {
+        self->start[g + 2] += self->start[g + 1];
+    }
+    /* this loop moves start[g + 1] from the beginning of group g to its end */
+    for (int64_t i = 0; i < n; i++) {
+        self->item[self->start[group[i] + 1]++] = (int32_t)i;
+    }
+    return PLB_OK;
+}
+
+void plb_groups_free(plb_groups_t *self)
+{
+    PLB_FREE(self->start, self->item);
+}
+
+double plb_nth(double *x, int64_t n, int64_t k)
+{
+    int64_t low = 0, high = n - 1; /* Hoare's selection algorithm (quickselect) */
+    while (low < high) {
+        const double pivot = x[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (x[i] < pivot) {
+                i++;
+            }
+            while (x[j] > pivot) {
+                j--;
+            }
+            if (i <= j) {
+                const double swap = x[i];
+                x[i++] = x[j];
+                x[j--] = swap;
+            }
+        }
+        if (k <= j) {
+            high = j;
+        } else if (k >= i) {
+            low = i;
+        } else {
+            break;
+        }
+    }
+    return x[k];
+}
+
+double plb_median(double *x, int64_t n)
+{
+    const int64_t half = (n - 1) / 2;
+    const double low = plb_nth(x, n, half);
+    return 0.5 * (low + plb_nth(x + half, n - half, n / 2 - half));
 }

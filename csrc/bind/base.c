@@ -4,7 +4,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "bind/rooms.h"
 
 #if defined(__clang__)

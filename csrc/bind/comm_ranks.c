@@ -2,7 +2,7 @@
  * exchanges with a known pattern, work lent within a step; linked into pylb._mpi. */
 #include "bind/convert.h"
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "bind/mpi_comm.h"
 #include "bind/rooms.h"
 #include "comm/comm.h"

@@ -2,7 +2,7 @@
  */
 #include "bind/convert.h"
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "bind/rooms.h"
 #include "decide/advisor.h"
 

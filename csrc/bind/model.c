@@ -2,7 +2,7 @@
 #include "bind/convert.h"
 
 #include "bind/rooms.h"
-#include "model/machine.h"
+#include "model/model.h"
 
 int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
 {
@@ -129,7 +129,7 @@ static int on_shared_cores(plb_py_call_t *c, bool times)
 PLB_PY_DEF(
     fn, shared_times, "group cores loads:@",
     "Return the seconds of k iterations on ranks that share cores.  group, cores: (p,), see\n"
-    "csrc/model/machine.h.  loads: (k, p), seconds of a core.")
+    "csrc/model/model.h.  loads: (k, p), seconds of a core.")
 {
     return on_shared_cores(c, true);
 }

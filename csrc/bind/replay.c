@@ -188,7 +188,7 @@ PLB_PY_TYPE(
     "* n_ranks decider lag as_recorded foresight moves network:2 cost model:5 per_move per_byte "
     "steps:L keep_times keep_ranks",
     "Replays a recorded run under a decider (None: without one); see csrc/replay/replay.h.\n"
-    "model: a plb_lb_cost_t (csrc/model/cost.h).  steps: the measured LB steps, each as\n"
+    "model: a plb_lb_cost_t (csrc/model/model.h).  steps: the measured LB steps, each as\n"
     "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole).", )
 
 /* ---- the best schedule ---------------------------------------------------------------------- */

@@ -33,7 +33,7 @@
 #error "pylb is compiled with the headers of NumPy 2; the result also runs with NumPy 1.26"
 #endif
 
-#include "base/ints.h"
+#include "base/base.h"
 #include "plb.h"
 
 /* ---- one call from Python ------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ typedef struct plb_py_call {
     void *memory[PLB_PY_MAX_MEMORY];
     int n_memory;
     PyThreadState *state;  /* of the thread, while the GIL is released */
-    plb_interrupt_t outer; /* the previous setting of base/interrupt.h, which plb_py_lock restores:
+    plb_interrupt_t outer; /* the previous setting of base/base.h, which plb_py_lock restores:
                               if this call is in a callback, the setting of the outer call */
     int code;
     plb_err_t err;
@@ -190,7 +190,7 @@ int plb_py_tick(void *arg);
 static const char plb_py_stop_key[] = "pylb_stop";
 int plb_py_check_signals(void);
 
-/** Raise the Python exception of an error code (base/err.h); return NULL.  An exception that is
+/** Raise the Python exception of an error code (base/base.h); return NULL.  An exception that is
  * already pending, e.g. of a callback, is kept. */
 PyObject *plb_py_raise(int code, const plb_err_t *err);
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 /* ---- reductions ----------------------------------------------------------------------------- */
 

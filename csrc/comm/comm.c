@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "measure/measure.h"
 
 int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, int line)

@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "comm/share.h"
 #include "comm/transport.h"
 #include "measure/measure.h"
@@ -49,7 +48,7 @@ int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
 /** Free the duplicate, if there is one (only then is the call collective). */
 void plb_comm_free(plb_comm_t *self);
 
-/** Wait for a request, and let other ranks use the processor meanwhile (base/clock.h). */
+/** Wait for a request, and let other ranks use the processor meanwhile (base/base.h). */
 int plb_comm_finish(MPI_Request *request, const plb_patience_t *patience, plb_err_t *err);
 
 /** If a rank has an error, return one on all ranks: `mine` if it is an error, else the lowest code

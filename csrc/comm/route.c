@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 /* Check the destinations.  *sorted: whether the items are already in order of rank. */
 static int check(const int32_t *dest, int64_t n, int32_t n_ranks, bool *sorted, plb_err_t *err)

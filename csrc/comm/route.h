@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/base.h"
 
 typedef struct plb_route {
     int32_t n_peers;

@@ -4,11 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/cores.h"
-#include "base/mem.h"
-#include "base/rng.h"
-#include "base/sort.h"
+#include "base/base.h"
 #include "comm/comm.h"
 
 /* Ranks lend within groups of about this many, so that no rank reads more than this many numbers.

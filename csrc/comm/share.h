@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/base.h"
 
 /* ---- decisions, without MPI ----------------------------------------------------------------- */
 

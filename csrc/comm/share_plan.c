@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "comm/share.h"
 
 /* ---- which rank lends to which ---------------------------------------------------------- */

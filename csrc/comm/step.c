@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 enum {
     INLINE = 16 << 10,   /* bytes; copying a part of up to this size is cheaper than a message */

@@ -4,8 +4,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 enum {
     /* ns for each byte of a message, for which a rank only yields its core: a rank that sleeps

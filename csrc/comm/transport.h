@@ -1,13 +1,12 @@
 /* The communication of the C library: an interface, and its version for a single rank;
  * comm/comm.h has the version for MPI.  All calls except `leave` are collective.  A rank
- * that waits in a call lets other ranks use the processor core (base/clock.h). */
+ * that waits in a call lets other ranks use the processor core (base/base.h). */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/err.h"
+#include "base/base.h"
 #include "comm/share.h"
 #include "measure/measure.h"
 

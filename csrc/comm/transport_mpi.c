@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <sched.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 typedef struct by_mpi {
     plb_transport_t face;

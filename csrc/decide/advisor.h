@@ -21,7 +21,7 @@
  * load counts at most max * c / p: otherwise an LB step would seem to save more than there is. */
 #pragma once
 
-#include "base/clock.h"
+#include "base/base.h"
 #include "comm/transport.h"
 #include "decide/decider.h"
 #include "measure/measure.h"

@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-#include "base/err.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 /* tests/c/interleave.c disables each rule of consensus.h, to show that the rule is needed. */
 #ifndef PLB_ABLATE

@@ -53,7 +53,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/base.h"
 #include "comm/transport.h"
 #include "decide/decider.h"
 #include "decide/trigger.h"

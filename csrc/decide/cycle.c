@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 /* The iterations for which the waiting is computed; it is interpolated between them, and constant
  * after the last one.  LONGEST: iterations of the longest cycle that is considered. */

@@ -4,12 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/err.h"
-#include "base/ints.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "measure/measure.h"
-#include "model/snapshot.h"
+#include "model/model.h"
 
 /* ---- ledger --------------------------------------------------------------------------------- */
 

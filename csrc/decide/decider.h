@@ -34,10 +34,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/param.h"
+#include "base/base.h"
 #include "decide/trigger.h"
 #include "measure/measure.h"
-#include "model/cost.h"
+#include "model/model.h"
 #include "place/strategy.h"
 
 /* Does rebalancing pay?  The ledger of a run: the seconds that its LB steps cost and saved.

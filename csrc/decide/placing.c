@@ -2,14 +2,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/exact.h"
-#include "base/heap.h"
-#include "base/interrupt.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 #include "decide/decider.h"
-#include "model/snapshot.h"
+#include "model/model.h"
 #include "place/strategy.h"
 
 /* A strategy's placement of a snapshot. */

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/err.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 const plb_param_t plb_selection_params[] = {PLB_SELECTION(PLB_PARAM_ROW)};
 

@@ -3,8 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/err.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 /* An LB step of unknown cost is tried when the imbalance has cost PRICE balanced iterations (LB
  * steps usually cost 0.001 to 100), or, in a short run, the fraction SHARE of the run. */
@@ -13,6 +12,18 @@ static const double PRICE = 2.0, SHARE = 0.03;
 #define X(name, words) words,
 const char *const plb_reason_words[] = {PLB_REASONS(X)};
 #undef X
+
+#define ADDRESS(name) &plb_trigger_##name,
+const plb_trigger_kind_t *const plb_triggers[] = {PLB_TRIGGERS(ADDRESS) NULL};
+
+const plb_trigger_kind_t *plb_trigger_find(const char *name)
+{
+    const plb_trigger_kind_t *const *k = plb_triggers;
+    while (*k != NULL && strcmp((*k)->name, name) != 0) {
+        k++;
+    }
+    return *k;
+}
 
 static plb_verdict_t unknown(plb_reason_t reason)
 {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/param.h"
+#include "base/base.h"
 
 /* Iteration numbers increase; they need not be consecutive. */
 typedef struct plb_observation {

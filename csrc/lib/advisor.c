@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/point.h"
+#include "base/base.h"
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 
 #include <stdatomic.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 static _Thread_local plb_err_t last;
 

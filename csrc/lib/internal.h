@@ -4,18 +4,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-#include "base/cores.h"
-#include "base/err.h"
-#include "base/param.h"
+#include "base/base.h"
 #include "comm/route.h"
 #include "comm/transport.h"
 #include "decide/advisor.h"
 #include "decide/decider.h"
 #include "decide/trigger.h"
 #include "lib/pylb.h"
-#include "model/cost.h"
-#include "model/snapshot.h"
+#include "model/model.h"
 #include "place/strategy.h"
 
 /* The error of the calling thread, and handles, which remember that they were closed. */

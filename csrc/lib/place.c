@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 /* ---- triggers for programs that reduce their own statistics --------------------------------- */
 

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 /* ---- the seconds of this rank --------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "partition/partition.h"
 
 /* X(field): the fields that pylb_snapshot and plb_snapshot_t have in common. */

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/mem.h"
-#include "base/point.h"
+#include "base/base.h"
 
 /* ---- options ------------------------------------------------------------------------------- */
 

@@ -2,8 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "lib/internal.h"
 
 typedef struct shared {

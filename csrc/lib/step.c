@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/ints.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 /* ---- the cells of a rank -------------------------------------------------------------------- */
 

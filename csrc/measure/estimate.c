@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/cpu.h"
+#include "base/base.h"
 
 static const double SMOOTHING = 0.2, LEAST_GAIN = 0.1;
 

@@ -3,8 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/csr.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 typedef struct work {
     const plb_snapshot_t *in;

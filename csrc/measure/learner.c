@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/quantile.h"
+#include "base/base.h"
 
 static const double AGEING = 0.7; /* weight of an interval relative to the interval after it */
 /* If the speeds miss the changes in a new interval by more than SURPRISE sigma on average, a rank

@@ -5,10 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "base/exact.h"
-#include "base/hash.h"
-#include "model/snapshot.h"
+#include "base/base.h"
+#include "model/model.h"
 
 /* The record of statistics that ranks reduce in each iteration (Menon 3.4), and the operator that
  * merges two records.
@@ -16,7 +14,7 @@
  * Menon reduces average load, maximum load and minimum utilization.  This record also has what the
  * cost model needs (3.5, eq. 3.6), and what shows whether all ranks contributed to the same
  * iteration.  The merge is associative and commutative to the last bit: sums of seconds are exact
- * (base/exact.h); all other fields are integers, maxima and minima. */
+ * (base/base.h); all other fields are integers, maxima and minima. */
 
 /* X(name, C type, rule, unit, help); the struct and the merge come from this table; Python's Stats
  * has the same names.  Rules: SUM, MAX, MIN, SAME (if contributions differ, PLB_STATS_MIXED is

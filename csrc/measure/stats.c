@@ -3,8 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/quantile.h"
+#include "base/base.h"
 
 void plb_stats_init(plb_stats_t *self)
 {

@@ -1,9 +1,8 @@
-#include "model/cost.h"
+#include "model/model.h"
 
 #include <string.h>
 
-#include "base/csr.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 enum { STEPS = 8 }; /* number of collective steps in an LB step */
 

@@ -1,9 +1,9 @@
-#include "model/machine.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 int plb_sharing_init(plb_sharing_t *self, const int32_t *group, const double *cores, int32_t p,
                      plb_err_t *err)

@@ -1,13 +1,11 @@
-#include "model/snapshot.h"
+#include "model/model.h"
 
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "base/csr.h"
-#include "base/hash.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 /* ---- check arrays --------------------------------------------------------------------------- */
 
@@ -207,22 +205,20 @@ static int hold_blocks(const plb_snapshot_t *self, const int32_t *rank, int64_t 
                        plb_err_t *err)
 {
     int ret = PLB_OK;
-    int32_t *group = NULL, *has = NULL; /* has: the last block that each rank has got, plus 1 */
-    plb_groups_t objects = {0};         /* by block; the last group has none */
-    PLB_NEW(group, self->n_objects);
-    PLB_NEW0(has, self->n_ranks);
-    for (int64_t i = 0; i < self->n_objects; i++) {
-        group[i] = self->block[i] < 0 ? self->n_blocks : self->block[i];
-    }
-    PLB_TRY(plb_groups_init(&objects, group, self->n_objects, self->n_blocks + 1, err));
-    for (int64_t k = 0; k < objects.start[self->n_blocks]; k++) {
-        const int32_t block = self->block[objects.item[k]], r = rank[objects.item[k]];
-        held[r] += has[r] == block + 1 ? 0 : self->block_bytes[block];
-        has[r] = block + 1;
+    int32_t *has = NULL;        /* [n_blocks] the last rank that has got each block, plus 1 */
+    plb_groups_t objects = {0}; /* by rank */
+    PLB_NEW0(has, self->n_blocks);
+    PLB_TRY(plb_groups_init(&objects, rank, self->n_objects, self->n_ranks, err));
+    for (int64_t k = 0; k < self->n_objects; k++) {
+        const int32_t i = objects.item[k], block = self->block[i], r = rank[i];
+        if (block >= 0 && has[block] != r + 1) {
+            held[r] += self->block_bytes[block];
+            has[block] = r + 1;
+        }
     }
 out:
     plb_groups_free(&objects);
-    PLB_FREE(group, has);
+    PLB_FREE(has);
     return ret;
 }
 

@@ -8,9 +8,7 @@
 
 #include <math.h>
 
-#include "base/heap.h"
-#include "base/interrupt.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "partition/partition.h"
 
 /* A search ends after this many moves without a better state, and the searches after as many

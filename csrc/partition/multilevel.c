@@ -3,9 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/interrupt.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 #include "partition/partition.h"
 
 enum { MAX_LEVELS = 48 };

@@ -6,9 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "base/ints.h"
-#include "base/rng.h"
+#include "base/base.h"
 
 /* Scales loads and bytes to the 32-bit integers that partitioning libraries take. */
 

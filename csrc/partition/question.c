@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include "base/err.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 /* ---- the table of libraries ----------------------------------------------------------------- */
 

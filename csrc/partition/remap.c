@@ -3,9 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/csr.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 
 enum { NONE = -1 };
 

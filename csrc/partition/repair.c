@@ -3,9 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/heap.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 #include "partition/partition.h"
 
 typedef struct repair {

@@ -1,8 +1,6 @@
 #include "partition/partition.h"
 
-#include "base/hash.h"
-#include "base/interrupt.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 /* ---- cholesky ------------------------------------------------------------------------------ */
 

@@ -2,10 +2,7 @@
 
 #include <math.h>
 
-#include "base/exact.h"
-#include "base/ints.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 
 /* Largest load of a rank: up to this, the tally adds up the loads exactly. */
 static const double MOST_LOAD = 1e30;
@@ -259,7 +256,7 @@ int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const
         self->stage = DECIDE;
         PLB_PASS(tell_time(self, err));
     }
-    /* plb_exact_add takes numbers up to PLB_EXACT_MOST (base/exact.h) */
+    /* plb_exact_add takes numbers up to PLB_EXACT_MOST (base/base.h) */
     for (int k = 0; k < PLB_TALLY_SUMS; k++) {
         self->mine.sum[k] = fmin(self->mine.sum[k], PLB_EXACT_MOST);
     }

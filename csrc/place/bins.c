@@ -7,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
-#include "base/interrupt.h"
-#include "base/lesser.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 
 enum {
     MOST_PAIRS = 96,

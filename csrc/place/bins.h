@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/base.h"
 
 typedef struct plb_bins {
     int64_t n;            /* items, below 2^31 */

@@ -6,12 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/heap.h"
-#include "base/interrupt.h"
-#include "base/ints.h"
-#include "base/lesser.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 
 /* One question: a layer; or its groups, and nodes instead of ranks. */
 typedef struct layer {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/base.h"
 
 /* Objects and ranks.  Rank r has the slots first[r] ... first[r + 1] - 1.  A slot holds a copy of
  * an object, or is empty (-1); each object has at least one copy, and at most one on a rank. */

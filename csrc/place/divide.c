@@ -1,7 +1,6 @@
 #include <math.h>
 
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 #include "place/strategy.h"
 
 /* Remainders are rounded to multiples of this, so that rounding errors do not decide ties. */

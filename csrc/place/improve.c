@@ -23,12 +23,7 @@
 
 #include <math.h>
 
-#include "base/heap.h"
-#include "base/interrupt.h"
-#include "base/ints.h"
-#include "base/mem.h"
-#include "base/rng.h"
-#include "base/sort.h"
+#include "base/base.h"
 
 /* The search examines at most WORK numbers (a few tenths of a second; a tenth of it gives the same
  * placements up to 50,000 objects), and ends earlier if a tenth of them, PATIENCE, did not lower

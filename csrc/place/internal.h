@@ -6,10 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/csr.h"
-#include "base/err.h"
-#include "base/rng.h"
-#include "base/sort.h"
+#include "base/base.h"
 #include "partition/partition.h"
 #include "place/strategy.h"
 

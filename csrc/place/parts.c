@@ -3,10 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/csr.h"
-#include "base/err.h"
-#include "base/interrupt.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "partition/partition.h"
 
 void plb_parts_free(plb_parts_t *self)

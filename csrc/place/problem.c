@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err)
 {

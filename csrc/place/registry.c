@@ -1,8 +1,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "model/cost.h"
+#include "base/base.h"
+#include "model/model.h"
 #include "place/strategy.h"
 
 #define ADDRESS(name) &plb_strategy_##name,

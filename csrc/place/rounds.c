@@ -1,9 +1,6 @@
 #include <string.h>
 
-#include "base/csr.h"
-#include "base/exact.h"
-#include "base/interrupt.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 /* ---- a snapshot split by rank --------------------------------------------------------------- */

@@ -3,10 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "base/cpu.h"
-#include "base/interrupt.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 
 /* Return the bytes of object i, with any block that it shares. */
 static double size_of(const plb_snapshot_t *in, int64_t i)

@@ -3,8 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "base/interrupt.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 

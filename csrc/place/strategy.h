@@ -6,9 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "base/param.h"
-#include "model/snapshot.h"
+#include "base/base.h"
+#include "model/model.h"
 
 /* The families of strategies (Menon 2.2). */
 typedef enum plb_family {

@@ -20,11 +20,7 @@
 
 #include <math.h>
 
-#include "base/heap.h"
-#include "base/interrupt.h"
-#include "base/ints.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 
 enum {
     /* Objects that are tried for a move or a swap: with 16, a search within tight memory limits

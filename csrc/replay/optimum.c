@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/interrupt.h"
+#include "base/base.h"
 
 enum {
     STATES_PER_CALL = 4,      /* states that the beam keeps per call of a strategy in a phase */

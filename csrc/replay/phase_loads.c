@@ -4,8 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/exact.h"
-#include "base/ints.h"
+#include "base/base.h"
 
 /* ---- load sums ---------------------------------------------------------------------------------
  */
@@ -37,7 +36,7 @@ static double exactly(const double *load, int64_t n, const int32_t *rank, int32_
 }
 
 /* Compute sum[n_ranks], the loads of the ranks, exact and rounded once, like those that the ranks
- * of a running program reduce (base/exact.h).  The rounding errors are summed, too (Knuth's
+ * of a running program reduce (base/base.h).  The rounding errors are summed, too (Knuth's
  * TwoSum); if this does not determine the last bit, the sum is computed again in exact arithmetic.
  * load[n]: seconds or work; rank[n]: the rank of each task.  room[2 * n_ranks]: scratch memory.
  * Successive objects are often on the same rank, whose sums then stay in registers. */

@@ -4,10 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/err.h"
-#include "base/exact.h"
-#include "base/mem.h"
-#include "model/snapshot.h"
+#include "base/base.h"
+#include "model/model.h"
 
 /* ---- trace check ------------------------------------------------------------------------- */
 

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/interrupt.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
  * The cost of an LB step is plb_replay_opts_t.cost, if this is given.  Otherwise, if the recorded
  * run had an LB step with the same strategy and the same number of migrations after the same
  * phase, the cost is the measured cost of that LB step.  Otherwise the cost comes from the cost
- * model (model/cost.h).
+ * model (model/model.h).
  *
  * Phases may be given in parts: shadow mode gives them while the program runs. */
 #pragma once
@@ -17,15 +17,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/csr.h"
-#include "base/err.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "decide/consensus.h"
 #include "decide/decider.h"
 #include "decide/trigger.h"
 #include "measure/measure.h"
-#include "model/machine.h"
-#include "model/snapshot.h"
+#include "model/model.h"
 
 /* A recorded run: the successive phases of a program, as a struct of borrowed arrays.
  *
@@ -91,7 +88,7 @@ typedef struct plb_trace {
     const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] measured values; NULL: unknown */
     const double *measured; /* [n_ranks] speeds at which the loads were measured; NULL: equal */
 
-    /* Ranks that share cores (model/machine.h); NULL: each has a core of its own.  waits: whether
+    /* Ranks that share cores (model/model.h); NULL: each has a core of its own.  waits: whether
      * loads include the time in which a rank waited for a core. */
     const int32_t *core_group; /* [n_ranks] */
     const double *group_cores; /* [n_ranks] number of cores of the rank's group */

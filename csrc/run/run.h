@@ -3,8 +3,7 @@
 
 #include <stdint.h>
 
-#include "base/err.h"
-#include "base/hash.h"
+#include "base/base.h"
 
 /* Messages and bytes that the objects of a rank send to objects, summed over iterations.  A
  * multicast (one message to several objects) is a group of edges, one to each receiver. */

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 
 enum { MOST = 1 << 30 };
 

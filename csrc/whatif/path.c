@@ -2,11 +2,7 @@
 
 #include <string.h>
 
-#include "base/csr.h"
-#include "base/hash.h"
-#include "base/interrupt.h"
-#include "base/ints.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 enum { MOST_REQUESTS = 1 << 24 }; /* largest number of open requests of a rank */
 /* Largest number of nanoseconds (104 days) and of bytes (9 PB): a double holds it exactly. */

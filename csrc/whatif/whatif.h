@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/base.h"
 
 /* The record of what a rank did: 48 bytes for each MPI operation that affects the run time.  The
  * recorder (csrc/whatif/recorder) sends these operations to a monitor, which writes them to a

@@ -719,7 +719,7 @@ class Links(NamedTuple):
             )
 
 
-# ---- iterations on ranks that share cores; see csrc/model/machine.h -----------------------------
+# ---- iterations on ranks that share cores; see csrc/model/model.h -----------------------------
 
 
 Sharing = tuple[Any, Any] | None  # group and number of cores of each rank; None: each has its own

@@ -15,7 +15,7 @@ ROW = re.compile(r'^\s*X\((\w+), (-\d+), "(\w+)", "[^"]+"\)', re.M)
 
 def table():
     """Return {code: (name, class)} of PLB_ERRORS."""
-    found = ROW.findall((ROOT / "csrc/base/err.h").read_text())
+    found = ROW.findall((ROOT / "csrc/base/base.h").read_text())
     return {int(code): (name, kind) for name, code, kind in found}
 
 

@@ -1,7 +1,6 @@
 /* Tests csrc/decide/consensus.h with random programs, delays and faults; the ranks reduce through
  * common memory. interleave.c tests the consensus itself. */
-#include "base/mem.h"
-#include "base/rng.h"
+#include "base/base.h"
 #include "decide/consensus.h"
 #include "medium.h"
 #include "test.h"

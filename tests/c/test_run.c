@@ -1,7 +1,6 @@
 /* Tests of csrc/run: the communication graph, with multicasts and without, compared with plain
  * loops. */
-#include "base/mem.h"
-#include "base/rng.h"
+#include "base/base.h"
 #include "run/run.h"
 #include "test.h"
 

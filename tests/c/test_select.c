@@ -1,5 +1,5 @@
 /* The selection of strategies (Menon 3.7). */
-#include "base/mem.h"
+#include "base/base.h"
 #include "decide/decider.h"
 #include "place/strategy.h"
 #include "test.h"

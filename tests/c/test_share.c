@@ -1,5 +1,5 @@
 /* Work lent within a step: the plan, and speeds of ranks. */
-#include "base/rng.h"
+#include "base/base.h"
 #include "comm/share.h"
 #include "test.h"
 

@@ -64,8 +64,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/lesser.h"
-#include "base/quantile.h"
+#include "base/base.h"
 #include "decide/trigger.h"
 
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, AHEAD, N_PARAMS };

@@ -33,7 +33,7 @@
  * first three iterations after the LB step. */
 #include <math.h>
 
-#include "base/quantile.h"
+#include "base/base.h"
 #include "decide/trigger.h"
 
 enum { THRESHOLD, PATIENCE, LEAST, MEMORY, N_PARAMS };

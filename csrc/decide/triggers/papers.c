@@ -1,5 +1,5 @@
 /* The triggers of papers, each a rule of a few lines. */
-#include "base/quantile.h"
+#include "base/base.h"
 #include "decide/trigger.h"
 
 /* periodic: rebalance after a fixed number of iterations, whatever the loads are. */

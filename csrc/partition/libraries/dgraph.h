@@ -4,7 +4,7 @@
 #include <mpi.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/base.h"
 
 /* The vertices of a rank and their edges.  The graph is symmetric and has no loops. */
 typedef struct plb_dgraph {

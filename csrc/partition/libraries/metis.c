@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "partition/libraries/partitioners.h"
 
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with integers of 32 bits is expected");

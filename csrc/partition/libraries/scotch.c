@@ -7,9 +7,7 @@
 
 #include <scotch.h>
 
-#include "base/err.h"
-#include "base/mem.h"
-#include "base/point.h"
+#include "base/base.h"
 #include "partition/libraries/partitioners.h"
 
 _Static_assert(sizeof(SCOTCH_Num) == sizeof(int32_t),

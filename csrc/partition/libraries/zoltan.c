@@ -8,8 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/mem.h"
-#include "base/point.h"
+#include "base/base.h"
 #include "partition/libraries/partitioners.h"
 #include "partition/libraries/zoltan.h"
 

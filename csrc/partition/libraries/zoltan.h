@@ -7,8 +7,7 @@
 #include <stdbool.h>
 #include <zoltan.h>
 
-#include "base/err.h"
-#include "base/ints.h"
+#include "base/base.h"
 
 typedef struct plb_zoltan {
     MPI_Comm comm;

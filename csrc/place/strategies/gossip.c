@@ -25,8 +25,7 @@
  * limit target_max_load. */
 #include <math.h>
 
-#include "base/ints.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 /* Kinds of notes. */

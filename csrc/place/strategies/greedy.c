@@ -14,11 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "base/heap.h"
-#include "base/interrupt.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 /* ---- ranks of one speed, no limits: LPT in rounds ------------------------------------------- */

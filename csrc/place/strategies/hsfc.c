@@ -5,9 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/interrupt.h"
-#include "base/ints.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 /* ---- a row of objects, cut into consecutive parts ------------------------------------------- */

@@ -10,7 +10,7 @@
  * partitioner.  V-cycles then lower the sum over the nets of (number of ranks that the net reaches
  * - 1).  If `iterations` is above 0, migrations have a cost, and the present placement is
  * repartitioned (Catalyurek et al. 2007). */
-#include "base/mem.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 /* ---- the hypergraph of a snapshot ------------------------------------------------------------

@@ -17,8 +17,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 static const double FASTEST = 1e30; /* objects per second */

@@ -3,7 +3,7 @@
  * a rank keeps its region, and few objects migrate if loads change little. */
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 enum { DIMS = 3 };

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/quantile.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 /* With fewer objects per rank, they cannot be divided evenly without many migrations: if BestFitLB

@@ -25,10 +25,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/heap.h"
-#include "base/interrupt.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 /* An excess below this fraction of the threshold is due to rounding. */

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 typedef struct trial {

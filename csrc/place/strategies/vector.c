@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "place/internal.h"
 
 /* Search from the placement of HypergraphLB, and keep the result if it is better than `value`. */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "base/hash.h"
+#include "base/base.h"
 #include "whatif/whatif.h"
 
 /* The log: reads the clocks around each MPI call, and buffers the operations of the call.
@@ -188,7 +188,7 @@ void plb_record_end(bool finalized);
 bool plb_record_open(int provided, bool *timed_only);
 void plb_record_begin(bool timed_only);
 
-/* The clock "mpi" (base/clock.h): the time for which a thread works, which is the time between its
+/* The clock "mpi" (base/base.h): the time for which a thread works, which is the time between its
  * calls of MPI.
  *
  * Each call of MPI by the program is between plb_mpi_enter and plb_mpi_leave; calls that MPI makes

@@ -18,9 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/mem.h"
-#include "base/point.h"
+#include "base/base.h"
 
 static int connection = -1, own_rank;
 static int64_t sent; /* number of operations that have been sent */

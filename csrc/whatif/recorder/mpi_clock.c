@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/base.h"
 
 /* What `pylb steer` reads of a rank while it runs. */
 typedef struct slot {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/base.h"
 #include "whatif/whatif.h"
 
 /* ---- trees ------------------------------------------------------------------------------- */

@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-#include "base/hash.h"
-#include "base/heap.h"
+#include "base/base.h"
 #include "whatif/whatif.h"
 
 typedef enum verdict { NEXT, WAIT, PAUSE, END } verdict_t;

@@ -3,9 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/err.h"
-#include "base/interrupt.h"
-#include "base/mem.h"
+#include "base/base.h"
 #include "whatif/whatif.h"
 
 /* ---- processor ------------------------------------------------------------------------------ */

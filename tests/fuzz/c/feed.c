@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/mem.h"
+#include "base/base.h"
 
 feed_t feed_of(const uint8_t *data, size_t size)
 {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/rng.h"
+#include "base/base.h"
 
 enum { FEED_OWNS = 64 };
 

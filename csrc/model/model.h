@@ -1,15 +1,18 @@
-/* The snapshot of the load database, which all parts of pylb exchange: a struct of arrays that the
- * caller owns.  Units are seconds and bytes.
- *
- * The time of a rank in one iteration, without messages (cost.h adds these), is
- *     background[r] + (sum of load[i] over the objects on r) / speed[r]
- * so `load` is the time of an object on a rank of speed 1. */
+/* Snapshots, ranks that share cores, and the costs of an iteration and of an LB step. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/base.h"
+
+/* The snapshot of the load database, which all parts of pylb exchange: a struct of arrays that the
+ * caller owns.  Units are seconds and bytes.
+ *
+ * The time of a rank in one iteration, without messages (plb_phase_times adds these), is
+ *     background[r] + (sum of load[i] over the objects on r) / speed[r]
+ * so `load` is the time of an object on a rank of speed 1. */
 
 typedef struct plb_snapshot {
     int64_t n_objects;
@@ -239,3 +242,89 @@ void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out);
  * each: `max` is the sum over the phases of the slowest rank. */
 int plb_snapshot_metrics(const plb_snapshot_t *self, const int32_t *rank, plb_metrics_t *out,
                          plb_err_t *err);
+
+/* The time of an iteration on ranks that share cores.
+ *
+ * A core never idles while a rank waits for one, so n ranks with loads x(i) (seconds of a core)
+ * that share c cores need at least max(x(1), ..., x(n), (x(1) + ... + x(n)) / c) seconds (R.
+ * McNaughton, Scheduling with deadlines and loss functions, Management Science 6, 1959), and an
+ * operating system comes near to that: a rank with much to do keeps its core, and the others share
+ * the rest.  (Equal shares of the cores at all times would give 44 ms for loads of 36, 8, 8 and 8
+ * ms on two cores; 36 ms is the bound, and 37 to 40 ms were measured.)  The iteration lasts until
+ * the last rank of all groups has finished. */
+
+typedef struct plb_sharing {
+    int32_t n_ranks;
+    int32_t *group;     /* [n_ranks] */
+    double *cores;      /* [n_ranks] number of cores of each group */
+    int32_t *size;      /* [n_ranks] number of ranks of each group */
+    double *sum, *most; /* [n_ranks] scratch memory */
+} plb_sharing_t;
+
+/** group[p]: a number 0 ... p - 1; ranks with the same number share cores[r] cores, more than
+ * 0.  `self` owns its arrays. */
+int plb_sharing_init(plb_sharing_t *self, const int32_t *group, const double *cores, int32_t p,
+                     plb_err_t *err);
+void plb_sharing_free(plb_sharing_t *self);
+
+/** Return the seconds of an iteration whose ranks need load[n_ranks] seconds of a core. */
+double plb_sharing_time(const plb_sharing_t *self, const double *load);
+
+/** Compute load[n_ranks], the seconds of a core, of ranks that computed and waited for a core for
+ * end[n_ranks] seconds in all.  If these are more than there is in the time of the longest, all
+ * ranks of the group waited for the same fraction of theirs. */
+void plb_sharing_loads(const plb_sharing_t *self, const double *end, double *load);
+
+/* The cost model: seconds of an iteration and of an LB step under a placement.
+ *
+ * In an iteration each rank takes
+ *     background + load / speed + alpha * messages + beta * bytes          (Menon eq. 3.6)
+ * where messages and bytes are those that the rank sends to other ranks; between two ranks of one
+ * node they count as the fractions near[2] of the snapshot, if it has these (plb_distance).  An
+ * edge goes to the receiver's rank, a multicast once to each rank that has receivers.  Each such
+ * delivery is one message, unless the snapshot has edge_messages or multicast_messages.
+ *
+ * An LB step takes
+ *     steps + strategy + migration
+ * where `steps` is the constant part (to gather the load database, and the collective steps),
+ * `strategy` is the time to compute the placement, and `migration` is the time of the busiest
+ * rank: `handling` seconds for each object that it packs or unpacks, and the time of one message
+ * to each rank that receives objects from it. */
+
+typedef struct plb_network {
+    double alpha; /* seconds per message, between nodes */
+    double beta;  /* seconds per byte, between nodes */
+} plb_network_t;
+
+static inline bool plb_network_costs(plb_network_t self)
+{
+    return self.alpha > 0.0 || self.beta > 0.0;
+}
+
+/** Compute time[n_ranks], the seconds of an iteration, including messages, with the objects on
+ * rank[] (NULL: on their present ranks). */
+int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
+                    double *time, plb_err_t *err);
+
+/* X(name, unit, help). */
+#define PLB_LB_COST(X)                                                                            \
+    X(alpha, "s", "time for each message")                                                        \
+    X(beta, "s", "time for each byte that is sent")                                               \
+    X(steps, "s", "time of an LB step in which nothing moves, without the time of the strategy")  \
+    X(handling, "s", "time for each object that is packed or unpacked")                           \
+    X(pace, "",                                                                                   \
+      "seconds of the run's clock for each second of computing; 1, unless ranks are virtual")
+
+typedef struct plb_lb_cost {
+#define X(name, unit, help) double name;
+    PLB_LB_COST(X)
+#undef X
+} plb_lb_cost_t;
+
+/** Compute the seconds that the busiest rank needs to move the objects from in->rank to `rank`. */
+int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
+                          double *seconds, plb_err_t *err);
+
+/** Estimate the seconds of the first LB step, without the time of the strategy.  The busiest rank
+ * is assumed to pack `objects` objects, to unpack as many, and to send `bytes` bytes. */
+double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks);
