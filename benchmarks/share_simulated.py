@@ -27,10 +27,7 @@ LEARNS = 8  # the first calls, which are left out
 def built(folder: str) -> Path:
     """Compile the simulation."""
     core, out = ROOT / "csrc", Path(folder) / "share"
-    base = [
-        core / "base" / f"{name}.c"
-        for name in ("err", "interrupt", "mem", "rng", "sort")
-    ]
+    base = [core / "base" / f"{name}.c" for name in ("err", "interrupt", "mem", "rng", "sort")]
     here = ROOT / "benchmarks" / "simulated"
     subprocess.run(
         [

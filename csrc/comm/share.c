@@ -141,17 +141,17 @@ static void merge(void *in, void *inout, int *n, MPI_Datatype *type)
 }
 
 /* Find out which ranks share cores: without lending, the slowest of them waits for nobody. */
-static int find_cores(plb_sharer_t *self, plb_err_t *err)
+static int find_cores(plb_sharer_t *self, plb_cores_t *every, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->comm.size, me = self->comm.rank;
     int32_t *group = NULL, n_groups = 0, n = 0;
-    plb_cores_t here, *every = NULL;
+    plb_cores_t here;
     double *cores = NULL;
-    PLB_NEW_EACH(p, group, every, cores);
     plb_cores_here(&here);
     PLB_MPI(MPI_Allgather(&here, sizeof here, MPI_BYTE, every, sizeof here, MPI_BYTE,
                           self->comm.comm));
+    PLB_NEW_EACH(p, group, cores);
     PLB_TRY(plb_cores_groups(every, p, group, cores, err));
     for (int32_t r = 0; r < p; r++) {
         n_groups += group[r] == r;
@@ -161,7 +161,7 @@ static int find_cores(plb_sharer_t *self, plb_err_t *err)
     self->crowd = fmax(n / cores[me], 1.0);
     self->per_core = self->crowd > 1.0 ? 1.0 / (cores[me] * n_groups) : 0.0;
 out:
-    PLB_FREE(group, every, cores);
+    PLB_FREE(group, cores);
     return ret;
 }
 
@@ -171,16 +171,18 @@ int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *
     int ret = PLB_OK, rank, size;
     MPI_Comm group = MPI_COMM_NULL;
     plb_sharer_t *self = NULL;
+    plb_cores_t *every = NULL;
     *out = NULL;
     PLB_NEW0(self, 1);
     self->comm.comm = MPI_COMM_NULL;
     self->op = MPI_OP_NULL;
     PLB_MPI(MPI_Comm_rank(user, &rank));
     PLB_MPI(MPI_Comm_size(user, &size));
+    PLB_NEW(every, size);
     PLB_MPI(MPI_Comm_split(user, rank % ((size + GROUP - 1) / GROUP), rank, &group));
     PLB_TRY(plb_comm_init(&self->comm, group, err));
     PLB_MPI(MPI_Op_create(merge, 1, &self->op));
-    PLB_TRY(find_cores(self, err));
+    PLB_TRY(find_cores(self, every, err));
     self->comm.patience = patience;
     self->options = *options;
     self->options.beta = options->beta > 0.0 ? options->beta : BETA;
@@ -194,6 +196,7 @@ int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *
     self->told.of = -1.0;
     plb_rng_init(&self->rng, (uint64_t)rank);
 out:
+    plb_free(every);
     if (group != MPI_COMM_NULL) {
         MPI_Comm_free(&group);
     }
@@ -364,8 +367,9 @@ static int64_t row_at(const plb_sharer_t *self, int64_t k)
 static double scale(const plb_sharer_t *self)
 {
     const double before = self->predicted / PLB_SHARE_PARTS;
-    return self->own.seconds > 0.0 ? (self->own.seconds + before) / (self->own.predicted + before)
-                                   : 1.0;
+    const double expected = self->own.predicted + before;
+    return self->own.seconds > 0.0 && expected > 0.0 ? (self->own.seconds + before) / expected
+                                                     : 1.0;
 }
 
 /* Seconds that the rest of the own rows will take. */

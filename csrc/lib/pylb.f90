@@ -558,11 +558,15 @@ contains
          return
       end if
       d = 1
-      if (present(n_components)) d = n_components
+      if (present(n_components)) d = max(n_components, 1)
+      if (modulo(size(load, kind=c_int64_t), d) + modulo(size(new_load, kind=c_int64_t), d) > 0) then
+         call fail("pylb_inherit: load and new_load need n_components numbers for each cell", ierr)
+         return
+      end if
       divides = 1
       if (present(split)) divides = merge(1_c_int, 0_c_int, split)
-      call finish(c_inherit(size(load)/max(d, 1_c_int64_t), load, d, size(parent, kind=c_int64_t), &
-                            parent - 1, child - 1, divides, size(new_load)/max(d, 1_c_int64_t), &
+      call finish(c_inherit(size(load, kind=c_int64_t)/d, load, d, size(parent, kind=c_int64_t), &
+                            parent - 1, child - 1, divides, size(new_load, kind=c_int64_t)/d, &
                             new_load), ierr)
    end subroutine pylb_inherit
 

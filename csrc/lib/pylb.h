@@ -243,14 +243,14 @@ typedef struct pylb_cells {
 PYLB_API void pylb_cells_init(pylb_cells *cells);
 
 /** Compute new_load[n_new * n_components], the loads that the cells of a changed mesh are expected
- * to have, from load[n * n_components], the seconds of the cells before; so the new cells can be
- * balanced before they were computed.  Pair i of n_pairs says that the old cell parent[i] became,
- * or became a part of, the new cell child[i]; they count from 0.  A cell that stays is in one
- * pair, a cell that was refined, or merged from several, in several pairs.  split 1: a parent's
- * seconds are divided equally among its children, and what a child gets from several parents adds
- * up; 0: a child takes as long as its parent, or the mean of several, e.g. if each quadrant costs
- * the same at every level.  Local.  PYLB_ERR_RANGE: a parent or child is out of range;
- * PYLB_ERR_VALUE: a new cell has no parent, or n_components is not 1 ... 8. */
+ * to have, from load[n * n_components] (another array), the seconds of the cells before; so the
+ * new cells can be balanced before they were computed.  Pair i of n_pairs says that the old cell
+ * parent[i] became, or became a part of, the new cell child[i]; they count from 0.  A cell that
+ * stays is in one pair, a cell that was refined, or merged from several, in several pairs.  split
+ * 1: a parent's seconds are divided equally among its children, and what a child gets from several
+ * parents adds up; 0: a child takes as long as its parent, or the mean of several, e.g. if each
+ * quadrant costs the same at every level.  Local.  PYLB_ERR_RANGE: a parent or child is out of
+ * range; PYLB_ERR_VALUE: a new cell has no parent, or n_components is not 1 ... 8. */
 PYLB_CALL int pylb_inherit(int64_t n, const double *load, int64_t n_components, int64_t n_pairs,
                            const int64_t *parent, const int64_t *child, int split, int64_t n_new,
                            double *new_load);
@@ -422,8 +422,9 @@ PYLB_API const char *pylb_trigger_help(int i);
 typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, int32_t *rank,
                                 void *user);
 
-/** Register a strategy for this process under a new name in UTF-8 without quotes, backslashes or
- * control characters, which is copied.  Do not call this while other threads use the library. */
+/** Register a strategy for this process under a new name of printable ASCII characters without
+ * quotes and backslashes, which is copied.  Do not call this while other threads use the library.
+ */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
 /* What has happened since the last LB step, for a trigger of your own.  Boulmier 2021 has the

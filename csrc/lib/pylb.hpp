@@ -87,6 +87,9 @@ inline std::vector<double> inherit(Span<double> load, Span<int64_t> parent, Span
         throw wrong_size("child", child.size, parent.size);
     }
     const size_t d = n_components < 1 ? 1 : static_cast<size_t>(n_components);
+    if (load.size % d != 0) {
+        throw wrong_size("load", load.size, load.size / d * d);
+    }
     std::vector<double> out(n_new * d);
     check(pylb_inherit(static_cast<int64_t>(load.size / d), load.data, n_components,
                        static_cast<int64_t>(parent.size), parent.data, child.data, split ? 1 : 0,

@@ -177,10 +177,10 @@ static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *
                 "the name is empty, or the name or the function is NULL: expected a name and a "
                 "function");
     for (const char *at = name; *at != '\0'; at++) { /* a run record has the name in quotes */
-        PLB_FAIL_IF((unsigned char)*at < ' ' || *at == '"' || *at == '\\', err, PLB_ERR_VALUE,
-                    "the name has the character %d: expected no control character, quote or "
-                    "backslash",
-                    *at);
+        PLB_FAIL_IF(*at < ' ' || *at > '~' || *at == '"' || *at == '\\', err, PLB_ERR_VALUE,
+                    "the name has the character %d: expected printable ASCII without quotes and "
+                    "backslashes",
+                    (unsigned char)*at);
     }
     return is_known ? PLB_FAIL(err, PLB_ERR_KEY, "\"%.100s\" is registered already", name)
                     : PLB_OK;

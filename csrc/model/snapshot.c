@@ -20,7 +20,7 @@ int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end,
         least = x[i] < least ? x[i] : least;
         most = x[i] > most ? x[i] : most;
     }
-    for (int64_t i = i0; (least < 0 || most >= limit) && i < end; i++) {
+    for (int64_t i = i0; x != NULL && (least < 0 || most >= limit) && i < end; i++) {
         PLB_FAIL_IF(x[i] < 0 || x[i] >= limit, err, PLB_ERR_RANGE,
                     "%s[%lld] is %d: expected 0 ... %lld", name, (long long)i, x[i],
                     (long long)limit - 1);

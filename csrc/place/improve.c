@@ -34,10 +34,10 @@ enum { WORK = 50000000, PATIENCE = WORK / 10 };
 /* A gain below this fraction of the value is due to rounding. */
 static const double SLACK = 1e-12;
 
-/* Random changes times objects are at most KICKED, because they help only where objects are few:
- * with an eighth, CCMLB ends 0.1 % slower.  A change moves up to CHANGES objects: with 1, CCMLB
- * ends 0.4 % slower. */
-enum { KICKED = 1 << 14, CHANGES = 3 };
+/* There are at most CAP random changes, at most KICKED times objects, and none beyond MOST_KICKED
+ * objects: they help only where objects are few (with an eighth of KICKED, CCMLB ends 0.1 %
+ * slower). A change moves up to CHANGES objects: with 1, CCMLB ends 0.4 % slower. */
+enum { CAP = 256, KICKED = 1 << 14, MOST_KICKED = 512, CHANGES = 3 };
 
 typedef struct step {
     int64_t relief;    /* bytes by which the two ranks exceed their memory limits less */
@@ -403,6 +403,8 @@ typedef void look_fn(search_t *self);
 static void look_from(search_t *self, int32_t a, look_fn *look)
 {
     const bool bounded = self->bounded && !self->crowded;
+    /* with several loads and no messages, a step that gains half of what is possible is taken */
+    const bool early = bounded && self->on->own == NULL;
     bool enough = false;
     self->a = a;
     list_objects(self, &self->mine, a);
@@ -414,8 +416,9 @@ static void look_from(search_t *self, int32_t a, look_fn *look)
         }
         list_changes(self, &self->mine, a, self->b);
         look(self);
-        enough =
-            (self->best.to >= 0 && ++n >= PLB_TRIES) || plb_interrupted(self->mine.n) != PLB_OK;
+        enough = (self->best.to >= 0 && ++n >= PLB_TRIES) ||
+                 (early && self->best.gain >= 0.5 * limit) ||
+                 plb_interrupted(self->mine.n) != PLB_OK;
     }
 }
 
@@ -529,11 +532,14 @@ static int kicks(search_t *self, plb_err_t *err)
     self->work = fmin(self->work, PATIENCE);
     PLB_PASS_NEW(self->best_rank, on->in->n_objects);
     memcpy(self->best_rank, on->rank, size);
-    /* where only loads count, the steps are thorough: with all, 12 objects take 20 times as long
+    /* where only loads count, the steps are thorough; where nothing fits, nothing ends the search
      */
-    const int64_t most = KICKED / on->in->n_objects / (self->by_transfer ? 16 : 1);
+    const bool few = self->by_transfer || !fits;
+    const int64_t n_objects = on->in->n_objects, cap = few ? CAP / 8 : CAP;
+    const int64_t some = (few ? KICKED / 8 : KICKED) / n_objects;
+    const int64_t most = n_objects > MOST_KICKED ? 0 : some < cap ? some : cap;
     for (int64_t n = 0; n < most && self->work > 0.0 && !is_done(self); n++) {
-        self->work -= (double)on->in->n_objects;
+        self->work -= (double)(n_objects + on->p);
         for (int k = 0; k < CHANGES; k++) {
             kick(self);
         }

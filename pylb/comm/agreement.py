@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb.comm.cores import Cores
-from pylb.comm.transport import Memory, Sends, Transferred, Transport
+from pylb.comm.transport import Memory, Sends, Transport
 from pylb.errors import (
     DomainError,
     MPIError,
@@ -103,14 +103,6 @@ class Contribution(NamedTuple):
     # (n_phases, n), seconds of each object of the rank in each phase; without phases, n_phases is 0
     phases: NDArray[np.float64] = NO_LOADS
     n_phases: int = 0
-
-
-def transfer_at_once(transport: Transport, sends: Sends, into: Memory) -> Transferred:
-    """Do what `Transport.transfer` only begins, in a collective step."""
-    for source, parts in transport.step(Contribution(Step.MIGRATE, 0, 0), sends)[1]:
-        for memory, part in zip(into[source], parts, strict=True):
-            memory[:] = np.frombuffer(part, np.uint8)
-    return Transferred()
 
 
 # For `Agreement.reduce`: the fields of a `Contribution` which each operation can use, and the

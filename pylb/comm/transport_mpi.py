@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pylb import _core, optional
 from pylb.comm import program_end
-from pylb.comm.agreement import Agreement, Attempt, transfer_at_once
+from pylb.comm.agreement import Agreement, Attempt
 from pylb.comm.cores import Cores
 from pylb.comm.transport import QUICK, Memory, Sends, Sides, Transferred, Transport
 from pylb.errors import DomainError, MPIError
@@ -119,9 +119,6 @@ class NativeTransport(Transport):
     def died(self) -> list[int]:
         """Return the ranks that have died; [] if none has, or if this MPI does not know."""
         return []
-
-    def transfer(self, sends: Sends, into: Memory, /) -> Transferred:
-        return transfer_at_once(self, sends, into)
 
     def exchanger(self) -> MPIExchanger:
         self._exchanger = self._exchanger or MPIExchanger(self._module, self.comm)

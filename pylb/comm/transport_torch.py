@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, transfer_at_once
+from pylb.comm.agreement import Agreement
 from pylb.comm.cores import Cores
-from pylb.comm.transport import Memory, Sends, Transferred, Transport
+from pylb.comm.transport import Memory, Sends, Transport
 from pylb.errors import RemoteError, StateError
 from pylb.model.machine import Machine
 from pylb.model.network import Network, network_between
@@ -79,9 +79,6 @@ class TorchTransport(Transport):
 
         self._try(transfer)
         return received
-
-    def transfer(self, sends: Sends, into: Memory, /) -> Transferred:
-        return transfer_at_once(self, sends, into)
 
     def bcast(self, array: Any, root: int, /) -> None:
         self._try(

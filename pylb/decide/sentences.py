@@ -259,7 +259,8 @@ def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
     without, using = (as_it_was, as_it_was - saved) if would else (as_it_was + saved, as_it_was)
     helps = using > 0 and without > SAME * using
     if others and not helps:
-        return f"Whether LB steps helped is not known, because {_disturbed(others)}"
+        helped = "would help" if would else "helped"
+        return f"Whether LB steps {helped} is not known, because {_disturbed(others)}"
     if not n and abs(saved) < (SAME - 1) * as_it_was:
         ratio = f"{seconds(as_it_was)} in all, max/mean {run['mean_max_over_mean']:.3g}"
         took = "would take" if would else "took"
@@ -273,9 +274,11 @@ def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
         why = _because(run, receipts)
         return f"It {'would not' if would else 'did not'} help: {times}{why}{cost}"
     times += cost
-    most, why = ("by the loads alone ", f" ({_disturbed(others)})") if others else ("", "")
-    said = f"{most}{_faster(without / using)}, {seconds(saved)} saved{why}: {times}"
-    return f"Would be {said}" if would else said[0].upper() + said[1:]
+    judged, why = (
+        ("Judged by the loads alone, ", f" ({_disturbed(others)})") if others else ("", "")
+    )
+    said = f"{judged}{'would be ' * would}{_faster(without / using)}, {seconds(saved)} saved{why}"
+    return f"{said[0].upper()}{said[1:]}: {times}"
 
 
 def lb_steps(receipts: Iterable[Any]) -> str:

@@ -229,7 +229,8 @@ class Advisor(RunResults):
     ----------
     comm : mpi4py.MPI.Comm, VirtualComm or torch.distributed.ProcessGroup, optional
         The ranks.  pylb uses a duplicate of it (of a process group: a new group with gloo, which
-        needs no GPU).  `share` and `lag` > 0 need MPI.  None: one rank, without MPI.
+        needs no GPU).  Only with MPI does `share` lend rows, and
+        may `lag` be > 0.  None: one rank, without MPI.
         These need no mpi4py: a communicator of any other module that has a method ``py2f()`` or an
         attribute ``handle``, and "world": all ranks of the MPI that the program has started.
     ranks : int, optional
@@ -611,10 +612,13 @@ class Advisor(RunResults):
         n = int(np.max(to, initial=-1)) + 1
         if of.shape != to.shape or np.any(to < 0) or np.any((of < 0) | (of >= len(old))):
             raise DomainError(
-                f"parents and children have shapes {of.shape} and {to.shape}, and indices up to "
-                f"{np.max(of, initial=-1)} and {n - 1}: expected pairs of 0 ... {len(old) - 1} and "
+                f"parents and children have shapes {of.shape} and {to.shape}, and indices "
+                f"{np.min(of, initial=0)} ... {np.max(of, initial=-1)} and "
+                f"{np.min(to, initial=0)} ... {n - 1}: expected pairs of 0 ... {len(old) - 1} and "
                 "0 ... number of new cells - 1"
             )
+        if n > to.size:
+            raise DomainError(f"{to.size} pairs for {n} new cells: expected a parent for each cell")
         parts = np.bincount(of)[of] if checks.flag("split", split) else np.bincount(to)[to]
         for b in np.setdiff1d(np.arange(n), to)[:1]:
             raise DomainError(f"new cell {b} has no parent: expected each one in children")

@@ -512,7 +512,7 @@ class Mailbox:
 
     If this rank knows where the target of a message is, it sends the message there.  Otherwise it
     sends the message to the target's home rank, the rank that always knows where the target is (see
-    `pylb.comm.directory`).  In a second step, the home rank forwards the message, and sends the
+    `pylb.comm.addresses`).  In a second step, the home rank forwards the message, and sends the
     target's rank to the sender.
     """
 

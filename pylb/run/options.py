@@ -8,7 +8,7 @@ import operator
 import os
 import socket
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -365,7 +365,9 @@ VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-def overridden(arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def overridden(
+    arguments: dict[str, Any], variables: Iterable[str] = VARIABLES
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the arguments of a `Balancer` or `Advisor`, overridden by environment variables.
 
     Also returns the variables that are set, each as ``name=value``.  A strategy or trigger from the
@@ -373,12 +375,12 @@ def overridden(arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ..
     """
     words = dict(arguments)
     overrides = []
-    for name, read in VARIABLES.items():
+    for name in variables:
         text = os.environ.get(name, "")
         if not text:
             continue
         try:
-            words_of_variable = read(text)
+            words_of_variable = VARIABLES[name](text)
         except PylbError as why:
             raise type(why)(f"{name} is {text!r}: {why}") from None
         words |= words_of_variable
@@ -433,7 +435,7 @@ class Options:
     def overlaps(self, agreement: Agreement) -> bool | None:
         """Return whether objects migrate while the program goes on; None: only large ones."""
         if self.overlap != "auto":
-            return bool(self.overlap)
+            return self.overlap is True and can_overlap(agreement)
         return None if agreement.transport.overlaps and not self.lag else False
 
     @cached_property
@@ -496,7 +498,7 @@ def options_of(
         network = Links.of(network, agreement.transport.size)
         strategy = with_network(strategy, network.network)
     overlap = arguments.get("overlap", False)
-    overlaps = agreement.transport.overlaps if overlap == "auto" else overlap
+    overlaps = transport.overlaps if overlap == "auto" else overlap and can_overlap(agreement)
     most = checks.positive("move_at_most", arguments.get("move_at_most", 1.0))
     checked = settings(
         strategy,
@@ -522,6 +524,12 @@ def options_of(
         clock=_clock(arguments["clock"], agreement, measures),
         **{name: arguments[name] for name in ("mode", "record")},
     )
+
+
+def can_overlap(agreement: Agreement) -> bool:
+    """Return whether objects can migrate while the program goes on: with mpi4py, or virtually."""
+    transport = agreement.transport
+    return bool(transport.overlaps or transport.is_virtual or transport.size == 1)
 
 
 def _clock(name: Any, agreement: Agreement, measures: bool) -> Any:

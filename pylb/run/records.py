@@ -341,7 +341,7 @@ STOPS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBUSY)
 KEPT_BYTES = 64 << 20
 BESIDE = 512  # approximate bytes that an iteration or a `KeptLoads` takes besides its arrays
 LATEST = 1.0  # a running program extends its file after iterations of more than this many seconds
-# A running program also extends its file whenever this many more iterations have ended.
+# A running program also extends its file after each multiple of so many iterations.
 WRITE_EVERY = 64
 
 

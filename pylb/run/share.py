@@ -72,11 +72,17 @@ class Sharer:
         reactive: bool = True,
         beta: float | None = None,
     ) -> None:
-        checks.one_of("mode", mode, MODES)
-        mode = overridden({"mode": mode})[0]["mode"]
-        reactive = checks.flag("reactive", reactive)
-        agreement = agreement_of(comm)
+        agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
         transport: Any = agreement.transport
+        checks.one_of("mode", mode, MODES)
+        mode = overridden({"mode": mode}, ("PYLB_MODE",))[0]["mode"]
+        modes = {other.decode() for other in transport.allgather(mode.encode())}
+        if len(modes) > 1:
+            raise DomainError(
+                f"mode is {', '.join(sorted(modes))} on different ranks: expected the same, in the "
+                "program and in PYLB_MODE"
+            )
+        reactive = checks.flag("reactive", reactive)
         self.rank, self.n_ranks = transport.rank, transport.size  #: this rank; number of ranks
         self._core: Any = None
         if self.n_ranks > 1 and mode != "off" and not isinstance(comm, VirtualComm):
@@ -119,7 +125,7 @@ class Sharer:
     def seconds_of(self, part: NDArray[np.integer[Any]], n: int) -> NDArray[np.float64]:
         """Return (n,): the seconds of the most recent call, added up by part; row i is in part[i].
 
-        If rows were not timed one by one, each row counts with the same share of the time.
+        If rows were not timed one by one: the number of rows of each part.
         """
         seconds = np.zeros(0) if self._core is None else self._core.seconds()
         weights = seconds if len(seconds) == len(part) and seconds.any() else None

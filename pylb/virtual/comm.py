@@ -149,7 +149,7 @@ class Scheduler:
         rank = self.running
         if rank is None or rank.number != number or rank.life is not getcurrent():
             raise StateError(
-                f"virtual rank {number} communicates outside of its own program: expected the call "
+                f"virtual rank {number} communicates outside its own program: expected the call "
                 "within the function that VirtualCluster.run calls for this rank"
             )
 

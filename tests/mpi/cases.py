@@ -594,7 +594,7 @@ def freed_communicator(comm):
     own.Free()
     loop(lb, 3)  # the loop goes on, on pylb's own duplicate of the communicator
     raised(errors.MPIError, "COMM_NULL", lambda: pylb.Balancer(own))
-    raised(errors.DomainError, "communicator", lambda: pylb.Balancer("world"))
+    raised(errors.DomainError, "communicator", lambda: pylb.Balancer("self"))
     own = comm.Dup()
     pylb.migrate(own, np.arange(3), to=[own.rank] * 3)
     agreement = agreement_of(own, hold=False)

@@ -222,7 +222,7 @@ RUN |= {"n_objects": 40, "mean_max_over_mean": 2.0}
         (
             {"saved": 0.5, "others": 1.5},
             {},
-            "By the loads alone 1.5 times as fast, 500 ms saved (other programs used 1.5 cores): ",
+            "Judged by the loads alone, 1.5 times as fast, 500 ms saved (other programs used 1.5 c",
         ),
         ({"others": 1.5}, {}, "is not known, because other programs used 1.5 cores"),
         ({"saved": 0.5, "mode": "shadow"}, {}, "Would be 2.2 times as fast, 500 ms saved: "),

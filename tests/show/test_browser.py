@@ -107,6 +107,7 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
 
     # the heat map shows what was measured: the colour of each cell follows its load
     slowest = int(course.of(run).times[60].argmax())
+    tab.locator(".picture canvas").scroll_into_view_if_needed()
     box = tab.locator(".picture canvas").bounding_box()
     x = box["x"] + box["width"] * 60.5 / 120
     tab.mouse.move(x, box["y"] + box["height"] * (1 - (slowest + 0.5) / 8))

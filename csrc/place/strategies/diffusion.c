@@ -55,7 +55,8 @@ enum {
     COUNT_SENT = 0,   /* MOVE: number of objects that were sent */
 };
 
-enum { DE_BRUIJN = 6 }; /* largest number of neighbours of a rank in the de Bruijn graph */
+enum { MOST_STEPS = 200 }; /* steps of the solver, and rounds in which objects move, at most */
+enum { DE_BRUIJN = 6 };    /* largest number of neighbours of a rank in the de Bruijn graph */
 
 /* Weight of a link of the de Bruijn graph; that of other links is 1.  With 0.01, a hot spot on a
  * grid takes 30 % more migrations; with 1, noise on a grid cuts as much as GossipLB does. */
@@ -392,7 +393,7 @@ static int outflow_objects(outflow_t *self, const diffusion_t *from, plb_err_t *
         const link_t *link = find_link(from, from->where[tie->peer]);
         const int32_t i = self->at[tie->object], r = link == NULL ? 0 : link->number;
         const int32_t j = r > 0 ? n + r : self->at[tie->peer];
-        if (j > i) {
+        if (j > i && i >= 0) {
             self->src[*m] = i;
             self->dst[*m] = j;
             self->bytes[(*m)++] = tie->bytes;
@@ -418,7 +419,7 @@ static int send_ties(diffusion_t *self, const outflow_t *out, plb_err_t *err)
         const tie_t tie = self->tie[k];
         const int32_t to = self->where[tie.object], peer = self->where[tie.peer];
         const int64_t id = self->ids.key[tie.object], other = self->ids.key[tie.peer];
-        if (out->to[out->at[tie.object]] == 0) {
+        if (out->at[tie.object] < 0 || out->to[out->at[tie.object]] == 0) {
             self->tie[kept++] = tie;
             continue;
         }
@@ -493,6 +494,9 @@ static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_er
         } else if (note.kind == NOTE_TIE && here) {
             PLB_PASS(add_tie(self, object, note.other_id, note.rank, note.bytes, err));
         } else if (note.kind == NOTE_TIE || (note.kind == NOTE_OBJECT && note.memory > room)) {
+            if (note.kind == NOTE_OBJECT && object >= 0) {
+                self->where[object] = note.peer; /* also its ties, which follow, go back */
+            }
             note.kind = note.kind == NOTE_TIE ? NOTE_TIE : NOTE_NO_ROOM;
             PLB_PASS(plb_agent_post(agent, note, err));
         } else {
@@ -528,7 +532,7 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
     case GREET:
         self->scale = agent->average * agent->mean_speed;
         self->limit = fmax(self->gossip.overload * agent->average, agent->least);
-        self->margin = fmax(self->gossip.overload - 1.0, PLB_WORTH);
+        self->margin = fmin(fmax(self->gossip.overload - 1.0, PLB_WORTH), 0.01);
         if (agent->before <= self->limit) { /* no rank is above the limit */
             self->phase = GOSSIP;
             return plb_gossip_agent.round(agent, in, n_in, all, settled, err);
@@ -551,7 +555,7 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
         return tell_residual(self, err);
     }
     case MULTIPLY:
-        if (all->max[MAX_RESIDUAL] <= self->margin || self->steps == self->gossip.n_iterations) {
+        if (all->max[MAX_RESIDUAL] <= self->margin || self->steps == MOST_STEPS) {
             for (int32_t k = 0; k < self->n_links; k++) {
                 link_t *link = &self->link[k];
                 link->flow = self->scale * link->weight * (self->x - link->x);
@@ -570,8 +574,7 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
     case MOVE:
         PLB_PASS(take_in(self, in, n_in, err));
         if (all->count[COUNT_SENT] > 0) {
-            return ++self->steps < self->gossip.n_iterations ? give_along_links(self, err)
-                                                             : PLB_OK;
+            return ++self->steps < MOST_STEPS ? give_along_links(self, err) : PLB_OK;
         }
         self->phase = GOSSIP;
         forget_ties(self);

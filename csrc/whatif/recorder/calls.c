@@ -434,7 +434,7 @@ static void note_or_begin(bool any, plb_op_t op, const MPI_Request *request, boo
 void plb_note_send(const MPI_Request *request, bool persistent, int flags, int64_t bytes, int dest,
                    int tag, MPI_Comm comm)
 {
-    plb_op_t op;
+    plb_op_t op = {0};
     const int kind = request == NULL ? PLB_OP_SEND : PLB_OP_ISEND;
     const bool any = send_of(&op, kind, flags, bytes, dest, tag, comm);
     note_or_begin(any, op, request, persistent, comm);
@@ -443,7 +443,7 @@ void plb_note_send(const MPI_Request *request, bool persistent, int flags, int64
 void plb_note_receive(const MPI_Request *request, bool persistent, int kind, int source, int tag,
                       MPI_Comm comm, const MPI_Status *status)
 {
-    plb_op_t op;
+    plb_op_t op = {0};
     const bool any = receive_of(&op, kind, source, tag, comm, status);
     note_or_begin(any, op, request, persistent, comm);
 }
