@@ -5,7 +5,6 @@
 #define PLB_VERSION "0.1.0"
 
 #include "base/base.h"
-#include "comm/route.h"
 #include "comm/transport.h"
 #include "decide/advisor.h"
 #include "decide/consensus.h"

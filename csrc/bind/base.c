@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "bind/rooms.h"
+#include "bind/views.h"
 
 #if defined(__clang__)
 #define COMPILER "clang " __clang_version__

@@ -1,5 +1,5 @@
 /* Python binding of the part of csrc/comm without MPI. */
-#include "bind/convert.h"
+#include "bind/views.h"
 #include "comm/share.h"
 
 PLB_PY_DEF(fn, route, "destination n_ranks",

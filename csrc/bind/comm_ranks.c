@@ -1,10 +1,9 @@
 /* Python binding of csrc/comm over MPI, with communicators of any module: collective steps,
  * exchanges with a known pattern, work lent within a step; linked into pylb._mpi. */
-#include "bind/convert.h"
+#include "bind/views.h"
 
 #include "base/base.h"
 #include "bind/mpi_comm.h"
-#include "bind/rooms.h"
 #include "comm/comm.h"
 
 typedef struct comm {
@@ -175,7 +174,7 @@ PLB_PY_DEF(comm, step, "sample:T sends:L into=None",
 }
 
 PLB_PY_DEF(comm, begin, "sample:T sends:L into=None",
-           "Begin a collective step.  sample: see csrc/bind/rooms.h; sends: a list of (rank,\n"
+           "Begin a collective step.  sample: see csrc/bind/views.h; sends: a list of (rank,\n"
            "[buffers]), at most one entry for each other rank; into: see step().")
 {
     return begin(self, c);

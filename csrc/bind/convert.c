@@ -1,5 +1,5 @@
 /* C structs as Python objects, from tables of their fields. */
-#include "bind/convert.h"
+#include "bind/views.h"
 
 static PyObject *value_of(const plb_py_field_t *field, const void *from)
 {

@@ -1,6 +1,6 @@
 /* pylb._core: the C core without MPI.  It is always there; the other modules may be absent. */
 #define PLB_PY_MAIN
-#include "bind/rooms.h"
+#include "bind/views.h"
 
 /* X(name): the files that make up the module.  Each defines a plb_py_room_t, plb_py_NAME. */
 /* clang-format off */

@@ -1,9 +1,8 @@
 /* Python binding of csrc/decide: triggers, the selection of strategies, the decider, the advisor.
  */
-#include "bind/convert.h"
+#include "bind/views.h"
 
 #include "base/base.h"
-#include "bind/rooms.h"
 #include "decide/advisor.h"
 
 typedef struct trigger {
@@ -834,7 +833,7 @@ static int64_t nanoseconds(double seconds)
 }
 
 PLB_PY_DEF(steps, begin, "sample ends=False",
-           "Contribute this rank's sample (csrc/bind/rooms.h) to the next step.  Never waits.\n"
+           "Contribute this rank's sample (csrc/bind/views.h) to the next step.  Never waits.\n"
            "ends: this rank leaves; then take the records under way, by take(due=False).")
 {
     PyObject *sample;

@@ -1,10 +1,8 @@
 /* Python binding of csrc/measure: the statistics of an iteration; speeds of ranks; DRUM's
  * benchmark. */
-#include "bind/rooms.h"
+#include "bind/views.h"
 
 #include <math.h>
-
-#include "bind/convert.h"
 
 PLB_PY_DEF(fn, stats, "samples:L",
            "Merge the samples of ranks 0, 1, ... (a list) into one record, as pylb._mpi does.")

@@ -1,8 +1,7 @@
 /* Python binding of csrc/measure: samples and records; linked into pylb._core and pylb._mpi. */
 #include <math.h>
 
-#include "bind/convert.h"
-#include "bind/rooms.h"
+#include "bind/views.h"
 
 /* Add up the loads of objects exactly, and round once.  A replay computes the same number
  * (replay/phase_loads.c). */

@@ -1,7 +1,6 @@
 /* Python binding of csrc/model: snapshots, metrics, ranks that share cores. */
-#include "bind/convert.h"
+#include "bind/views.h"
 
-#include "bind/rooms.h"
 #include "model/model.h"
 
 int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)

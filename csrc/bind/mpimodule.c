@@ -1,6 +1,6 @@
 /* pylb._mpi: what needs MPI, with mpi4py's communicators. */
 #define PLB_PY_MAIN
-#include "bind/rooms.h"
+#include "bind/views.h"
 
 extern const plb_py_room_t plb_py_comm_ranks;
 

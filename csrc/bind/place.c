@@ -1,9 +1,6 @@
 /* Python binding of csrc/place: strategies, also Python callables; shares of whole rows. */
-#include "bind/convert.h"
+#include "bind/views.h"
 
-#include "bind/rooms.h"
-#include "place/bins.h"
-#include "place/copies.h"
 #include "place/strategy.h"
 
 static PyObject *copies(const plb_snapshot_t *s)
@@ -167,7 +164,7 @@ PLB_PY_DEF(
     fn, copies,
     "load:@ first n_objects previous:@? ... memory:? limit:? bytes:? group:? node:? n_groups "
     "n_nodes tolerance move even",
-    "Place layers of objects that may have several copies, as csrc/place/copies.h says.\n"
+    "Place layers of objects that may have several copies, as csrc/place/strategy.h says.\n"
     "The arguments have been checked.  Returns (slot, share, times, migrations):\n"
     "times[layers, 3] (max, mean, bound) and migrations[layers, 2] (copies, bytes).")
 {
@@ -202,9 +199,10 @@ PLB_PY_DEF(
                                           plb_py_out(c, times), plb_py_out(c, moved)));
 }
 
-PLB_PY_DEF(fn, pack, "cost bins length:? capacity equal previous:?",
-           "Deal items out to bins, as csrc/place/bins.h says.  The arguments have been checked.\n"
-           "Returns (bin, sum, bound).")
+PLB_PY_DEF(
+    fn, pack, "cost bins length:? capacity equal previous:?",
+    "Deal items out to bins, as csrc/place/strategy.h says.  The arguments have been checked.\n"
+    "Returns (bin, sum, bound).")
 {
     plb_bins_t of = {0};
     double bound = 0.0;

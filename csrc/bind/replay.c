@@ -1,8 +1,6 @@
 /* Python binding of csrc/replay: the replay of a recorded run, and the best schedule of LB
  * steps. */
-#include "bind/convert.h"
-
-#include "bind/rooms.h"
+#include "bind/views.h"
 
 /* View a pylb.Trace, or any object with the same attributes. */
 static int read_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)

@@ -2,9 +2,7 @@
  * end of an object's iteration.)  One call at AtSync sums the loads, contributes the statistics,
  * processes results that have arrived, and returns what to do next.  While a call must wait, other
  * threads can take the GIL, and other processes the processor core. */
-#include "bind/rooms.h"
-
-#include "bind/convert.h"
+#include "bind/views.h"
 
 typedef struct keys {
     PLB_PY_HEAD plb_keys_t core;

@@ -6,8 +6,7 @@
  * each receiver, all with the same data, which are in the wire only once.  A pile is a list of
  * letters. */
 
-#include "bind/convert.h"
-#include "bind/rooms.h"
+#include "bind/views.h"
 
 typedef struct letter {
     int64_t target, source;

@@ -365,3 +365,93 @@ static inline PyObject *plb_py_module(const char *name, const char *text,
     definition.m_doc = text;
     return PyModuleDef_Init(&definition);
 }
+
+/* C structs as Python dicts and tuples, and back, from tables of their fields.
+ *
+ * A table is a static array that ends with {0}, usually made by the X-macro that also makes the
+ * struct:
+ *
+ *     #define X(name, unit, help) PLB_PY_FIELD(plb_metrics_t, name),
+ *     static const plb_py_field_t fields[] = {PLB_METRICS(X){0}};
+ *     #undef X
+ */
+
+typedef struct plb_py_field {
+    const char *name; /* Python sees what follows the last dot */
+    int kind;         /* of PLB_PY_KIND */
+    size_t offset;
+} plb_py_field_t;
+
+#define PLB_PY_FIELD(type, member)                                                                \
+    {                                                                                             \
+#member, PLB_PY_KIND(&((type *)NULL)->member), offsetof(type, member)                     \
+    }
+
+PyObject *plb_py_dict(const plb_py_field_t *fields, const void *from);
+PyObject *plb_py_tuple(const plb_py_field_t *fields, const void *from);
+
+/** Put `value` (stolen; NULL: an exception is pending) into a dict under `name`. */
+int plb_py_put(PyObject *dict, const char *name, PyObject *value);
+
+/** Fill a struct from a tuple of values. */
+int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values, void *to);
+
+/** Return n structs of `size` bytes each as a list of tuples. */
+PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
+
+/** Return a list as a tuple, and release the list.  NULL gives NULL. */
+PyObject *plb_py_as_tuple(PyObject *list);
+
+/** Append `value` (stolen) to *list.  On failure, or if `value` is NULL, release the list and set
+ * *list to NULL. */
+void plb_py_append(PyObject **list, PyObject *value);
+
+PyObject *plb_py_names(const char *const *names, size_t n);
+
+/** Return a new tuple with (name, default, minimum, maximum, unit, help) of each parameter. */
+PyObject *plb_py_params(const plb_param_t *params, int n);
+
+PyObject *plb_py_metrics(const plb_metrics_t *metrics);
+
+/** Return a learner's speeds, (p,); None: the ranks seem equally fast, or nothing is known yet. */
+PyObject *plb_py_speeds(const plb_learner_t *learner);
+
+/* ---- what single files offer the others ----------------------------------------------------- */
+
+/** View a pylb.Snapshot, or any object with the same attributes, as a C struct. */
+int plb_py_snapshot(plb_py_call_t *c, PyObject *object, plb_snapshot_t *out);
+
+/** Get a strategy from the table by name, or make one from a callable f(snapshot), which gets a
+ * pylb.Snapshot of copies, and returns a rank for each object.  `object` must exist as long as
+ * `out` is used. */
+int plb_py_strategy(PyObject *object, plb_strategy_t *out);
+
+/** Read strategies from a tuple of (what, name, refinement, looks_at, params); what: a name in the
+ * table of strategies, or a callable.  The result lives as long as the call, and borrows the
+ * names. */
+plb_candidate_strategy_t *plb_py_candidates(plb_py_call_t *c, PyObject *rows);
+
+/** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments, failed,
+ *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
+ *  messages_open, background.  The call then holds no arrays. */
+int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out);
+
+/** Return a record of statistics as a tuple: the fields of PLB_STATS in order, then whether
+ * PLB_STATS_MIXED is set.  plb_py_record: read such a tuple, which has rounded the exact sums. */
+PyObject *plb_py_stats(const plb_stats_t *record);
+int plb_py_record(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out);
+
+/** Return the C struct of a pylb.Trigger or of a pylb._core.Decider. */
+plb_trigger_t *plb_py_trigger(PyObject *object);
+plb_decider_t *plb_py_decider(PyObject *object);
+
+int plb_py_clock(const char *name, plb_clock_t *out);
+
+/** Return the C struct of a pylb._core.Keys. */
+const plb_keys_t *plb_py_keys(PyObject *object);
+
+/** Return the reductions in `capsule`.  If it is None, set up `alone` for a single rank and up to
+ * `depth` reductions at a time, and return it. */
+static const char plb_py_reduction_name[] = "pylb.reduction"; /* of the capsules */
+const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
+                                        plb_reduction_t *alone, int depth);

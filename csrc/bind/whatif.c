@@ -1,6 +1,6 @@
 /* Python binding of csrc/whatif: simulates a recorded program on another machine; the critical
  * path, also of a changed program. */
-#include "bind/convert.h"
+#include "bind/views.h"
 
 #include "whatif/whatif.h"
 

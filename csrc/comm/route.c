@@ -1,4 +1,4 @@
-#include "comm/route.h"
+#include "comm/transport.h"
 
 #include <stdbool.h>
 #include <string.h>

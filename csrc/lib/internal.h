@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "comm/route.h"
 #include "comm/transport.h"
 #include "decide/advisor.h"
 #include "decide/decider.h"

@@ -1,7 +1,7 @@
 /* Bins: best fit (the largest item first), then exchanges between the largest bin and others; for
  * few items all packings; and the differencing method of Karmarkar and Karp (1982; Michiels, Korst
  * and Aarts 2003), if these do not reach the bound. */
-#include "place/bins.h"
+#include "place/strategy.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Copies: how many by the parametric rule, where by best fit (the largest share first, to the
  * least loaded rank), then swaps of copies between ranks, and slots that change their object.
  * The first two steps are those of DeepSeek's EPLB (2025); the result is never worse. */
-#include "place/copies.h"
+#include "place/strategy.h"
 
 #include <math.h>
 #include <string.h>

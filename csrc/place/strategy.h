@@ -293,3 +293,59 @@ int plb_strategy_in_rounds(const plb_strategy_t *self, const plb_snapshot_t *in,
  * remainders get one more each, until the sum is n.  Ties (to a millionth): the lowest index.
  * Dasgupta's eq. 3 and 4 are the case share[i] = 1 / w[i], where w[i] is the time per object. */
 int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err);
+
+/* Items dealt out to bins, so that the bin with the largest cost costs as little as possible: e.g.
+ * sequences of unequal length, to processes. */
+
+typedef struct plb_bins {
+    int64_t n;            /* items, below 2^31 */
+    int32_t m;            /* bins */
+    const double *cost;   /* [n] */
+    const double *length; /* [n] with a capacity */
+    double capacity;      /* the lengths in a bin add up to at most this; INFINITY: no limit */
+    bool equal;         /* all bins get the same number of items, or numbers that differ by one */
+    const int32_t *was; /* [n] present bins; -1: a new item.  As many as possible stay, if the
+                           largest cost is at most a thousandth above the bound.  NULL: none */
+} plb_bins_t;
+
+/** Write the bin of each item to bin[n], and to sum[m] the cost of each bin.  *bound: no packing
+ * has a smaller largest cost.  PLB_ERR_INFEASIBLE: an item fits into no bin.  Ties: the lowest
+ * index. */
+int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound, plb_err_t *err);
+
+/* Placement of objects that may have several copies, which share the object's load: experts of a
+ * mixture-of-experts model, hot tables. */
+
+/* Objects and ranks.  Rank r has the slots first[r] ... first[r + 1] - 1.  A slot holds a copy of
+ * an object, or is empty (-1); each object has at least one copy, and at most one on a rank. */
+typedef struct plb_copies {
+    int32_t n_objects, n_ranks;
+    const int32_t *first;  /* [n_ranks + 1] */
+    const int64_t *memory; /* [n_objects] bytes that a copy occupies; NULL: not limited */
+    const int64_t *limit;  /* [n_ranks] bytes for the copies of each rank; NULL: not limited */
+    const int64_t *bytes;  /* [n_objects] that a migration sends; NULL: 1 each */
+    const int32_t
+        *group;          /* [n_objects] all objects of a group stay on one node; NULL: no groups */
+    const int32_t *node; /* [n_ranks] with groups: node of each rank; all have as many ranks */
+    int32_t n_groups, n_nodes;
+    double
+        tolerance; /* the slowest rank may take this share above the bound, to save migrations */
+    double move;   /* seconds that the migration of a byte costs; 0: no more than the tolerance
+                      says */
+    bool even;     /* the copies of an object share its load evenly; false: by the shares below */
+} plb_copies_t;
+
+typedef struct plb_copies_result {
+    double max, mean;          /* time of the slowest rank, and of an average rank */
+    double bound;              /* no placement has a smaller max */
+    int64_t migrations, bytes; /* copies on ranks that did not hold the object before */
+} plb_copies_result_t;
+
+/** Place each layer on its own: load[n_layers][n_objects] to slot[n_layers][slots], the object in
+ * each slot, and share[n_layers][slots], its part of the object's load.  was: the present slots,
+ * of which as many as possible stay as they are; entries that are no object, and second copies on
+ * one rank, count as empty; NULL: nothing is placed yet.  PLB_ERR_INFEASIBLE: the objects do not
+ * fit.  Ties: the lowest rank, slot, object. */
+int plb_copies_place(const plb_copies_t *of, int32_t n_layers, const double *load,
+                     const int32_t *was, int32_t *slot, double *share, plb_copies_result_t *out,
+                     plb_err_t *err);

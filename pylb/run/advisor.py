@@ -618,7 +618,7 @@ class Advisor(RunResults):
                 "0 ... number of new cells - 1"
             )
         if n > to.size:
-            raise DomainError(f"{to.size} pairs for {n} new cells: expected a parent for each cell")
+            raise DomainError(f"{to.size} pairs for {n} new cells: some of these have no parent")
         parts = np.bincount(of)[of] if checks.flag("split", split) else np.bincount(to)[to]
         for b in np.setdiff1d(np.arange(n), to)[:1]:
             raise DomainError(f"new cell {b} has no parent: expected each one in children")

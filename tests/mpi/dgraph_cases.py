@@ -106,7 +106,7 @@ def wrong_use(comm):
             *(color, ([0, 1], [99 if last else mine]), {"ids": [mine]}),
         ),
         (errors.DuplicateKeyError, "given twice", order, ([0, 0, 0], []), {"ids": twice}),
-        (domain, "start: expected 0", order, ([0, 5], [1]) if last else one, {}),
+        (domain, "start: expected values from 0", order, ([0, 5], [1]) if last else one, {}),
         (domain, "graph is 3: expected", order, 3 if last else one, {}),
         *[(domain, "distance differs", color, one, {"distance": 1 + last})] * (comm.size > 1),
     ]:
