@@ -13,18 +13,6 @@ static const double PRICE = 2.0, SHARE = 0.03;
 const char *const plb_reason_words[] = {PLB_REASONS(X)};
 #undef X
 
-#define ADDRESS(name) &plb_trigger_##name,
-const plb_trigger_kind_t *const plb_triggers[] = {PLB_TRIGGERS(ADDRESS) NULL};
-
-const plb_trigger_kind_t *plb_trigger_find(const char *name)
-{
-    const plb_trigger_kind_t *const *k = plb_triggers;
-    while (*k != NULL && strcmp((*k)->name, name) != 0) {
-        k++;
-    }
-    return *k;
-}
-
 static plb_verdict_t unknown(plb_reason_t reason)
 {
     plb_verdict_t v = {.balance = false, .reason = reason};

@@ -1,4 +1,6 @@
-/* The triggers of papers, each a rule of a few lines. */
+/* The triggers of papers, each a rule of a few lines; the table of all triggers. */
+#include <string.h>
+
 #include "base/base.h"
 #include "decide/trigger.h"
 
@@ -225,3 +227,18 @@ const plb_trigger_kind_t plb_trigger_boulmier = {
     .source = "Boulmier 2021 (arXiv 2104.01688), u tau - U >= C",
     .observe = boulmier_observe,
 };
+
+/* ---- the table of all triggers ---------------------------------------------------------------
+ */
+
+#define ADDRESS(name) &plb_trigger_##name,
+const plb_trigger_kind_t *const plb_triggers[] = {PLB_TRIGGERS(ADDRESS) NULL};
+
+const plb_trigger_kind_t *plb_trigger_find(const char *name)
+{
+    const plb_trigger_kind_t *const *k = plb_triggers;
+    while (*k != NULL && strcmp((*k)->name, name) != 0) {
+        k++;
+    }
+    return *k;
+}
