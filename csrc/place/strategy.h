@@ -3,9 +3,6 @@
  * command line and the docs read. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/base.h"
 #include "model/model.h"
 
