@@ -304,7 +304,7 @@ static void steps(void)
  * overflow, and loads whose reciprocal is infinite. */
 static void limits(void)
 {
-    static const char *const wrong[] = {"a\"b", "\\", "a\n", "\x01"};
+    static const char *const wrong[] = {"a\"b", "\\", "a\n", "\x01", "w\xc3\xa4hrend"};
     pylb_advisor *lb = NULL;
     pylb_cells cells;
     pylb_plan *plan = NULL;
@@ -314,8 +314,6 @@ static void limits(void)
         FAILS(PYLB_ERR_VALUE, "the character", pylb_trigger_register(wrong[i], when, NULL));
         FAILS(PYLB_ERR_VALUE, "the character", pylb_strategy_register(wrong[i], to_last, NULL));
     }
-    EXPECT(pylb_trigger_register("w\xc3\xa4hrend \xe2\x82\xac \xf0\x9f\x98\x80", when, NULL) ==
-           PYLB_OK);
     EXPECT(pylb_advisor_create(&lb) == PYLB_OK);
     FAILS(PYLB_ERR_VALUE, "2^53 - 1", pylb_advisor_set(lb, "seed", "9007199254740993"));
     FAILS(PYLB_ERR_VALUE, "2^53 - 1", pylb_advisor_set(lb, "steps", "9007199254740992"));
