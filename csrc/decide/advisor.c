@@ -206,7 +206,7 @@ const char *plb_advisor_word(plb_advisor_t *self)
     const plb_trigger_t *t = self->decider->trigger;
     const double balanced = (double)t->cycle.n * t->loads / (double)t->n; /* NAN: no step yet */
     const double excess = t->cycle.U / balanced;
-    const bool stands = t->cycle.n >= LONG / 4 && t->n >= LONG && !self->moved &&
+    const bool stands = t->cycle.n >= LONG / 25 && t->n >= LONG && !self->moved &&
                         self->n_ignored == 0 && !self->due &&
                         (self->balanced || !isnan(t->verdict.excess)) && excess > WORTH;
     const int now = ((self->waiting.noticed ? WAITS : 0) | (self->n_ignored > 0 ? IGNORES : 0) |

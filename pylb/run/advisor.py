@@ -617,11 +617,9 @@ class Advisor(RunResults):
                 f"{np.min(to, initial=0)} ... {n - 1}: expected pairs of 0 ... {len(old) - 1} and "
                 "0 ... number of new cells - 1"
             )
-        if n > to.size:
-            raise DomainError(f"{to.size} pairs for {n} new cells: some of these have no parent")
-        parts = np.bincount(of)[of] if checks.flag("split", split) else np.bincount(to)[to]
-        for b in np.setdiff1d(np.arange(n), to)[:1]:
+        for b in np.setdiff1d(np.arange(min(n, to.size + 1)), to)[:1]:
             raise DomainError(f"new cell {b} has no parent: expected each one in children")
+        parts = np.bincount(of)[of] if checks.flag("split", split) else np.bincount(to)[to]
         out = np.zeros((n, *old.shape[1:]))
         np.add.at(out, to, (old[of].T / parts).T)
         return out

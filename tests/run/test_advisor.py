@@ -313,7 +313,7 @@ def test_new_cells_have_the_loads_of_their_parents():
     assert inherit([], [], []).shape == (0,)
     assert inherit(np.zeros((0, 3)), [], []).shape == (0, 3)
     for wrong, says in (
-        (([1.0], [0, 1], [0, 1]), "indices up to 1 and 1: expected pairs of 0 ... 0"),
+        (([1.0], [0, 1], [0, 1]), "indices 0 ... 1 and 0 ... 1: expected pairs of 0 ... 0"),
         (([1.0], [0], [-1]), "number of new cells"),
         (([1.0], [0], [1]), "new cell 0 has no parent"),
         (([1.0], [0, 0], [1]), r"shapes \(2,\) and \(1,\)"),
