@@ -30,7 +30,8 @@ def explorer():
 
 def heard(explorer, **message):
     explorer._answer_message(explorer, message, [])
-    return explorer.said
+    # on a busy machine, any replay may take so long that the picture says so
+    return [said for said in explorer.said if said["kind"] != "computing"]
 
 
 def test_it_begins_with_a_replay(explorer):
