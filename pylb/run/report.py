@@ -27,8 +27,8 @@ SUFFIXES = (".html", ".json", ".txt")
 WIDTH = 80  # characters per line of the printed report
 LARGEST = 10  # number of LB steps in the printed report
 COMPARED = (
-    "The first line counts computing, waiting for the slowest rank, and LB steps, but no messages. "
-    "The time without LB steps is computed from the same loads."
+    "The first line counts computing, waiting for the slowest rank and for cores that ranks share, "
+    "and LB steps, but no messages. The time without LB steps is computed from the same loads."
 )
 NOTES = (
     "before: max/mean just before the LB step; realised: max/mean from then to the next LB step; "

@@ -60,8 +60,8 @@ class Report {
     host.replaceChildren(
       this.title, this.verdict, this.when, view.timeline.host, view.controls(this.all), view.readout,
       this.facts, element("p", { class: "soft hint" }, "Time in the loops = computing + "
-        + "waiting for the slowest rank + LB steps + messages, waits for cores and all else. The headline leaves out "
-        + "messages, waits for cores and all else."),
+        + "waiting for the slowest rank + LB steps + messages, waits for cores and all else. The headline counts "
+        + "of the last part only the waits for cores that ranks share."),
       element("h2", {}, "Loads of the ranks"), view.host,
       element("p", { class: "soft hint" }, "Drag to zoom in; double-click to zoom out; click to go "
         + "to an iteration."),
