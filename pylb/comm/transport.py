@@ -77,7 +77,7 @@ class Transport:
     rank, size = 0, 1
     pace = 1.0  # seconds of the ranks' clock per second of computing
     overlaps = False  # whether messages travel while the ranks compute
-    is_virtual = False
+    is_virtual = False  # whether the ranks take turns in one process
 
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /

@@ -112,6 +112,8 @@ def bad_arguments(comm):
         raised(errors.DomainError, text, call)
     raised(errors.DomainError, "mode is 'maybe'", lambda: pylb.Sharer(comm, mode="maybe"))
     if comm.size > 1:
+        own = functools.partial(pylb.Sharer, comm, mode="on" if comm.rank else "off")
+        raised(errors.DomainError, "mode is off, on on different ranks", own)
         other = pylb.Sharer(comm)
         mine = x.astype("f4") if comm.rank else x
         raised(errors.DomainError, "same dtypes", lambda: other.share(np.copy, mine))
