@@ -192,7 +192,7 @@ class Decider:
     def expect(self, end: int | None, cost: float, moving: float = ..., /) -> None: ...
     def observe(
         self, iteration: int, time: float, max: float, mean: float, min: float, total: float,
-        utilization: float, messages: int, bytes: int, /
+        utilization: float, messages: int, bytes: int, hidden: float = 0.0, /
     ) -> bool: ...
     def see(self, snapshot: Any, /) -> None: ...
     def next(self, asked: bool, may_preview: bool, /) -> int: ...
@@ -324,8 +324,8 @@ def trace_optimum(
 @final
 class Replay:
     def __new__(
-        cls, *, n_ranks: int, decider: Decider | None, lag: int, as_recorded: bool,
-        foresight: bool, moves: bool, network: tuple[float, float], cost: float,
+        cls, *, n_ranks: int, decider: Decider | None, advisor: Advisor | None, ahead: int,
+        lag: int, as_recorded: bool, foresight: bool, moves: bool, network: tuple[float, float], cost: float,
         model: tuple[float, float, float, float, float], per_move: float, per_byte: float,
         steps: list[tuple[Any, ...]], keep_times: bool, keep_ranks: bool,
     ) -> Replay: ...

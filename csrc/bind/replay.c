@@ -55,19 +55,22 @@ static int read_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
 typedef struct replay {
     PLB_PY_HEAD plb_replay_t core;
     PyObject *decider;          /* owned, or None */
+    PyObject *advisor;          /* owned, or None */
     plb_measured_step_t *steps; /* owned */
 } replay_t;
 
 static int replay_init(replay_t *self, plb_py_call_t *c)
 {
     plb_replay_opts_t o = {0};
-    PyObject *decider, *steps;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&o.n_ranks), PLB_ONE(&decider), PLB_ONE(&o.lag),
-                      PLB_ONE(&o.as_recorded), PLB_ONE(&o.foresight), PLB_ONE(&o.moves),
+    PyObject *decider, *advisor, *steps;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&o.n_ranks), PLB_ONE(&decider), PLB_ONE(&advisor),
+                      PLB_ONE(&o.ahead), PLB_ONE(&o.lag), PLB_ONE(&o.as_recorded),
+                      PLB_ONE(&o.foresight), PLB_ONE(&o.moves),
                       PLB_ONE(&o.network.alpha), PLB_ONE(&o.cost), PLB_ONE(&o.model.alpha),
                       PLB_ONE(&o.per_move), PLB_ONE(&o.per_byte), PLB_ONE(&steps),
                       PLB_ONE(&o.keep_times), PLB_ONE(&o.keep_ranks)));
     PLB_PASS(decider != Py_None && (o.decider = plb_py_decider(decider)) == NULL);
+    o.advisor = advisor == Py_None ? NULL : plb_py_advisor(advisor);
     /* Read the measured LB steps from a list of tuples; the replay keeps them. */
     static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_measured_step_t, iteration),
                                             PLB_PY_FIELD(plb_measured_step_t, strategy),
@@ -77,6 +80,7 @@ static int replay_init(replay_t *self, plb_py_call_t *c)
                                             PLB_PY_FIELD(plb_measured_step_t, placing),
                                             PLB_PY_FIELD(plb_measured_step_t, migration),
                                             PLB_PY_FIELD(plb_measured_step_t, whole),
+                                            PLB_PY_FIELD(plb_measured_step_t, hidden),
                                             {0}};
     const Py_ssize_t n = PyList_GET_SIZE(steps);
     self->steps = plb_malloc((size_t)n, sizeof *self->steps);
@@ -90,6 +94,7 @@ static int replay_init(replay_t *self, plb_py_call_t *c)
     o.steps = self->steps;
     o.n_steps = n;
     self->decider = Py_NewRef(decider);
+    self->advisor = Py_NewRef(advisor);
     return plb_replay_init(&self->core, &o, &c->err);
 }
 
@@ -98,6 +103,7 @@ static void replay_fini(replay_t *self)
     plb_replay_free(&self->core);
     plb_free(self->steps);
     Py_XDECREF(self->decider);
+    Py_XDECREF(self->advisor);
 }
 
 PLB_PY_DEF(
@@ -183,11 +189,12 @@ static const plb_py_def_t *const replay_methods[] = {
 
 PLB_PY_TYPE(
     replay, "pylb._core.Replay",
-    "* n_ranks decider lag as_recorded foresight moves network:2 cost model:5 per_move per_byte "
+    "* n_ranks decider advisor ahead lag as_recorded foresight moves network:2 cost model:5 per_move per_byte "
     "steps:L keep_times keep_ranks",
     "Replays a recorded run under a decider (None: without one); see csrc/replay/replay.h.\n"
+    "advisor: an `Advisor` of this decider, or None.\n"
     "model: a plb_lb_cost_t (csrc/model/model.h).  steps: the measured LB steps, each as\n"
-    "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole).", )
+    "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole, hidden).", )
 
 /* ---- the best schedule ---------------------------------------------------------------------- */
 

@@ -41,6 +41,9 @@ typedef struct plb_advisor {
     int64_t at;       /* iteration after which the last LB step was advised; -1: none yet */
     int64_t migrations, bytes; /* number and bytes of objects that the plan moves; 0: no plan */
     double share;  /* cores per rank, at most 1, if loads include waits for a core; else 1 */
+    /* In a replay: seconds that each LB step costs; NAN: as its parts.  stays: nothing moves. */
+    double price;
+    bool stays;
     double before; /* max/mean of the last iteration before the advised LB step */
     double usual;  /* max/mean of up to PLB_ADVISOR_SPAN iterations before the advised LB step */
     double ratio;  /* `usual` of the last LB step that was carried out */
@@ -65,7 +68,7 @@ void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places);
 /** The code's own redistribution.  It is not in the table of strategies and cannot be run. */
 extern const plb_strategy_t plb_own_strategy;
 
-/** Sum the loads of a rank's cells.  PLB_ERR_VALUE: a load or *sum is not 0 ... 1e30 seconds. */
+/** Sum the loads of a rank's cells exactly, as a replay does.  PLB_ERR_VALUE: a load or *sum is not 0 ... 1e30 seconds. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err);
 
 typedef struct plb_advisor_sample {
@@ -74,6 +77,7 @@ typedef struct plb_advisor_sample {
     double seconds;  /* load of the rank */
     double time;     /* seconds since the previous step, without LB steps; 0: not measured */
     double cost;     /* seconds that this rank spent in the LB step before this iteration */
+    double hidden;   /* seconds for which this rank computed while the data of that LB step moved */
     bool rebalanced; /* whether this rank has carried out that LB step */
 } plb_advisor_sample_t;
 

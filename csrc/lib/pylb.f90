@@ -112,6 +112,10 @@ module pylb
       real(c_double) :: cost = 0              !< seconds of the LB step; 0 without one
       real(c_double) :: gain = 0              !< seconds that the LB step has saved; NaN: unknown
       integer(c_int64_t) :: migrations = 0    !< number of cells that moved
+      !< seconds of the slowest rank to gather the cells, place and move them; NaN: unknown
+      real(c_double) :: seconds_statistics = 0, seconds_strategy = 0, seconds_migration = 0
+      real(c_double) :: seconds_warm_up = 0   !< extra time of the first steps after the LB step
+      real(c_double) :: seconds_hidden = 0    !< longest time for which a rank computed meanwhile
    end type pylb_receipt
 
    ! ---- the structures of pylb.h -------------------------------------------------------------
@@ -132,6 +136,7 @@ module pylb
       type(c_ptr) :: strategy, reason
       real(c_double) :: max, mean, before, predicted, cost, gain
       integer(c_int64_t) :: migrations
+      real(c_double) :: seconds(5)
    end type c_receipt
 
    ! ---- the functions of pylb.h --------------------------------------------------------------
@@ -618,6 +623,11 @@ contains
          receipt%cost = c%cost
          receipt%gain = c%gain
          receipt%migrations = c%migrations
+         receipt%seconds_statistics = c%seconds(1)
+         receipt%seconds_strategy = c%seconds(2)
+         receipt%seconds_migration = c%seconds(3)
+         receipt%seconds_warm_up = c%seconds(4)
+         receipt%seconds_hidden = c%seconds(5)
       end if
    end subroutine advisor_receipt
 

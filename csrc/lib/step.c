@@ -537,15 +537,20 @@ static int sample_of(plb_lib_advisor_t *self, double work, plb_stats_t *out, plb
         .seconds = work,
         .time = plb_lib_measures_nothing(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
         .cost = self->ahead ? 0.0 : self->cost, /* the next record tells how the LB step went */
+        .hidden = self->ahead ? 0.0 : self->hidden,
         .rebalanced = !self->ahead && has_exported(self, cells),
     };
     PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));
     out->arguments = self->fingerprint;
     if (cells != NULL && cells->n_components > 1) {
-        double phase[PLB_MOST_PHASES] = {0.0};
+        plb_exact_t sum[PLB_MOST_PHASES] = {{{0}}};
+        double phase[PLB_MOST_PHASES];
         const int64_t d = cells->n_components;
         for (int64_t i = 0; i < cells->n * d; i++) {
-            phase[i % d] += cells->load[i];
+            plb_exact_add(&sum[i % d], cells->load[i]);
+        }
+        for (int64_t k = 0; k < d; k++) {
+            phase[k] = plb_exact_value(&sum[k]);
         }
         plb_stats_set_phases(out, phase, d);
     }
@@ -851,6 +856,7 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
     self->mark = self->now;
     self->work = 0.0;
     self->cost = keeps ? self->cost : 0.0;
+    self->hidden = keeps ? self->hidden : 0.0;
     self->moved_ns = 0;
     self->rebalanced = keeps && self->rebalanced;
     self->told = false;

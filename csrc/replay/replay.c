@@ -18,9 +18,9 @@ static plb_phases_options_t options_of(const plb_replay_opts_t *opts)
     return (plb_phases_options_t){
         .n_ranks = opts->n_ranks,
         .as_recorded = opts->as_recorded,
-        .own_loads = opts->foresight,
-        .estimates = d != NULL,
-        .learns = d != NULL && d->opt.learns,
+        .own_loads = opts->foresight || opts->advisor != NULL,
+        .estimates = d != NULL && opts->advisor == NULL,
+        .learns = d != NULL && d->opt.learns && opts->advisor == NULL,
         .one_by_one = opts->lag > 0,
         .edges = (looks_at & PLB_LOOKS_COMM) != 0,
         .crossing = d != NULL && d->opt.selects && plb_network_costs(d->opt.network),
@@ -30,13 +30,18 @@ static plb_phases_options_t options_of(const plb_replay_opts_t *opts)
 
 int plb_replay_init(plb_replay_t *self, const plb_replay_opts_t *opts, plb_err_t *err)
 {
-    *self = (plb_replay_t){.opt = *opts};
+    *self = (plb_replay_t){.opt = *opts, .moves_at = -1};
     int ret = PLB_OK;
     PLB_FAIL_IF(opts->n_ranks < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
                 (int)opts->n_ranks);
     const plb_phases_options_t options = options_of(opts);
     PLB_TRY(plb_phases_init(&self->phases, &options, err));
     PLB_NEW(self->speed, opts->n_ranks);
+    PLB_NEW(self->late, opts->lag + 1);
+    if (opts->advisor != NULL) {
+        opts->advisor->price = opts->cost;
+        opts->advisor->stays = !opts->moves;
+    }
 out:
     if (ret != PLB_OK) {
         plb_replay_free(self);
@@ -47,7 +52,8 @@ out:
 void plb_replay_free(plb_replay_t *self)
 {
     plb_phases_free(&self->phases);
-    PLB_FREE(self->metrics, self->seconds, self->rank, self->times, self->answer, self->speed);
+    PLB_FREE(self->metrics, self->seconds, self->rank, self->times, self->answer, self->speed,
+             self->late, self->target);
     *self = (plb_replay_t){0};
 }
 
@@ -96,7 +102,7 @@ static const plb_measured_step_t *measured_step(const plb_replay_t *self, int32_
 }
 
 /* Set the cost of the LB step, by the rule at the top of replay.h. */
-static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
+static int price(plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
                  plb_step_done_t *done, plb_err_t *err)
 {
     const plb_decider_t *d = self->opt.decider;
@@ -120,6 +126,7 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
         done->seconds_migration = m->migration;
         done->cost = m->whole;
         done->bytes = m->bytes;
+        self->hidden = fmax(m->hidden, 0.0);
         return PLB_OK;
     }
     placing->seconds_statistics = self->opt.model.steps;
@@ -138,6 +145,16 @@ static int judge(plb_replay_t *self, plb_err_t *err)
     double gain;
     PLB_PASS(plb_phases_gain(&self->phases, &gain, err));
     return plb_decider_judge(self->opt.decider, gain, err);
+}
+
+/* Move the objects.  Convert load estimates by the new speeds, unless they are work.  A distributed
+ * strategy sets all speeds to 0: no rank knows them all.  Use the given ones. */
+static void move(plb_replay_t *self, bool goes_on)
+{
+    plb_phases_t *phases = &self->phases;
+    const double *speed =
+        phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
+    plb_phases_move(phases, self->answer, plb_phases_pace(phases) == NULL ? speed : NULL, goes_on);
 }
 
 static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
@@ -159,11 +176,90 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     PLB_PASS(price(self, &db.snapshot, &placing, &done, err));
     PLB_PASS(plb_decider_placed(d, &placing, self->speed, err));
     PLB_PASS(plb_decider_balanced(d, &done, err));
-    /* Convert load estimates by the new speeds, unless they are work.  A distributed strategy sets
-     * all speeds to 0: no rank knows them all.  Use the given ones. */
-    const double *speed =
-        phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
-    plb_phases_move(phases, self->answer, plb_phases_pace(phases) == NULL ? speed : NULL, goes_on);
+    move(self, goes_on);
+    return PLB_OK;
+}
+
+/* ---- a program that owns its data ----------------------------------------------------------- */
+
+static int cells(plb_replay_t *self, plb_database_t *db, plb_err_t *err)
+{
+    PLB_PASS(plb_phases_database(&self->phases, db, err));
+    db->here = self->opt.decider->opt.learns ? db->snapshot.load : NULL;
+    return PLB_OK;
+}
+
+/* Place the objects of the phase that has just ended. */
+static int plan(plb_replay_t *self, plb_err_t *err)
+{
+    plb_placing_t placing;
+    plb_step_done_t done = {0};
+    plb_database_t db;
+    plb_phases_t *phases = &self->phases;
+    PLB_PASS_GROW(self->answer, self->room_of_answer, phases->n + 1);
+    PLB_PASS_GROW(self->target, self->room_of_targets, phases->n_entities + 1);
+    PLB_PASS(cells(self, &db, err));
+    PLB_PASS(
+        plb_decider_place(self->opt.decider, &db, self->answer, self->speed, &placing, err));
+    PLB_PASS(price(self, &db.snapshot, &placing, &done, err));
+    PLB_PASS(plb_advisor_placed(self->opt.advisor, &placing, self->speed, done.migrations,
+                                done.bytes, err));
+    self->outcome = (plb_advisor_outcome_t){done.seconds_migration, self->opt.n_ranks};
+    self->moves_at = done.migrations > 0 ? self->n - 1 + self->opt.ahead : -1;
+    self->n_targets = phases->n_entities;
+    memset(self->target, -1, (size_t)self->n_targets * sizeof *self->target);
+    for (int64_t k = 0; k < phases->n; k++) {
+        self->target[phases->entity[k]] = self->answer[k];
+    }
+    return PLB_OK;
+}
+
+/* Let the advisor observe the phases before `end`.  is_over: the loop has ended, so that no LB
+ * step follows. */
+static int tell(plb_replay_t *self, int64_t end, bool is_over, plb_err_t *err)
+{
+    plb_advisor_t *advisor = self->opt.advisor;
+    const int64_t now = self->n - 1 + self->opt.ahead;
+    for (; self->n_told < end; self->n_told++) {
+        plb_iteration_t *it = &self->late[self->n_told % (self->opt.lag + 1)];
+        plb_ask_t ask;
+        if (it->iteration > advisor->at) { /* else it is not observed */
+            it->hidden = self->hidden;
+            self->hidden = 0.0;
+        }
+        PLB_PASS(plb_advisor_observe(advisor, it, &self->outcome, now, !is_over, &ask, err));
+        if (ask == PLB_ASK_PREVIEW) {
+            plb_database_t db;
+            double gain;
+            PLB_PASS(cells(self, &db, err));
+            PLB_PASS(plb_decider_preview(self->opt.decider, &db, &gain, err));
+            PLB_PASS(plb_advisor_previewed(advisor, gain, now, &ask, err));
+        }
+        if (ask == PLB_ASK_BALANCE && is_over) {
+            plb_advisor_abandon(advisor);
+        } else if (ask == PLB_ASK_BALANCE) {
+            PLB_PASS(plan(self, err));
+        }
+    }
+    return PLB_OK;
+}
+
+/* End a step of the program.  With `ahead`, some of the objects that were placed may be gone. */
+static int advise(plb_replay_t *self, plb_err_t *err)
+{
+    const plb_phases_t *phases = &self->phases;
+    self->late[(self->n - 1) % (self->opt.lag + 1)] = self->last;
+    PLB_PASS(tell(self, self->n - self->opt.lag, false, err));
+    if (self->moves_at != self->n - 1) {
+        return PLB_OK;
+    }
+    PLB_PASS_GROW(self->answer, self->room_of_answer, phases->n + 1);
+    for (int64_t k = 0; k < phases->n; k++) {
+        const int32_t e = phases->entity[k];
+        const bool moves = e < self->n_targets && self->target[e] >= 0 && phases->movable[k];
+        self->answer[k] = moves ? self->target[e] : phases->rank[k];
+    }
+    move(self, false);
     return PLB_OK;
 }
 
@@ -258,6 +354,9 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
     if (self->opt.decider == NULL) {
         return PLB_OK;
     }
+    if (self->opt.advisor != NULL) {
+        PLB_PASS(tell(self, self->n, true, err));
+    }
     plb_consensus_root_init(&self->root, self->opt.n_ranks, self->opt.lag);
     self->wish = (plb_wish_t){.first = loop->first, .n = loop->n, .lag = self->opt.lag};
     if (loop->first == 0 && self->phases.memory_limit != NULL) {
@@ -273,7 +372,7 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
 static int between(plb_replay_t *self, plb_err_t *err)
 {
     const bool over = ends(self, self->n - 1);
-    if (self->opt.decider != NULL) {
+    if (self->opt.decider != NULL && self->opt.advisor == NULL) {
         PLB_PASS(conclude(self, !self->begins || !over, err));
     }
     if (self->begins && self->due && !over) {
@@ -333,11 +432,18 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     if (decides && !self->opt.foresight) {
         self->last = plb_phases_statistics(ph, self->n);
         self->unobserved = true;
+        if (self->opt.advisor == NULL) {
+            self->last.hidden = self->hidden;
+            self->hidden = 0.0;
+        }
     }
     self->n++;
     const int64_t tasks = ph->n;
     self->tasks += tasks;
     PLB_PASS(plb_phases_leave(ph, err));
+    if (self->opt.advisor != NULL) {
+        PLB_PASS(advise(self, err));
+    }
     return plb_interrupted(8 * (tasks + self->opt.n_ranks));
 }
 
@@ -405,6 +511,10 @@ int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, p
     int ret;
     if (self->opt.decider == NULL) {
         return PLB_OK;
+    }
+    if (self->opt.advisor != NULL) {
+        PLB_PASS(tell(self, self->n, true, err));
+        return plb_advisor_judge(self->opt.advisor, err);
     }
     if (left == NULL) {
         return settle(self, early, err);

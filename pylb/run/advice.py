@@ -61,14 +61,20 @@ class Redistribution(Block):
     """The timed blocks of a redistribution, which do not count as work of the step."""
 
     earlier = 0.0  # seconds in previous steps, if the LB step goes on
+    under_way = 0  # number of migrations that have begun and not ended
+    hidden = 0.0  # seconds outside the blocks while migrations were under way
+    _went_on = 0.0  # clock time at the end of the last block
     _work = 0.0  # seconds of the step's work before the block
 
     def __enter__(self) -> None:
         super().__enter__()
+        if self.under_way:
+            self.hidden += max(_core.clock() - self._went_on, 0.0)
         self._work = self._watch.worked() if self._watch.measures else 0.0
 
     def __exit__(self, kind: object, *error: object) -> None:
         super().__exit__(kind, *error)
+        self._went_on = _core.clock()
         if kind is None:
             self._watch.begin_work(self._work)
 
@@ -79,6 +85,7 @@ class Redistribution(Block):
     def take(self) -> float:
         """Return the seconds, and reset them to 0."""
         earlier, self.earlier = self.earlier, 0.0
+        self.under_way, self.hidden = 0, 0.0
         return earlier + super().take()
 
 
@@ -319,7 +326,12 @@ class Advice:
         """
         begun = self._begin("migrate_begin", values, offset)
         self.moves.append(begun)
+        self._watch.move.under_way += 1
         return begun
+
+    def ended(self) -> None:
+        """Count a migration that has begun as ended."""
+        self._watch.move.under_way -= 1
 
     @contextmanager
     def timed(self) -> Iterator[None]:
@@ -406,7 +418,9 @@ class Migration:
         if self._pending is None:
             raise StateError("wait(): this migration has ended already: expected one wait()")
         self._advice.moves.remove(self)
-        return self.end(takes_own=True)
+        came = self.end(takes_own=True)
+        self._advice.ended()
+        return came
 
     def end(self, takes_own: bool = False) -> Any:
         """End the migration.  With `takes_own`, rows that stay get their present values."""
