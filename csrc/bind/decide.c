@@ -859,8 +859,8 @@ PLB_PY_DEF(steps, take, "seconds due=True",
     double seconds;
     PLB_PASS(PLB_READ(c, PLB_ONE(&seconds), PLB_ONE(&due)));
     PLB_PASS(PLB_PY_UNLOCKED(
-        c, (due ? plb_steps_take : plb_steps_next)(&self->core, nanoseconds(seconds), plb_py_tick,
-                                                   &c->state, &have, &c->err)));
+        c, plb_steps_take(&self->core, due, nanoseconds(seconds), plb_py_tick, &c->state, &have,
+                          &c->err)));
     return have ? plb_py_answer(c, plb_py_stats(&self->core.all)) : PLB_OK;
 }
 

@@ -127,28 +127,20 @@ PLB_PY_DEF(replay, feed, "!trace",
 }
 
 PLB_PY_DEF(
-    replay, start, "!objects",
-    "Do the LB step that is due at the start of a loop, if there is one.  objects: a trace\n"
-    "with one phase, the objects that exist now.")
-{
-    plb_trace_t trace;
-    PLB_PASS(read_trace(c, c->arg, &trace));
-    return PLB_PY_UNLOCKED(c, plb_replay_start(&self->core, &trace, &c->err));
-}
-
-PLB_PY_DEF(
-    replay, settle, "left early=False",
+    replay, settle, "left early=False begins=False",
     "Let the decider observe the most recent phase that was fed, although the next phase is\n"
     "not known yet.  left: a trace with one phase, the objects that exist now; None: those\n"
-    "of the most recent phase.  early: True: the loop was left before its end.")
+    "of the most recent phase.  early: True: the loop was left before its end; begins: True: a\n"
+    "loop begins, so that only an LB step that is due takes place.")
 {
     PyObject *left = Py_None;
-    bool early = false;
+    bool early = false, begins = false;
     plb_trace_t trace;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&left), PLB_ONE(&early)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&left), PLB_ONE(&early), PLB_ONE(&begins)));
     PLB_PASS(left != Py_None && read_trace(c, left, &trace) != 0);
     return PLB_PY_UNLOCKED(
-        c, plb_replay_settle(&self->core, left == Py_None ? NULL : &trace, early, &c->err));
+        c,
+        plb_replay_settle(&self->core, left == Py_None ? NULL : &trace, early, begins, &c->err));
 }
 
 PLB_PY_DEF(replay, metrics, "begin",
@@ -184,8 +176,7 @@ PLB_PY_DEF(replay, take, "",
 }
 
 static const plb_py_def_t *const replay_methods[] = {
-    &replay_loop,    &replay_feed, &replay_start, &replay_settle,
-    &replay_metrics, &replay_take, NULL};
+    &replay_loop, &replay_feed, &replay_settle, &replay_metrics, &replay_take, NULL};
 
 PLB_PY_TYPE(
     replay, "pylb._core.Replay",

@@ -367,19 +367,6 @@ int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
     return steps_begin(self, mine, err);
 }
 
-static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg,
-                    plb_stats_t *all, bool *have, plb_err_t *err)
-{
-    plb_wait_t wait;
-    plb_wait_begin(&wait, tick, arg);
-    PLB_PASS(self->net->test_stats(self->net->self, all, have, err));
-    while (!*have && (timeout_ns < 0 || plb_clock_ns(PLB_CLOCK_WALL) - wait.start < timeout_ns)) {
-        PLB_PASS(plb_wait_pause(&wait));
-        PLB_PASS(self->net->test_stats(self->net->self, all, have, err));
-    }
-    return PLB_OK;
-}
-
 /* If the oldest record ends the steps, ranks may already have begun up to `lag` later reductions,
  * which all ranks must complete. */
 static int steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg,
@@ -387,7 +374,14 @@ static int steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, v
 {
     plb_stats_t later; /* a record after the one that ended the steps */
     const bool broken = plb_steps_broken(self);
-    PLB_PASS(wait_for(self, timeout_ns, tick, arg, broken ? &later : &self->all, have, err));
+    plb_stats_t *into = broken ? &later : &self->all;
+    plb_wait_t wait;
+    plb_wait_begin(&wait, tick, arg);
+    PLB_PASS(self->net->test_stats(self->net->self, into, have, err));
+    while (!*have && (timeout_ns < 0 || plb_clock_ns(PLB_CLOCK_WALL) - wait.start < timeout_ns)) {
+        PLB_PASS(plb_wait_pause(&wait));
+        PLB_PASS(self->net->test_stats(self->net->self, into, have, err));
+    }
     if (*have) {
         const plb_stats_t *all = &self->all;
         if (!broken &&
@@ -400,19 +394,12 @@ static int steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, v
     return PLB_OK;
 }
 
-int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
-                   plb_err_t *err)
+int plb_steps_take(plb_steps_t *self, bool due, int64_t timeout_ns, plb_tick_fn tick, void *arg,
+                   bool *have, plb_err_t *err)
 {
+    const bool any = due ? plb_steps_is_due(self) : plb_steps_under_way(self) > 0;
     *have = false;
-    return plb_steps_is_due(self) ? steps_take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
-}
-
-int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
-                   plb_err_t *err)
-{
-    *have = false;
-    return plb_steps_under_way(self) > 0 ? steps_take(self, timeout_ns, tick, arg, have, err)
-                                         : PLB_OK;
+    return any ? steps_take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
 int plb_steps_leave(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *done,

@@ -77,8 +77,8 @@ typedef struct plb_advisor_sample {
     double seconds;  /* load of the rank */
     double time;     /* seconds since the previous step, without LB steps; 0: not measured */
     double cost;     /* seconds that this rank spent in the LB step before this iteration */
-    double hidden;   /* seconds for which this rank computed while the data of that LB step moved */
     bool rebalanced; /* whether this rank has carried out that LB step */
+    double hidden;   /* seconds for which this rank computed while the data of that LB step moved */
 } plb_advisor_sample_t;
 
 /** Make the record of a rank.  PLB_ERR_VALUE: a time of the sample is not in 0 ... 1e30. */
@@ -149,15 +149,12 @@ int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, p
 /** Contribute to the next step; returns at once.  PLB_ERR_STATE: plb_steps_broken. */
 int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
 
-/** Take the merged record that is due; wait for at most `timeout_ns` nanoseconds (negative: no
- * limit).  *have: true: it is now in self->all; false: none is due, or it did not come in time
- * (then plb_steps_is_due is true).  A record that ends the steps is taken like any other. */
-int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
-                   plb_err_t *err);
-
-/** Take the oldest merged record, even if it is not due.  *have: as in plb_steps_take. */
-int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
-                   plb_err_t *err);
+/** Take the merged record that is due, or (`due` false) the oldest one under way; wait for at most
+ * `timeout_ns` nanoseconds (negative: no limit).  *have: true: it is now in self->all; false:
+ * there is none, or it did not come in time (then plb_steps_is_due is true).  A record that ends
+ * the steps is taken like any other. */
+int plb_steps_take(plb_steps_t *self, bool due, int64_t timeout_ns, plb_tick_fn tick, void *arg,
+                   bool *have, plb_err_t *err);
 
 static inline int64_t plb_steps_under_way(const plb_steps_t *self)
 {

@@ -153,6 +153,12 @@ module pylb
          integer(c_int) :: handle_function
       end function handle_function
 
+      function open_function(lb) bind(c)
+         import :: c_int, c_ptr
+         type(c_ptr), intent(inout) :: lb
+         integer(c_int) :: open_function
+      end function open_function
+
       function seconds_function(lb, seconds) bind(c)
          import :: c_double, c_int, c_ptr
          type(c_ptr), value :: lb
@@ -198,6 +204,8 @@ module pylb
 
    procedure(text_function), bind(c, name="pylb_error") :: c_error
    procedure(text_function), bind(c, name="pylb_version") :: c_version
+   procedure(open_function), bind(c, name="pylb_advisor_create") :: c_create
+   procedure(open_function), bind(c, name="pylb_advisor_close") :: c_close
    procedure(handle_function), bind(c, name="pylb_start") :: c_start
    procedure(handle_function), bind(c, name="pylb_stop") :: c_stop
    procedure(handle_function), bind(c, name="pylb_rebalance_begin") :: c_begin
@@ -221,12 +229,6 @@ module pylb
          integer(c_size_t) :: c_strlen
       end function c_strlen
 
-      function c_create(lb) bind(c, name="pylb_advisor_create")
-         import :: c_int, c_ptr
-         type(c_ptr), intent(inout) :: lb
-         integer(c_int) :: c_create
-      end function c_create
-
       function c_create_fortran(comm, lb) bind(c, name="pylb_advisor_create_fortran")
          import :: c_int, c_ptr
          integer(c_int), value :: comm
@@ -240,12 +242,6 @@ module pylb
          character(kind=c_char), intent(in) :: option(*), val(*)
          integer(c_int) :: c_set
       end function c_set
-
-      function c_close(lb) bind(c, name="pylb_advisor_close")
-         import :: c_int, c_ptr
-         type(c_ptr), intent(inout) :: lb
-         integer(c_int) :: c_close
-      end function c_close
 
       function c_rank(lb, rank, n_ranks) bind(c, name="pylb_advisor_rank")
          import :: c_int, c_ptr

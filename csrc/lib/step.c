@@ -98,10 +98,11 @@ typedef struct database {
     bool homes; /* whether all blocks have a home */
 } database_t;
 
+/* Compare two numbers, or two keyed_t by their first field. */
 static int by_key(const void *a, const void *b)
 {
-    const keyed_t *x = a, *y = b;
-    return x->key < y->key ? -1 : x->key > y->key;
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
 }
 
 /* Set *out to the cells of a rank: pointers into the bytes that the rank has sent. */
@@ -459,12 +460,6 @@ out:
 
 /* ---- was the plan carried out? -------------------------------------------------------------- */
 
-static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
-{
-    const int64_t low = plb_lower_bound(self->exported, self->n_exported, key);
-    return low < self->n_exported && self->exported[low] == key;
-}
-
 static void forget_exports(plb_lib_advisor_t *self)
 {
     plb_free(self->exported);
@@ -487,15 +482,10 @@ static bool has_exported(const plb_lib_advisor_t *self, const pylb_cells *cells)
         return self->rebalanced;
     }
     for (int64_t i = 0; i < cells->n; i++) {
-        here += was_exported(self, cells->key[i]);
+        const int64_t low = plb_lower_bound(self->exported, self->n_exported, cells->key[i]);
+        here += low < self->n_exported && self->exported[low] == cells->key[i];
     }
     return self->n_exported > 0 && 2 * here <= self->n_exported;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
 }
 
 static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, const int32_t *rank,
@@ -509,7 +499,7 @@ static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, co
                 self->exported[self->n_exported++] = cells->key[i];
             }
         }
-        qsort(self->exported, (size_t)self->n_exported, sizeof *self->exported, by_value);
+        qsort(self->exported, (size_t)self->n_exported, sizeof *self->exported, by_key);
     }
     return PLB_OK;
 }
@@ -736,10 +726,10 @@ static int exchange(plb_lib_advisor_t *self, double work, int failed, bool *have
     }
     PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
     if (failed == PLB_OK || self->steps.lag == 0) { /* with a lag, end_steps waits */
-        PLB_PASS(plb_steps_take(&self->steps, PLB_WAIT_PATIENCE_NS, look, self, have, err));
+        PLB_PASS(plb_steps_take(&self->steps, true, PLB_WAIT_PATIENCE_NS, look, self, have, err));
         if (!*have && plb_steps_is_due(&self->steps)) {
             plb_lib_say_late(self);
-            PLB_PASS(plb_steps_take(&self->steps, -1, look, self, have, err));
+            PLB_PASS(plb_steps_take(&self->steps, true, -1, look, self, have, err));
         }
     }
     *err = own;
@@ -945,13 +935,13 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     PLB_PASS(plb_lib_advisor_begin_leaving(self, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
         /* Take the next record, although it is not due. */
-        PLB_PASS(plb_steps_next(&self->steps, PLB_WAIT_PATIENCE_NS, look, self, &have, err));
+        PLB_PASS(plb_steps_take(&self->steps, false, PLB_WAIT_PATIENCE_NS, look, self, &have, err));
         if (!have && plb_steps_under_way(&self->steps) > 0) {
             fprintf(stderr,
                     "pylb: rank %d has waited 10 s for the other ranks to close an advisor before "
                     "step %lld: all ranks must close several advisors in the same order\n",
                     self->ranks->rank, (long long)self->step);
-            PLB_PASS(plb_steps_next(&self->steps, -1, look, self, &have, err));
+            PLB_PASS(plb_steps_take(&self->steps, false, -1, look, self, &have, err));
         }
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
             /* no same_answer(): answers have no effect here, and other ranks may make steps */

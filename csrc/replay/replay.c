@@ -53,7 +53,7 @@ void plb_replay_free(plb_replay_t *self)
 {
     plb_phases_free(&self->phases);
     PLB_FREE(self->metrics, self->seconds, self->rank, self->times, self->answer, self->speed,
-             self->late, self->target);
+             self->late);
     *self = (plb_replay_t){0};
 }
 
@@ -195,9 +195,7 @@ static int plan(plb_replay_t *self, plb_err_t *err)
     plb_placing_t placing;
     plb_step_done_t done = {0};
     plb_database_t db;
-    plb_phases_t *phases = &self->phases;
-    PLB_PASS_GROW(self->answer, self->room_of_answer, phases->n + 1);
-    PLB_PASS_GROW(self->target, self->room_of_targets, phases->n_entities + 1);
+    PLB_PASS_GROW(self->answer, self->room_of_answer, self->phases.n + 1);
     PLB_PASS(cells(self, &db, err));
     PLB_PASS(
         plb_decider_place(self->opt.decider, &db, self->answer, self->speed, &placing, err));
@@ -206,11 +204,6 @@ static int plan(plb_replay_t *self, plb_err_t *err)
                                 done.bytes, err));
     self->outcome = (plb_advisor_outcome_t){done.seconds_migration, self->opt.n_ranks};
     self->moves_at = done.migrations > 0 ? self->n - 1 + self->opt.ahead : -1;
-    self->n_targets = phases->n_entities;
-    memset(self->target, -1, (size_t)self->n_targets * sizeof *self->target);
-    for (int64_t k = 0; k < phases->n; k++) {
-        self->target[phases->entity[k]] = self->answer[k];
-    }
     return PLB_OK;
 }
 
@@ -244,22 +237,17 @@ static int tell(plb_replay_t *self, int64_t end, bool is_over, plb_err_t *err)
     return PLB_OK;
 }
 
-/* End a step of the program.  With `ahead`, some of the objects that were placed may be gone. */
+/* End a step of the program.  If the objects have changed since they were placed, nothing moves, as
+ * if the program had ignored the advice: none of its own LB steps was there. */
 static int advise(plb_replay_t *self, plb_err_t *err)
 {
-    const plb_phases_t *phases = &self->phases;
     self->late[(self->n - 1) % (self->opt.lag + 1)] = self->last;
     PLB_PASS(tell(self, self->n - self->opt.lag, false, err));
-    if (self->moves_at != self->n - 1) {
-        return PLB_OK;
+    if (self->moves_at == self->n - 1 && (self->opt.ahead == 0 || self->phases.same_objects)) {
+        move(self, false);
+    } else if (self->moves_at == self->n - 1) {
+        self->outcome.n_rebalanced = 0;
     }
-    PLB_PASS_GROW(self->answer, self->room_of_answer, phases->n + 1);
-    for (int64_t k = 0; k < phases->n; k++) {
-        const int32_t e = phases->entity[k];
-        const bool moves = e < self->n_targets && self->target[e] >= 0 && phases->movable[k];
-        self->answer[k] = moves ? self->target[e] : phases->rank[k];
-    }
-    move(self, false);
     return PLB_OK;
 }
 
@@ -474,12 +462,6 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     return pause(self, ret, err);
 }
 
-static int enter_left(plb_replay_t *self, const plb_trace_t *left, plb_err_t *err)
-{
-    PLB_PASS(plb_phases_begin(&self->phases, left, err));
-    return plb_phases_enter(&self->phases, 0, err);
-}
-
 static int settle(plb_replay_t *self, bool early, plb_err_t *err)
 {
     if (self->unobserved) {
@@ -494,22 +476,11 @@ static int settle(plb_replay_t *self, bool early, plb_err_t *err)
     return early && plb_decider_can_judge(self->opt.decider) ? judge(self, err) : PLB_OK;
 }
 
-int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *err)
-{
-    if (self->opt.decider == NULL || self->opt.foresight) {
-        return PLB_OK;
-    }
-    int ret;
-    PLB_TRY(enter_left(self, objects, err));
-    ret = between(self, err);
-out:
-    return pause(self, ret, err);
-}
-
-int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err)
+int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, bool begins,
+                      plb_err_t *err)
 {
     int ret;
-    if (self->opt.decider == NULL) {
+    if (self->opt.decider == NULL || (begins && self->opt.foresight)) {
         return PLB_OK;
     }
     if (self->opt.advisor != NULL) {
@@ -519,8 +490,9 @@ int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, p
     if (left == NULL) {
         return settle(self, early, err);
     }
-    PLB_TRY(enter_left(self, left, err));
-    ret = settle(self, early, err);
+    PLB_TRY(plb_phases_begin(&self->phases, left, err));
+    PLB_TRY(plb_phases_enter(&self->phases, 0, err));
+    ret = begins ? between(self, err) : settle(self, early, err);
 out:
     return pause(self, ret, err);
 }

@@ -337,8 +337,6 @@ typedef struct plb_replay {
      * `answer` (-1: none do); and what the ranks report about the LB step then. */
     plb_iteration_t *late;
     int64_t n_told, moves_at;
-    int32_t *target; /* owned: [n_targets] new rank of each entity; -1: it does not move */
-    int64_t n_targets, room_of_targets;
     plb_advisor_outcome_t outcome;
     int32_t *answer;      /* owned: [phases.n] ranks from an LB step */
     double *speed;        /* owned: [n_ranks] speeds from an LB step */
@@ -352,10 +350,6 @@ void plb_replay_free(plb_replay_t *self);
  * is not the number of phases so far. */
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 
-/** If an LB step is due, do it at the start of the loop, although the first phase is not known
- * yet. objects: a trace with one phase, which has the objects that exist now. */
-int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *err);
-
 /** Replay the next phases, which belong to the present loop. */
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
 
@@ -365,8 +359,10 @@ void plb_replay_forget(plb_replay_t *self, int64_t before);
 /** Let the decider observe the last phase, although the next phase is not known yet.  left: a
  * trace with one phase, which has the objects that exist now; NULL: the objects of the last
  * phase.  early: whether the loop was left before its end; then an LB step that is due takes
- * place now.  The gain of the last LB step is computed. */
-int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
+ * place now.  The gain of the last LB step is computed.  begins: instead, a loop begins: only an
+ * LB step that is due takes place. */
+int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, bool begins,
+                      plb_err_t *err);
 
 /* The best schedule of LB steps for a run that is completely known.
  *

@@ -94,7 +94,7 @@ def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
 def start(core: Any, trace: Phases, first: int) -> None:
     """If the loop begins with an LB step, start this LB step with the objects in the record."""
     if trace.recorded and (objects := trace.recorded.starting.get(first)) is not None:
-        core.start(_listed(trace, objects, 2 * first + 1))
+        core.settle(_listed(trace, objects, 2 * first + 1), False, True)
 
 
 def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:

@@ -246,7 +246,7 @@ static void turn(program_t *p, int rank, ending_t ending, int64_t when)
         return;
     }
     if (plb_steps_is_due(&p->steps)) {
-        OK(plb_steps_take(&p->steps, 0, NULL, NULL, &have, &err));
+        OK(plb_steps_take(&p->steps, true, 0, NULL, NULL, &have, &err));
         if (have && plb_steps_broken(&p->steps)) {
             p->knew = true;
             leave(p, NULL);
@@ -329,17 +329,17 @@ TEST(one_rank_alone)
     assert_int_equal(plb_steps_init(&s, &alone, -1, &err), PLB_ERR_VALUE);
     assert_int_equal(plb_steps_init(&s, &alone, 3, &err), PLB_ERR_VALUE);
     OK(plb_steps_init(&s, &alone, 2, &err));
-    OK(plb_steps_next(&s, 0, NULL, NULL, &have, &err));
+    OK(plb_steps_take(&s, false, 0, NULL, NULL, &have, &err));
     assert_false(have);
     for (int64_t i = 0; i < 5; i++) {
         const plb_stats_t mine = contribution(0, i, false);
         OK(plb_steps_begin(&s, &mine, &err));
-        OK(plb_steps_take(&s, -1, NULL, NULL, &have, &err));
+        OK(plb_steps_take(&s, true, -1, NULL, NULL, &have, &err));
         assert_int_equal(have, i >= 2);
         assert_true(!have || s.all.iteration == i - 2);
     }
     for (int64_t i = 3; i < 5; i++) {
-        OK(plb_steps_next(&s, -1, NULL, NULL, &have, &err));
+        OK(plb_steps_take(&s, false, -1, NULL, NULL, &have, &err));
         assert_true(have && s.all.iteration == i);
     }
     assert_int_equal(plb_steps_under_way(&s), 0);
