@@ -285,8 +285,6 @@ typedef struct placed {
     int32_t *rank;    /* [n] owned: new rank of each cell of this rank */
     int64_t *receive; /* [p] owned: number of cells that come from each rank, including this one */
     double *speed;    /* [p] owned: speeds of the ranks, see plb_decider_place */
-    plb_placing_t placing;
-    int64_t migrations, bytes; /* number of cells of all ranks that move, and their bytes */
 } placed_t;
 
 /* The first part of rank 0's answer.  The second part has the number of cells and the speed of
@@ -405,9 +403,6 @@ static int take(const plb_transport_t *ranks, const reply_t *reply, const char *
             memcpy(out->rank, rank, (size_t)count[r] * sizeof *rank);
         }
     }
-    out->placing = reply->placing;
-    out->migrations = reply->migrations;
-    out->bytes = reply->bytes;
     return PLB_OK;
 }
 
@@ -426,13 +421,8 @@ static int tell(plb_transport_t *ranks, reply_t *reply, char **tail, plb_err_t *
     return ranks->bcast(ranks, *tail, bytes, err);
 }
 
-static void placed_free(placed_t *self)
-{
-    PLB_FREE(self->rank, self->receive, self->speed);
-}
-
-/* Gather the cells of all ranks, and let rank 0 answer.  *out: for PLACE; free it by placed_free,
- * also after an error.  Collective; an error is raised on all ranks. */
+/* Gather the cells of all ranks, and let rank 0 answer.  *out: for PLACE; free its arrays, also
+ * after an error.  Collective; an error is raised on all ranks. */
 static int ask(plb_lib_advisor_t *self, question_t question, const pylb_cells *cells,
                reply_t *reply, placed_t *out, plb_err_t *err)
 {
@@ -762,14 +752,15 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
 /* Make this rank's part of the plan.  If nothing migrates, there is no plan. */
-static int plan_of(plb_lib_advisor_t *self, const pylb_cells *cells, const placed_t *a,
-                   plb_err_t *err)
+static int plan_of(plb_lib_advisor_t *self, const pylb_cells *cells, const reply_t *reply,
+                   const placed_t *a, plb_err_t *err)
 {
-    PLB_PASS(plb_advisor_placed(&self->core, &a->placing, a->speed, a->migrations, a->bytes, err));
-    if (a->migrations == 0) {
+    const int64_t n = reply->migrations;
+    PLB_PASS(plb_advisor_placed(&self->core, &reply->placing, a->speed, n, reply->bytes, err));
+    if (n == 0) {
         return PLB_OK;
     }
-    PLB_PASS(plb_plan_init(&self->plan, self, a->rank, cells->n, a->receive, a->migrations, err));
+    PLB_PASS(plb_plan_init(&self->plan, self, a->rank, cells->n, a->receive, n, err));
     return remember_exports(self, cells, a->rank, err);
 }
 
@@ -780,17 +771,17 @@ static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t
     reply_t reply;
     int ret = ask(self, PLACE, cells, &reply, &a, err);
     if (plb_lib_measures_nothing(self)) {
-        a.placing.seconds_statistics = a.placing.seconds_strategy = 0.0;
+        reply.placing.seconds_statistics = reply.placing.seconds_strategy = 0.0;
     }
     if (ret == PLB_OK) { /* on all ranks */
-        ret = self->ranks->agree(self->ranks, plan_of(self, cells, &a, err), err);
+        ret = self->ranks->agree(self->ranks, plan_of(self, cells, &reply, &a, err), err);
     }
     if (ret != PLB_OK) {
         plb_advisor_abandon(&self->core);
         plb_plan_free(&self->plan);
         forget_exports(self);
     }
-    placed_free(&a);
+    PLB_FREE(a.rank, a.receive, a.speed);
     return ret;
 }
 

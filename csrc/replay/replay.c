@@ -63,8 +63,7 @@ static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
                   tasks = self->tasks + t->task_ptr[t->n_phases];
     if (n > self->room) {
         const int64_t room = n > 2 * self->room ? n : 2 * self->room;
-        PLB_PASS_RENEW(self->metrics, room);
-        PLB_PASS_RENEW(self->seconds, room);
+        PLB_PASS_RENEW_EACH(room, self->metrics, self->seconds);
         if (self->opt.keep_times) {
             PLB_PASS_RENEW(self->times, room * self->opt.n_ranks);
         }
