@@ -212,9 +212,8 @@ class Prices:
             return math.nan, math.nan
         if self._cost is not None:
             return float(self._cost), math.nan
-        if is_advised(self._trace) and not given.selects:  # see `DecidingMode._foresee`
-            return math.nan, math.nan
-        if not given.foresees and not is_advised(self._trace):
+        # of an advisor, see `DecidingMode._foresee`
+        if not (given.selects if is_advised(self._trace) else given.foresees):
             return math.nan, math.nan
         if not math.isnan(loop.cost) or loop.first > 0:
             return loop.cost, loop.moving
@@ -476,7 +475,8 @@ def replay(
 
     The decider and the arguments are those of `Balancer`: by default, the result is what
     ``Balancer(comm)`` would have done with these loads; or, if an `Advisor` recorded the run and
-    its cells have keys, what this `Advisor` would have done.  An LB step at the end of phase i places
+    its cells have keys, what this `Advisor` would have done: an LB step places the cells of the
+    phase that has ended, by their loads in it.  Otherwise an LB step at the end of phase i places
     the objects of phase i + 1, by the estimates of their loads at that time.  The last phase ends
     with an LB step only if the recorded program left its last loop early.  An object stays on its
     first rank until an LB step moves it; an object that may never migrate is always on its recorded

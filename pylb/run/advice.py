@@ -329,18 +329,15 @@ class Advice:
         self._watch.move.under_way += 1
         return begun
 
-    def ended(self) -> None:
-        """Count a migration that has begun as ended."""
-        self._watch.move.under_way -= 1
-
     @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Count the time of a block as a part of the LB step's cost."""
+    def timed(self, ends: bool = False) -> Iterator[None]:
+        """Count the time of a block, in which a migration `ends`, as part of the LB step's cost."""
         if self._watch.open == "rebalancing":  # counts already
             yield
         else:
             with self._watch.move:
                 yield
+        self._watch.move.under_way -= ends
 
     def _begin(self, name: str, values: tuple[Any, ...], offset: ArrayLike | None) -> Migration:
         self._cells(f"{name}()")
@@ -418,15 +415,13 @@ class Migration:
         if self._pending is None:
             raise StateError("wait(): this migration has ended already: expected one wait()")
         self._advice.moves.remove(self)
-        came = self.end(takes_own=True)
-        self._advice.ended()
-        return came
+        return self.end(takes_own=True)
 
     def end(self, takes_own: bool = False) -> Any:
         """End the migration.  With `takes_own`, rows that stay get their present values."""
         pending, self._pending = self._pending, None
         assert pending is not None
-        with self._advice.timed():
+        with self._advice.timed(ends=takes_own):
             came = pending.wait()
             if takes_own:
                 to, rows = own_rows(self._plan)
