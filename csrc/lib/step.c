@@ -386,8 +386,7 @@ out:
 }
 
 /* Copy this rank's part of the answer, and count the cells that it will get from each rank. */
-static int take(const plb_transport_t *ranks, const reply_t *reply, const char *tail,
-                placed_t *out, plb_err_t *err)
+static int take(const plb_transport_t *ranks, const char *tail, placed_t *out, plb_err_t *err)
 {
     const int p = ranks->size;
     const int64_t *count = (const int64_t *)(const void *)tail;
@@ -441,7 +440,7 @@ static int ask(plb_lib_advisor_t *self, question_t question, const pylb_cells *c
     }
     PLB_TRY(tell(ranks, reply, &tail, err));
     if (question == PLACE) {
-        ret = ranks->agree(ranks, take(ranks, reply, tail, out, err), err);
+        ret = ranks->agree(ranks, take(ranks, tail, out, err), err);
     }
 out:
     PLB_FREE(mine, wire, tail);

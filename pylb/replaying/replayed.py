@@ -212,8 +212,8 @@ class Prices:
             return math.nan, math.nan
         if self._cost is not None:
             return float(self._cost), math.nan
-        # of an advisor, see `DecidingMode._foresee`
-        if not (given.selects if is_advised(self._trace) else given.foresees):
+        own = is_advised(self._trace) and not given.selects  # see `DecidingMode._foresee`
+        if own or not given.foresees:
             return math.nan, math.nan
         if not math.isnan(loop.cost) or loop.first > 0:
             return loop.cost, loop.moving
