@@ -777,7 +777,8 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
             ax.broken_barh([(0.0, float(each.sum()))], y, color=SAND, linewidth=0)
             ax.broken_barh(bars, y, color=BLUE, linewidth=0)
             late = np.stack([begin, shown.hidden], axis=1)[shown.hidden > 0]
-            ax.broken_barh(late, (low + r + 0.08, 0.16), color=VERMILLION, linewidth=0)
+            if len(late):
+                ax.broken_barh(late, (low + r + 0.08, 0.16), color=VERMILLION, linewidth=0)
         after = begin + shown.iteration
         for name, at, long in (
             (steps[0], after, shown.deciding),
