@@ -70,7 +70,10 @@ def preloaded(request, how):
     return {}
 
 
-SAID = {"raise": "ValueError: broken at ", "interrupt": "KeyboardInterrupt", "memory": "MemoryError: out of memory"}
+SAID = {
+    **{"raise": "ValueError: broken at ", "interrupt": "KeyboardInterrupt"},
+    "memory": "MemoryError: out of memory",
+}
 
 
 def remote_error(odd, how):
