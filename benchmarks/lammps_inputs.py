@@ -56,7 +56,7 @@ def with_balance(script: str, every: int) -> str:
 
 def seconds(folder: Path, name: str, n_ranks: int, pylb: bool) -> tuple[float, int]:
     """Run a script; return its time and the number of LB steps, if pylb decides."""
-    record = folder / "pylb.json"
+    record = folder / "decisions.json"
     record.unlink(missing_ok=True)
     words = ["mpiexec", "-n", str(n_ranks), "lmp", "-in", name, "-log", "none"]
     if pylb:

@@ -16,6 +16,7 @@ from pylb.errors import DomainError, PartitionerError
 from pylb.model import checks
 from pylb.model.snapshot import F64, I32, I64
 from pylb.partitioning import arrays
+from pylb.partitioning.libraries import started_mpi
 from pylb.partitioning.problem import Problem, complete
 from pylb.partitioning.ranks import Ranks, owners
 
@@ -203,10 +204,8 @@ def conflicts(part: LocalGraph, colors: I32, distance: int) -> int:
 
 def native(agreement: Agreement) -> Any:
     """Return the communicator for the libraries: COMM_SELF for a graph on one process."""
-    from mpi4py import MPI
-
     alone = agreement.transport.size == 1
-    return MPI.COMM_SELF if alone else agreement.transport.comm  # type: ignore[attr-defined]
+    return started_mpi().COMM_SELF if alone else agreement.transport.comm  # type: ignore[attr-defined]
 
 
 # ---- order --------------------------------------------------------------------------------------

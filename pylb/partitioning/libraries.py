@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import atexit
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pylb import _core
+from pylb.model import checks
 from pylb.optional import PARTS, require
 
 NAMES = ("METIS", "Scotch", "Zoltan", "mtkahypar")
@@ -67,11 +68,18 @@ def load(name: str) -> None:
     module = require(name)
     _core.install(None if name == "mtkahypar" else module.partitioner)
     if name == "Zoltan":
-        from mpi4py import MPI
+        started_mpi()
 
-        if not MPI.Is_initialized():
-            MPI.Init()
-            atexit.register(_end_mpi)
+
+def started_mpi() -> Any:
+    """Return the module MPI of mpi4py; initialize MPI if mpi4py was told not to do so."""
+    from mpi4py import MPI
+
+    if not MPI.Is_initialized():
+        MPI.Init()
+        atexit.register(_end_mpi)
+    checks.mpi_runs(MPI)
+    return MPI
 
 
 def _end_mpi() -> None:
