@@ -9,7 +9,6 @@
 
 #include "base/base.h"
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
 
 /* JSON has neither NaN nor infinity.  NaN becomes null, infinity a number too large for a double,
  * which readers convert to infinity. */
@@ -342,10 +341,12 @@ void plb_lib_advisor_drop(plb_handle_t *handle)
     plb_free(self);
 }
 
-/* Tell the other ranks that this rank makes no steps at all; they may already be in the first. */
+/* Announce to the other ranks that this rank makes no steps at all.  They may already be in their
+ * first step. */
 static int leave_at_once(plb_lib_advisor_t *self, plb_err_t *err)
 {
-    plb_err_t own; /* an error of the options; ignored if this rank can still take part in steps */
+    plb_err_t own; /* an error of the options; ignored if this rank can still take part in
+                      reductions */
     const int ret = plb_lib_advisor_begin(self, false, &own);
     if (self->steps.net == NULL) {
         *err = own;

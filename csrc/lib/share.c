@@ -71,7 +71,7 @@ static int guest(void *arg, const char *rows, int64_t n, char **answer, int64_t 
     *bytes = n * self->bytes_out;
     PLB_PASS_NEW(*answer, *bytes);
     const int ret = call(self, n, rows, *answer, err);
-    if (ret != PLB_OK) { /* the answer is a text then */
+    if (ret != PLB_OK) { /* then the answer is the text of the error */
         plb_free(*answer);
         *answer = NULL;
     }
@@ -151,7 +151,7 @@ int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const void *in, in
     }
     const double work = figures.own + figures.borrowed;
     const int64_t waited = plb_clock_real_ns(self->clock) - begin - (int64_t)(1e9 * work);
-    self->worked += waited; /* so that the wait does not count as work, whichever clock is used */
+    self->worked += waited; /* the wait must not count as work, whichever clock is used */
     if (self->started != 0) {
         self->started += waited;
     } else {
