@@ -313,8 +313,6 @@ static int add_loop(PyObject *module)
     return loop_type != NULL ? 0 : -1;
 }
 
-/* ---- a loop without barriers ---------------------------------------------------------------- */
-
 enum { N_ANSWERS = PLB_ATSYNC_FAILED + 1 };
 
 typedef struct atsync {

@@ -237,8 +237,6 @@ static const int64_t LAST = (int64_t)1 << 53; /* largest iteration number */
  * usual change, a running mean in which the newest change has the weight USUAL. */
 static const double JUMP_OF_MEAN = 0.05, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
 
-/* ---- checks of the input -------------------------------------------------------------------- */
-
 static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
 {
     PLB_FAIL_IF(it->iteration < 0 || it->iteration > LAST, err, PLB_ERR_VALUE,

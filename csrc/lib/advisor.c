@@ -9,7 +9,6 @@
 
 #include "base/base.h"
 
-
 /* JSON has neither NaN nor infinity.  NaN becomes null, infinity a number too large for a double,
  * which readers convert to infinity. */
 static void put_number(FILE *f, double x)

@@ -212,9 +212,6 @@ int pylb_metrics_of(const double *time, int32_t n, pylb_metrics *metrics)
     return PLB_OK;
 }
 
-/* ---- a mesh that changes ---------------------------------------------------------------------
- */
-
 int pylb_inherit(int64_t n, const double *load, int64_t n_components, int64_t n_pairs,
                  const int64_t *parent, const int64_t *child, int split, int64_t n_new,
                  double *new_load)

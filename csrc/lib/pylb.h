@@ -196,11 +196,11 @@ PYLB_CALL int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const vo
 /** End a step.  *rebalance is 1 if the program has to redistribute its data now, else 0; the same
  * on all ranks.  Collective: it begins one nonblocking reduction, and waits for the result of the
  * step that was `lag` steps earlier; by default, this is the present step.  If the arguments of a
- * rank are invalid, or if it called pylb_start without pylb_stop, all ranks get an error (PYLB_ERR_VALUE on
- * the other ranks); then the step has not ended, and all ranks can repeat the call.
- * PYLB_ERR_STATE: the ranks are in different steps or have different options, a rank has closed
- * its advisor, or, with `lag`, a rank has failed; then there are no more steps, and the advisor
- * can only be closed.  After any other error, the step has ended. */
+ * rank are invalid, or if it called pylb_start without pylb_stop, all ranks get an error
+ * (PYLB_ERR_VALUE on the other ranks); then the step has not ended, and all ranks can repeat the
+ * call. PYLB_ERR_STATE: the ranks are in different steps or have different options, a rank has
+ * closed its advisor, or, with `lag`, a rank has failed; then there are no more steps, and the
+ * advisor can only be closed.  After any other error, the step has ended. */
 PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 
 /* Call these before and after the advised redistribution: the time between is its cost.  Local.
@@ -248,11 +248,12 @@ PYLB_API void pylb_cells_init(pylb_cells *cells);
  * to have, from load[n * n_components] (another array), the seconds of the old cells.  So the new
  * cells can be balanced before they have been computed.  Pair i of n_pairs says that the old cell
  * parent[i] became, or became a part of, the new cell child[i]; they count from 0.  A cell that
- * stays is in one pair, a cell that was refined, or merged from several, in several pairs.  split =
- * 1: a parent's seconds are divided equally among its children, and what a child gets from several
- * parents is added up.  split = 0: a child takes as long as its parent, or as the mean of several
- * parents, e.g. if each quadrant costs the same at every level.  Local.  PYLB_ERR_RANGE: a parent or child is out of
- * range; PYLB_ERR_VALUE: a new cell has no parent, or n_components is not 1 ... 8. */
+ * stays is in one pair, a cell that was refined, or merged from several, in several pairs.  split
+ * = 1: a parent's seconds are divided equally among its children, and what a child gets from
+ * several parents is added up.  split = 0: a child takes as long as its parent, or as the mean of
+ * several parents, e.g. if each quadrant costs the same at every level.  Local.  PYLB_ERR_RANGE: a
+ * parent or child is out of range; PYLB_ERR_VALUE: a new cell has no parent, or n_components is
+ * not 1 ... 8. */
 PYLB_CALL int pylb_inherit(int64_t n, const double *load, int64_t n_components, int64_t n_pairs,
                            const int64_t *parent, const int64_t *child, int split, int64_t n_new,
                            double *new_load);

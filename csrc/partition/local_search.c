@@ -334,8 +334,6 @@ static int64_t search_round(search_t *s, int32_t *seed)
     return won;
 }
 
-/* ---- growth: one side of a bisection from one vertex ---------------------------------------- */
-
 /* Move vertices from part 1 to part 0, best gain first, until part 0 weighs `target` or more. */
 static void grow(search_t *s, int32_t start, int64_t target)
 {

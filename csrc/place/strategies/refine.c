@@ -111,10 +111,11 @@ static const double ROUNDING = 1e-9;
  * with twice as much, it makes 10 % fewer migrations; benchmarks/front.py asks for 5e-4. */
 static const double LITTLE = 4e-4;
 
-/* If the limit was missed, search for the lowest one that can be met, from where the search is. */
+/* If the limit was missed, search for the lowest limit that can be met, from the present state on.
+ */
 static int bisect(plb_state_t *on, double limit, plb_aim_t aim, plb_err_t *err)
 {
-    enum { HALVINGS = 20 }; /* a millionth of what was to be searched */
+    enum { HALVINGS = 20 }; /* leaves a millionth of the interval */
     double low = limit, most = plb_state_value(on);
     aim.kicks = false;
     for (int i = 0; i < HALVINGS && most - low > NEAR * most; i++) {
@@ -159,8 +160,6 @@ out:
     plb_free(from);
     return ret;
 }
-
-/* ---- the strategies ------------------------------------------------------------------------- */
 
 static const plb_param_t params[] = {
     {"overload", "x average", "a rank above this multiple of the average gives away objects",

@@ -4,8 +4,6 @@
 
 #include "base/base.h"
 
-/* ---- links ---------------------------------------------------------------------------------- */
-
 static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
 {
     const plb_target_t *t = self->target;
