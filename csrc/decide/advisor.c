@@ -231,14 +231,14 @@ const char *plb_advisor_word(plb_advisor_t *self)
 static void add(plb_advisor_t *self, const plb_iteration_t *it)
 {
     double *recent = self->recent[self->n++ % PLB_ADVISOR_SPAN];
-    /* virtual seconds, of which an iteration has more than have elapsed, do not wait for cores */
+    /* loads in virtual seconds, which can exceed the time that has elapsed, contain no waits */
     const double share = it->time > it->max ? self->share : 1.0;
     const double mean = fmin(it->mean, share * it->max);
     recent[0] = it->max;
     recent[1] = mean;
     self->max += it->max;
     if (!self->balanced) {
-        return; /* the first placement is the program's: it tells nothing of those by LB steps */
+        return; /* the first placement is the program's: its growth says nothing about LB steps */
     }
     if (self->n == 1) {
         self->young = mean > 0.0 ? it->max / mean : 1.0;

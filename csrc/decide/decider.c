@@ -24,7 +24,7 @@ static int ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_
     return PLB_OK;
 }
 
-/* NaN, zero or negative: not reported */
+/* Return x; 0 if it was not reported: NaN, zero or negative.  */
 static double reported(double x)
 {
     return x > 0.0 ? x : 0.0;
@@ -89,7 +89,7 @@ static void ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strat
     self->felt = costs->felt;
     self->last = iteration;
     self->n_times = 0;
-    if (costs->goes_on) { /* as if the cost of all slices was known at once */
+    if (costs->goes_on) { /* as if the cost of all slices had been known at once */
         self->cost += cost;
         account->cost += account->n == 1 ? cost : 0.5 * cost;
         return;
@@ -806,7 +806,8 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
 
 void plb_decider_abandon(plb_decider_t *self)
 {
-    self->goes_on &= self->phase < PLB_DECIDER_PLACES; /* what has failed is the last slice */
+    self->goes_on &= self->phase < PLB_DECIDER_PLACES; /* after a failed placement, no slices
+                                                          follow */
     self->phase = PLB_DECIDER_OBSERVES;
 }
 

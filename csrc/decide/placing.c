@@ -10,7 +10,7 @@
 /* A strategy's placement of a snapshot. */
 typedef struct answer {
     int32_t *rank;         /* owned: the new rank of each object */
-    plb_placing_t figures; /* of the old and of this placement */
+    plb_placing_t figures; /* metrics of the old placement and of this one */
     int64_t migrations;
     double seconds; /* seconds that the strategy took */
 } answer_t;
@@ -82,7 +82,8 @@ static void to_work(const plb_snapshot_t *s, const double *v, int32_t n_speeds, 
     }
 }
 
-/* Let the learners see the seconds of the whole (0) and, with phases, of each (1, 2, ...). */
+/* Give the learners the seconds of whole objects (learner 0) and, if there are phases, of each
+ * phase (learners 1, 2, ...).  */
 static int observe_all(plb_decider_t *self, const plb_database_t *db, double fraction,
                        plb_err_t *err)
 {
@@ -106,8 +107,8 @@ out:
     return ret;
 }
 
-/* If the ranks' speeds differ in a phase, set phase_speed and phase_load.  Without this, the
- * speeds that the sum of the phases shows count for all of them. */
+/* If the ranks' speeds differ in a phase, set phase_speed and phase_load.  Otherwise, the speeds
+ * that were learned from the sums of the phases are used for each phase.  */
 static int learn_phase_speeds(const plb_decider_t *self, const plb_snapshot_t *s, input_t *out,
                               plb_err_t *err)
 {
@@ -239,7 +240,7 @@ out:
     return ret;
 }
 
-/* Let a strategy place `in`; the metrics are those of `measured`, the same objects. */
+/* Let a strategy place `in`.  The metrics are those of `measured`, which has the same objects.  */
 static int run(const plb_decider_t *self, int32_t which, const double *params,
                const plb_snapshot_t *in, const plb_snapshot_t *measured, answer_t *a,
                plb_err_t *err)
@@ -326,8 +327,9 @@ out:
 static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
 
 /* Set `step` and `per_byte`.  The cost of an LB step is the average of the last ones; before the
- * first, the expected cost.  What moves while an iteration runs costs what this makes it longer: a
- * mean over all bytes so far, and those of all objects at the expected cost. */
+ * first, the expected cost.  If data move while an iteration runs, their cost is the time by which
+ * this gets longer: an average over all bytes so far, and over those of all objects at the
+ * expected cost.  */
 static int price_moves(const plb_decider_t *self, const plb_snapshot_t *s, plb_cycle_costs_t *out,
                        plb_err_t *err)
 {
@@ -382,7 +384,7 @@ typedef struct outlook {
     const plb_cycle_costs_t *costs;
     int32_t which;      /* the strategy */
     double *params;     /* owned: its parameters */
-    double *tolerance;  /* one of `params`, or NULL: max/mean may be left up to about 1 + this */
+    double *tolerance;  /* one of `params`, or NULL; max/mean may be left up to about 1 + this */
     int32_t *rank;      /* the best placement so far */
     plb_placing_t *out; /* metrics of that placement */
     double least;       /* average loss per iteration of that placement, in seconds */
@@ -442,8 +444,8 @@ static int find_params(const plb_decider_t *self, outlook_t *best, plb_err_t *er
  * keep the placement with the smallest loss until the next LB step.  Stop at the first placement
  * that loses more than the previous one.  Also try to place neighbours on different ranks: then
  * the ranks stay balanced when the loads of a whole region change, or a heavy region jumps to
- * another place.  If moving takes longer than trying it, also try to move fewer objects; stop at
- * the first tolerance whose placement loses more than that of the best smaller one. */
+ * another place.  If the moves take longer than such an attempt, also try to move fewer objects,
+ * by larger and larger tolerances; stop when a tolerance loses more than the best smaller one.  */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
@@ -562,7 +564,7 @@ static int answer_within(const plb_decider_t *self, input_t *input, int32_t *ran
     return answer_of(self, input, rank, which, out, err);
 }
 
-/* Replace the metrics of the new placement; messages cost what they did. */
+/* Replace the metrics of the new placement; the messages cost the same as before.  */
 static void tell_after(const plb_metrics_t *after, plb_placing_t *out)
 {
     out->predicted_with_messages += after->max_over_mean - out->predicted;
@@ -680,9 +682,9 @@ out:
     return ret;
 }
 
-/* Make the largest part whose moves and next iteration take at most `most` seconds, by halving the
- * bytes between *low, which may take longer, and `high`, which does.  *good: it keeps the memory
- * limits. */
+/* Make the largest part whose moves and next iteration take at most `most` seconds.  Bisect the
+ * bytes between *low, whose part may take longer, too, and `high`, whose part does.  *good:
+ * whether the part keeps the memory limits.  */
 static int largest_part(slices_t *self, double *low, double high, double most, double per_byte,
                         bool *good, plb_err_t *err)
 {
@@ -746,7 +748,7 @@ static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_p
     }
     part = fmax(part, costs.step / costs.per_byte);
     out->felt = costs.per_byte * bytes;
-    /* if even one slice takes longer than an iteration, slices would only add up to more */
+    /* if even one slice takes longer than an iteration, slices would only take longer in total */
     if (s->key == NULL || costs.per_byte * part > self->longest ||
         !(part < bytes && after.max + out->felt > most)) {
         return ret;

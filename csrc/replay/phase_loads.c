@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-/* ---- load sums ---------------------------------------------------------------------------- */
+/* ---- load sums ------------------------------------------------------------------------------ */
 
 typedef struct pair { /* sum: the rounded sum; rest: the sum of its rounding errors */
     double sum, rest;
