@@ -18,7 +18,7 @@
  *
  * If loads include waits for a core, and p ranks share c < p cores, a balanced iteration makes all
  * loads longer.  An iteration of `max` seconds cannot have more work than c * max, so the mean
- * load counts at most max * c / p: otherwise the saving of an LB step would be overestimated.  */
+ * load counts at most max * c / p: otherwise the saving of an LB step would be overestimated. */
 #pragma once
 
 #include "base/base.h"
@@ -35,7 +35,7 @@ typedef struct plb_advisor {
     bool placed; /* whether the decider has the placement of the advised LB step */
     /* Whether the program may redistribute its data without a report (if `places` is false).
      * Then, if no rank reports, the iteration after the advice is assumed to contain the
-     * redistribution: the cost is the time by which it is longer than the next one.  */
+     * redistribution: the cost is the time by which it is longer than the next one. */
     bool untold;
     double with_move; /* seconds of the iteration after the last advice; NAN: it is not over */
     int64_t at;       /* iteration after which the last LB step was advised; -1: none yet */
@@ -95,7 +95,7 @@ typedef struct plb_advisor_outcome {
  * move while the next step runs, this next step.  may_preview: see plb_decider_next.  If *ask is
  * PLB_ASK_PREVIEW, call plb_decider_preview on the rank that has the loads, and
  * plb_advisor_previewed with the gain on all ranks.  If it is PLB_ASK_BALANCE, an LB step with the
- * strategy decider->chosen is due.  */
+ * strategy decider->chosen is due. */
 int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
                         const plb_advisor_outcome_t *outcome, int64_t now, bool may_preview,
                         plb_ask_t *ask, plb_err_t *err);
@@ -149,7 +149,7 @@ int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
 /** Take the merged record that is due; wait for at most `timeout_ns` nanoseconds (negative: no
  * limit).  *have becomes true if the record is now in self->all; false if none is due, or if it
  * did not come in time (then plb_steps_is_due is true).  A record that ends the steps is taken
- * like any other.  */
+ * like any other. */
 int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 

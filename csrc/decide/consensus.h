@@ -95,7 +95,7 @@ int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int6
 
 /* ---- a rank --------------------------------------------------------------------------------- */
 
-/* What a call of plb_consensus_t asks its caller to do.  */
+/* What a call of plb_consensus_t asks its caller to do. */
 typedef struct plb_actions {
     int64_t first, last; /* contribute the statistics of the iterations `first` ... `last` */
     int64_t maximum;     /* contribute this to the maximum of the open round; -1: nothing */
@@ -256,7 +256,7 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
 /** Ask what an object that waits at AtSync may do; after PLB_ATSYNC_GO it counts as running.  If
  * `slot` is -1, ask for the rank itself; then the answer is never PLB_ATSYNC_GO.  PLB_ERR_VALUE: a
- * user's trigger wants an LB step on some ranks only (see above).  */
+ * user's trigger wants an LB step on some ranks only (see above). */
 int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer, plb_err_t *err);
 
 static inline bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot)
@@ -268,7 +268,7 @@ static inline bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot)
 int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
 /** Leave the loop.  After this, call plb_atsync_progress until plb_atsync_over.  failed: whether
- * the other ranks must leave, too.  May be called again to report a failure.  */
+ * the other ranks must leave, too.  May be called again to report a failure. */
 int plb_atsync_give_up(plb_atsync_t *self, bool failed, int64_t now, plb_err_t *err);
 
 /** Whether no reduction is under way: all ranks have ended the loop, or are about to rebalance. */

@@ -40,7 +40,7 @@ out:
 }
 
 /* Return the seconds of an iteration that a rank loses on average, by its messages (talk[n_ranks])
- * and by waiting for the slowest rank.  time: [n_ranks], scratch memory.  */
+ * and by waiting for the slowest rank.  time: [n_ranks], scratch memory. */
 static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double *talk,
                       double *time)
 {

@@ -24,7 +24,7 @@ static int ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_
     return PLB_OK;
 }
 
-/* Return x; 0 if it was not reported: NaN, zero or negative.  */
+/* Return x; 0 if it was not reported: NaN, zero or negative. */
 static double reported(double x)
 {
     return x > 0.0 ? x : 0.0;

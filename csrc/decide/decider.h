@@ -150,7 +150,7 @@ typedef struct plb_cycle_costs {
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
 
 /** Set `belief`: the growth of the ranks' waiting in the last iteration (`grown`, seconds),
- * divided by the growth that the drift predicts.  */
+ * divided by the growth that the drift predicts. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 
 /** Compute *bytes, the most bytes that leave one rank if objects move to rank[] (NULL: all leave).
@@ -501,7 +501,7 @@ typedef struct plb_decider_options {
     bool watches; /* check whether the last LB step achieves what it predicted (plb_promise_t) */
     /* If data move while the next iteration runs: an LB step moves only a part (a "slice") if this
      * iteration would otherwise be longer than the present one by more than this fraction.  0:
-     * data do not move during an iteration.  */
+     * data do not move during an iteration. */
     double move_at_most;
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;
@@ -530,7 +530,7 @@ typedef struct plb_decider {
     double felt, felt_bytes;
     bool goes_on; /* whether the next slice is due */
     /* Only where the loads are: seconds of the slowest rank before the first slice; and the
-     * placement of which some moves are left (both arrays are owned).  */
+     * placement of which some moves are left (both arrays are owned). */
     double longest;
     int32_t *target;
     int64_t *target_key;
@@ -653,7 +653,7 @@ enum { PLB_DECIDER_SAMPLE = 32, PLB_DECIDER_MOST_SAMPLED = 1 << 18 };
 /** A distributed strategy learns speeds from a sample of the objects.  Write the indices of those
  * objects of key[n] that are in the sample to out[n]; return their number.  n_objects: on all
  * ranks.  The sample has on average PLB_DECIDER_SAMPLE objects of a rank, but at most
- * PLB_DECIDER_MOST_SAMPLED in all, so that learning takes little time on rank 0.  */
+ * PLB_DECIDER_MOST_SAMPLED in all, so that learning takes little time on rank 0. */
 int64_t plb_decider_sampled(const int64_t *key, int64_t n, int64_t n_objects, int32_t n_ranks,
                             int64_t *out);
 
@@ -676,7 +676,7 @@ typedef struct plb_step_done {
 } plb_step_done_t;
 
 /** End the LB step, and write its receipt, on all ranks.  This allocates no memory: if it failed
- * on one rank, the others would not learn of it, because they may have gone on.  */
+ * on one rank, the others would not learn of it, because they may have gone on. */
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err);
 
 /** After a failure: cancel the open question, or the LB step that has begun. */

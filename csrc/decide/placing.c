@@ -83,7 +83,7 @@ static void to_work(const plb_snapshot_t *s, const double *v, int32_t n_speeds, 
 }
 
 /* Give the learners the seconds of whole objects (learner 0) and, if there are phases, of each
- * phase (learners 1, 2, ...).  */
+ * phase (learners 1, 2, ...). */
 static int observe_all(plb_decider_t *self, const plb_database_t *db, double fraction,
                        plb_err_t *err)
 {
@@ -108,7 +108,7 @@ out:
 }
 
 /* If the ranks' speeds differ in a phase, set phase_speed and phase_load.  Otherwise, the speeds
- * that were learned from the sums of the phases are used for each phase.  */
+ * that were learned from the sums of the phases are used for each phase. */
 static int learn_phase_speeds(const plb_decider_t *self, const plb_snapshot_t *s, input_t *out,
                               plb_err_t *err)
 {
@@ -240,7 +240,7 @@ out:
     return ret;
 }
 
-/* Let a strategy place `in`.  The metrics are those of `measured`, which has the same objects.  */
+/* Let a strategy place `in`.  The metrics are those of `measured`, which has the same objects. */
 static int run(const plb_decider_t *self, int32_t which, const double *params,
                const plb_snapshot_t *in, const plb_snapshot_t *measured, answer_t *a,
                plb_err_t *err)
@@ -329,7 +329,7 @@ static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
 /* Set `step` and `per_byte`.  The cost of an LB step is the average of the last ones; before the
  * first, the expected cost.  If data move while an iteration runs, their cost is the time by which
  * this gets longer: an average over all bytes so far, and over those of all objects at the
- * expected cost.  */
+ * expected cost. */
 static int price_moves(const plb_decider_t *self, const plb_snapshot_t *s, plb_cycle_costs_t *out,
                        plb_err_t *err)
 {
@@ -445,7 +445,7 @@ static int find_params(const plb_decider_t *self, outlook_t *best, plb_err_t *er
  * that loses more than the previous one.  Also try to place neighbours on different ranks: then
  * the ranks stay balanced when the loads of a whole region change, or a heavy region jumps to
  * another place.  If the moves take longer than such an attempt, also try to move fewer objects,
- * by larger and larger tolerances; stop when a tolerance loses more than the best smaller one.  */
+ * by larger and larger tolerances; stop when a tolerance loses more than the best smaller one. */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
@@ -564,7 +564,7 @@ static int answer_within(const plb_decider_t *self, input_t *input, int32_t *ran
     return answer_of(self, input, rank, which, out, err);
 }
 
-/* Replace the metrics of the new placement; the messages cost the same as before.  */
+/* Replace the metrics of the new placement; the messages cost the same as before. */
 static void tell_after(const plb_metrics_t *after, plb_placing_t *out)
 {
     out->predicted_with_messages += after->max_over_mean - out->predicted;
@@ -684,7 +684,7 @@ out:
 
 /* Make the largest part whose moves and next iteration take at most `most` seconds.  Bisect the
  * bytes between *low, whose part may take longer, too, and `high`, whose part does.  *good:
- * whether the part keeps the memory limits.  */
+ * whether the part keeps the memory limits. */
 static int largest_part(slices_t *self, double *low, double high, double most, double per_byte,
                         bool *good, plb_err_t *err)
 {

@@ -17,7 +17,7 @@ typedef struct plb_observation {
 } plb_observation_t;
 
 /* X(name, words): the reasons of verdicts, in this order: no LB step; from PLB_REASON_SUSPECT on,
- * an imbalance that is not worth an LB step; from PLB_REASON_EVERY on, an LB step.  */
+ * an imbalance that is not worth an LB step; from PLB_REASON_EVERY on, an LB step. */
 #define PLB_REASONS(X)                                                                            \
     X(START, "nothing was observed yet")                                                          \
     X(FEW, "too few iterations since the last LB step")                                           \
@@ -80,7 +80,7 @@ typedef struct plb_verdict {
 #undef X
 } plb_verdict_t;
 
-/* Imbalance since the last LB step.  The letters are those of Boulmier 2021, who calls n tau.  */
+/* Imbalance since the last LB step.  The letters are those of Boulmier 2021, who calls n tau. */
 typedef struct plb_cycle {
     int64_t n; /* number of observed iterations */
     double u;  /* max - mean of the last iteration, seconds */

@@ -341,7 +341,7 @@ void plb_lib_advisor_drop(plb_handle_t *handle)
 }
 
 /* Announce to the other ranks that this rank makes no steps at all.  They may already be in their
- * first step.  */
+ * first step. */
 static int leave_at_once(plb_lib_advisor_t *self, plb_err_t *err)
 {
     plb_err_t own; /* an error of the options; ignored if this rank can still take part in

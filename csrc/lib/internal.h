@@ -166,7 +166,7 @@ typedef struct plb_lib_advisor {
 PLB_SHARED int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err);
 
 /** Begin to close an open advisor: if this rank has made steps, announce the end of its steps to
- * the other ranks.  Returns at once; call plb_lib_advisor_close next.  */
+ * the other ranks.  Returns at once; call plb_lib_advisor_close next. */
 PLB_SHARED int plb_lib_advisor_begin_close(plb_handle_t *handle, plb_err_t *err);
 
 /** Close an open advisor; called by pylb_advisor_close.  Collective. */
@@ -209,13 +209,13 @@ static inline bool plb_lib_loads_wait(const plb_lib_advisor_t *self)
     return self->with_cells || self->clock == PLB_CLOCK_WALL || self->clock == PLB_CLOCK_MPI_WALL;
 }
 
-/** Whether pylb measures a rank's work if the program neither times it nor passes its seconds.  */
+/** Whether pylb measures a rank's work if the program neither times it nor passes its seconds. */
 static inline bool plb_lib_measures_work(const plb_lib_advisor_t *self)
 {
     return self->clock <= PLB_CLOCK_MPI;
 }
 
-/** Begin to measure work.  Called after a step, and after a redistribution within a step.  */
+/** Begin to measure work.  Called after a step, and after a redistribution within a step. */
 static inline void plb_lib_begin_work(plb_lib_advisor_t *self)
 {
     self->worked = plb_lib_measures_work(self) ? plb_clock_real_ns(self->clock) : 0;

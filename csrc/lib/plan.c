@@ -8,7 +8,7 @@
 
 /* ---- the seconds of this rank --------------------------------------------------------------- */
 
-/* Return the time in ns.  Never 0, because self->started is 0 if no measurement has begun.  */
+/* Return the time in ns.  Never 0, because self->started is 0 if no measurement has begun. */
 static int64_t now_of(const plb_lib_advisor_t *self)
 {
     return self->clock == PLB_CLOCK_NONE ? 1 : plb_clock_real_ns(self->clock);
@@ -181,7 +181,7 @@ static int check_offsets(const int64_t *offset, int64_t n, const int64_t *new_of
     return PLB_OK;
 }
 
-/* Count the elements that go to each rank, and that come from each rank.  */
+/* Count the elements that go to each rank, and that come from each rank. */
 static int count_elements(const pylb_plan *plan, const int64_t *offset, const int64_t *new_offset,
                           plb_move_t *out, plb_err_t *err)
 {
@@ -369,7 +369,7 @@ int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive)
 
 /* ---- the calls that move -------------------------------------------------------------------- */
 
-/* Move an array.  If `ends` is true, wait until it has arrived.  */
+/* Move an array.  If `ends` is true, wait until it has arrived. */
 static int move(pylb_plan *plan, bool ends, const items_t *items)
 {
     plb_err_t *err = plb_lib_error();

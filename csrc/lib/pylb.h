@@ -200,7 +200,7 @@ PYLB_CALL int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const vo
  * (PYLB_ERR_VALUE on the other ranks); then the step has not ended, and all ranks can repeat the
  * call.  PYLB_ERR_STATE: the ranks are in different steps or have different options, a rank has
  * closed its advisor, or, with `lag`, a rank has failed; then there are no more steps, and the
- * advisor can only be closed.  After any other error, the step has ended.  */
+ * advisor can only be closed.  After any other error, the step has ended. */
 PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 
 /* Call these before and after the advised redistribution: the time between is its cost.  Local.
@@ -232,7 +232,7 @@ typedef struct pylb_cells {
     const double *edge_bytes; /* [n_edges] bytes of each message */
     /* Number of loads of a cell, 1 ... 8: its seconds in successive phases of the step.  All ranks
      * wait for each other at the end of a phase.  `load` has all loads of cell 0, then those of
-     * cell 1, and so on.  The number must be the same on all ranks and in all steps.  */
+     * cell 1, and so on.  The number must be the same on all ranks and in all steps. */
     int64_t n_components;
     /* [3 n] for each cell, the data, e.g. a table, that it shares with others: id of these data
      * (-1: it shares none), bytes, and home rank.  If the home of some data is -1, all homes are
@@ -253,7 +253,7 @@ PYLB_API void pylb_cells_init(pylb_cells *cells);
  * from several parents is added up.  If it is 0, a child takes as long as its parent, or as the
  * mean of several parents, e.g. if each quadrant costs the same at every level.  Local.
  * PYLB_ERR_RANGE: a parent or child is out of range; PYLB_ERR_VALUE: a new cell has no parent, or
- * n_components is not 1 ... 8.  */
+ * n_components is not 1 ... 8. */
 PYLB_CALL int pylb_inherit(int64_t n, const double *load, int64_t n_components, int64_t n_pairs,
                            const int64_t *parent, const int64_t *child, int split, int64_t n_new,
                            double *new_load);
@@ -268,11 +268,11 @@ typedef struct pylb_plan pylb_plan;
  * rank has an error, all ranks get one; see pylb_advise.  PYLB_ERR_VALUE: a load or the sum of the
  * loads is not in 0 ... 1e30.  The other arrays are checked only when rank 0 gathers the cells,
  * e.g. for an LB step, and after the step has ended; PYLB_ERR_KEY: two cells have the same key, or
- * an edge has a key that no cell has.  */
+ * an edge has a key that no cell has. */
 PYLB_CALL int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan);
 
 /* The next three calls are local.  They return NULL or 0 if `plan` is NULL or belongs to an
- * earlier step.  */
+ * earlier step. */
 /** Return rank[n], the new rank of each cell, in the caller's order. */
 PYLB_API const int32_t *pylb_plan_rank(const pylb_plan *plan);
 /** Return how many cells this rank will have after the migration. */
@@ -302,7 +302,7 @@ PYLB_CALL int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const i
  * the items of cells that leave, nor free `from` and `to`; it may free the offsets.  Call the end
  * before the next step ends (with the option "ahead": the step after that), and before the advisor
  * is closed; a later end, or one without a begin, gives PYLB_ERR_STATE.  Collective: all ranks
- * begin their arrays in the same order.  */
+ * begin their arrays in the same order. */
 PYLB_CALL int pylb_plan_migrate_begin(pylb_plan *plan, const void *from, size_t bytes, void *to);
 PYLB_CALL int pylb_plan_migrate_sized_begin(pylb_plan *plan, const void *from,
                                             const int64_t *offset, size_t bytes, void *to,
@@ -390,7 +390,7 @@ PYLB_API const char *pylb_strategy_help(int i);
 /* ---- triggers ------------------------------------------------------------------------------- */
 
 /* A trigger says when to rebalance.  These calls are for programs without an advisor, which reduce
- * the ranks' statistics themselves.  */
+ * the ranks' statistics themselves. */
 typedef struct pylb_trigger pylb_trigger;
 
 /** Make a trigger; `params` as in pylb_place. */
@@ -409,7 +409,7 @@ PYLB_CALL int pylb_trigger_expect(pylb_trigger *trigger, int64_t n, double cost)
 PYLB_CALL int pylb_trigger_observe(pylb_trigger *trigger, int64_t iteration, double max,
                                    double mean, int *rebalance);
 
-/** Report an LB step at the end of `iteration`: its seconds, and max/mean after it.  */
+/** Report an LB step at the end of `iteration`: its seconds, and max/mean after it. */
 PYLB_CALL int pylb_trigger_balanced(pylb_trigger *trigger, int64_t iteration, double cost,
                                     double max_over_mean);
 
@@ -433,7 +433,7 @@ typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, in
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
 /* What has happened since the last LB step, for a trigger of your own.  The letters
- * are those of Boulmier 2021, who calls n tau.  */
+ * are those of Boulmier 2021, who calls n tau. */
 typedef struct pylb_cycle {
     int64_t n;        /* number of iterations */
     double u, U;      /* seconds: max - mean of this iteration; sum over all n iterations */
@@ -444,7 +444,7 @@ typedef struct pylb_cycle {
 /** A trigger: returns 1 to rebalance, 0 to go on, another number if it has failed.  It must return
  * the same on all ranks, so it may use only the cycle and `user`.  In each step the ranks of an
  * advisor compare their answers.  If the answers differ, or if the trigger has failed on a rank,
- * all ranks get the error, and there are no more steps.  */
+ * all ranks get the error, and there are no more steps. */
 typedef int (*pylb_trigger_fn)(const pylb_cycle *cycle, void *user);
 
 /** Register a trigger, like pylb_strategy_register. */

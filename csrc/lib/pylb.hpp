@@ -44,7 +44,7 @@ inline void check(int code)
     }
 }
 
-/* Print an error; for destructors, which must not throw.  */
+/* Print an error; for destructors, which must not throw. */
 inline void say(int code) noexcept
 {
     if (code != PYLB_OK) {
@@ -98,7 +98,7 @@ inline std::vector<double> inherit(Span<double> load, Span<int64_t> parent, Span
     return out;
 }
 
-/* Calls `begin` when it is made, and `end` when the program leaves the block of its variable.  */
+/* Calls `begin` when it is made, and `end` when the program leaves the block of its variable. */
 template <int (*begin)(pylb_advisor *), int (*end)(pylb_advisor *)> class Block
 {
   public:
@@ -110,7 +110,7 @@ template <int (*begin)(pylb_advisor *), int (*end)(pylb_advisor *)> class Block
     pylb_advisor *lb;
 };
 
-/* The new ranks of cells, or NULL: nothing moves.  Valid until the advisor's next step.  */
+/* The new ranks of cells, or NULL: nothing moves.  Valid until the advisor's next step. */
 class Plan
 {
   public:
@@ -134,7 +134,7 @@ class Plan
     }
 
     /* Like migrate, while the program computes: migrate_end() waits for all arrays that have begun.
-     * Until then, items of cells that stay may change, but neither vector may change its size.  */
+     * Until then, items of cells that stay may change, but neither vector may change its size. */
     template <class T> void migrate_begin(const std::vector<T> &from, std::vector<T> &to) const
     {
         move(pylb_plan_migrate_begin, from, to);

@@ -30,7 +30,7 @@
  * quadrant took in this step; NULL: all quadrants are equal.  *shipped (or NULL): number of
  * quadrants that have changed their rank; if it is not 0, build ghosts and other arrays again.
  *  Move arrays beside the forest by p4est_transfer_fixed, and report its seconds by
- * pylb_rebalanced.  Errors: see pylb_advise.  */
+ * pylb_rebalanced.  Errors: see pylb_advise. */
 static inline int pylb_p4est_advise(pylb_advisor *lb, p4est_t *p4est, p4est_weight_t weight,
                                     p4est_gloidx_t *shipped)
 {

@@ -208,7 +208,7 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
 /* ---- all options together ------------------------------------------------------------------ */
 
 /* If a variable of the environment is not empty, set an option to its value; an error names the
- * variable.  A strategy or trigger from the environment has its default parameters.  */
+ * variable.  A strategy or trigger from the environment has its default parameters. */
 static int set_by(plb_settings_t *self, const char *variable, const char *option, plb_err_t *err)
 {
     const char *value = getenv(variable);
@@ -231,7 +231,7 @@ static int set_by(plb_settings_t *self, const char *variable, const char *option
     return PLB_OK;
 }
 
-/* Return the parameters that "strategy.X" may set; for "auto", the parameters of the choice.  */
+/* Return the parameters that "strategy.X" may set; for "auto", the parameters of the choice. */
 static const plb_param_t *strategy_table(const plb_settings_t *self, int *n, const char **name)
 {
     const plb_strategy_t *s = self->strategy;
@@ -447,7 +447,7 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Do the part of plb_lib_advisor_begin that needs no other rank.  */
+/* Do the part of plb_lib_advisor_begin that needs no other rank. */
 static int prepare(plb_lib_advisor_t *self, plb_err_t *err)
 {
     PLB_PASS(plb_lib_advisor_ready(self, err));

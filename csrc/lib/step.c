@@ -175,7 +175,7 @@ static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const i
     }
 }
 
-/* Give the data that cells share the indices 0, 1, ..., in the order of the program's ids.  */
+/* Give the data that cells share the indices 0, 1, ..., in the order of the program's ids. */
 static int number_blocks(database_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -479,7 +479,7 @@ static bool has_keys(const pylb_cells *cells)
 }
 
 /* Return whether this rank has carried out the plan, by the cells' keys: see pylb_rebalanced.
- * False if this rank had nothing to send.  */
+ * False if this rank had nothing to send. */
 static bool has_exported(const plb_lib_advisor_t *self, const pylb_cells *cells)
 {
     int64_t here = 0;
@@ -612,7 +612,7 @@ static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 }
 
 /* If pylb chooses the strategy, estimate the cost of the first LB step, like Python's Advisor:
- * seconds of the messages, plus the measured time of an LB step that places and moves nothing.  */
+ * seconds of the messages, plus the measured time of an LB step that places and moves nothing. */
 static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
 {
     reply_t reply;
@@ -939,7 +939,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     int ret = PLB_OK;
     PLB_PASS(plb_lib_advisor_begin_leaving(self, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
-        /* Take the next record now, even if the lag would allow to take it later.  */
+        /* Take the next record now, even if the lag would allow to take it later. */
         PLB_PASS(plb_steps_next(&self->steps, PLB_WAIT_PATIENCE_NS, look, self, &have, err));
         if (!have && plb_steps_under_way(&self->steps) > 0) {
             fprintf(stderr,

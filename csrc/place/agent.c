@@ -156,7 +156,7 @@ void plb_agent_destroy(plb_agent_t *self)
 }
 
 /* Contribute to the tally a lower bound of the slowest rank's time: this rank's heaviest movable
- * object on the fastest rank or, if longer, its fixed objects with its background.  */
+ * object on the fastest rank or, if longer, its fixed objects with its background. */
 static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 {
     double longest = 0.0, fixed = 0.0;

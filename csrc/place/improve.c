@@ -45,7 +45,7 @@ typedef struct step {
     int32_t i, j, to;  /* j: -1 for a move; to: -1 if no step was found */
 } step_t;
 
-/* The changes on ranks a and b, besides loads, if an object goes from one to the other.  */
+/* The changes on ranks a and b, besides loads, if an object goes from one to the other. */
 typedef struct change {
     double a, b, kept;
     double third; /* with distances: seconds of the slowest third rank that takes longer */
@@ -152,7 +152,7 @@ static change_t change_of(search_t *self, int32_t i, int32_t from, int32_t to)
 }
 
 /* Return the changes on ranks a and b if mine.item[m] goes to b and its.item[n] (n < 0: none) to
- * a.  */
+ * a. */
 static inline change_t together(const search_t *self, int64_t m, int64_t n)
 {
     const plb_state_t *on = self->on;
@@ -270,7 +270,7 @@ static void list_changes(search_t *self, line_t *line, int32_t from, int32_t to)
     self->work -= self->plain ? 0.0 : 4.0 * (double)line->n;
 }
 
-/* Prepare to consider steps between ranks a and b; return an upper bound of their gain.  */
+/* Prepare to consider steps between ranks a and b; return an upper bound of their gain. */
 static double look_at(search_t *self, int32_t b)
 {
     const plb_state_t *on = self->on;
@@ -300,7 +300,7 @@ static double look_at(search_t *self, int32_t b)
     return self->of_two - after;
 }
 
-/* Make the heap of the other ranks, with the rank that ends component k first on top.  */
+/* Make the heap of the other ranks, with the rank that ends component k first on top. */
 static void find_partners(search_t *self)
 {
     const plb_state_t *on = self->on;
@@ -325,7 +325,7 @@ static int64_t first_from(const line_t *line, double load)
     return low;
 }
 
-/* Set the window of the difference of loads: steps outside gain less than the best one found.  */
+/* Set the window of the difference of loads: steps outside gain less than the best one found. */
 static void find_window(const search_t *self, double *low, double *high)
 {
     const plb_state_t *on = self->on;
@@ -426,7 +426,7 @@ static void look_from(search_t *self, int32_t a, look_fn *look)
     }
 }
 
-/* Make a step; *made: whether one was found.  Each round begins with the next component.  */
+/* Make a step; *made: whether one was found.  Each round begins with the next component. */
 static int one_round(search_t *self, int32_t round, bool *made)
 {
     static const struct {

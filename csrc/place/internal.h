@@ -23,7 +23,7 @@ typedef struct plb_problem {
     int64_t *room;   /* [p] bytes of memory that the fixed objects leave free; NULL: no limits */
 } plb_problem_t;
 
-/** Return the seconds that an iteration takes if all ranks end at the same time.  */
+/** Return the seconds that an iteration takes if all ranks end at the same time. */
 double plb_average(const plb_snapshot_t *in);
 
 /** Separate the objects that may migrate from the fixed ones, and check that memory suffices for
@@ -147,7 +147,7 @@ static inline void plb_state_move(plb_state_t *self, int32_t i, int32_t to)
 }
 
 /** Return how much less the edges of object i on rank r cost because their other ends are on other
- * ranks of r's node.  own: count only the edges for which rank r pays.  */
+ * ranks of r's node.  own: count only the edges for which rank r pays. */
 double plb_state_near(const plb_state_t *self, int32_t i, int32_t r, bool own);
 
 /** Find the slowest ranks of each component and whether limits are kept; return the value. */
@@ -160,7 +160,7 @@ double plb_state_mean(const plb_state_t *self);
 double plb_state_least(const plb_state_t *self);
 
 /** Return the value that results if `value` is extended by component k, whose slowest rank takes
- * `seconds`.  */
+ * `seconds`. */
 static inline double plb_state_add(const plb_state_t *self, double value, double seconds,
                                    int32_t k)
 {
@@ -208,7 +208,7 @@ static inline bool plb_state_has_room(const plb_state_t *self, int64_t i, int32_
  * placement by steps between two ranks, until its value is low enough. */
 
 /* The families of steps: an object moves; two objects are exchanged; sets of objects are exchanged
- * (only where nothing but loads counts: transfer.c).  */
+ * (only where nothing but loads counts: transfer.c). */
 enum { PLB_MOVES = 1, PLB_SWAPS = 2, PLB_SETS = 4, PLB_ALL_STEPS = 7 };
 
 typedef struct plb_aim {
@@ -279,7 +279,7 @@ int plb_bound_raise(const plb_snapshot_t *in, double *limit, plb_err_t *err);
 
 /** RefineLB: refine rank[n_objects] by load, until no rank is above `overload` times the average.
  * rank[] keeps the memory limits, and does not change if the slowest rank's time would not fall by
- * a ten-thousandth.  families: the families of steps (plb_improve).  */
+ * a ten-thousandth.  families: the families of steps (plb_improve). */
 int plb_refine(const plb_snapshot_t *in, double overload, unsigned families, uint64_t seed,
                int32_t *rank, plb_err_t *err);
 
@@ -348,7 +348,7 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, p
 
 /** Set the rank of each object to its part.  Then, if possible, bring all ranks below `imbalance`
  * times the average: first like CommAwareRefineLB without exchanges, then like RefineSwapLB.
- * Memory limits are kept.  */
+ * Memory limits are kept. */
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
                     plb_err_t *err);
 

@@ -316,7 +316,7 @@ out:
 /* ---- the question --------------------------------------------------------------------------- */
 
 /* Partitioners bisect recursively, so that parts with close indices are close in the graph.  With
- * distances, the parts of a node therefore get consecutive indices.  */
+ * distances, the parts of a node therefore get consecutive indices. */
 static int ask_by_node(const plb_parts_t *self, const plb_partitioner_t *with, int32_t *part,
                        plb_err_t *err)
 {

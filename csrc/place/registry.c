@@ -49,7 +49,7 @@ static void add_remote(void *arg, int32_t src, int32_t dst, double bytes, double
     self->bytes += plb_distance(self->in, src, dst, 1) * bytes;
 }
 
-/* Return whether fewer messages or bytes go from rank to rank than in the present placement.  */
+/* Return whether fewer messages or bytes go from rank to rank than in the present placement. */
 static bool sends_less(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark)
 {
     remote_t before = {.in = in}, after = {.in = in};
@@ -109,7 +109,7 @@ out:
  * place, each rank gets an equal part of its node's limit, because an agent does not know what
  * other ranks hold.  Else it gets its bytes in the placement rank[] plus an equal part of the
  * node's free bytes, or, if the node is above its limit, the fraction of its bytes that the limit
- * allows.  */
+ * allows. */
 static int divide_limits(const plb_snapshot_t *in, const int32_t *rank, bool agents,
                          int64_t *limit, plb_err_t *err)
 {
@@ -132,7 +132,7 @@ out:
 }
 
 /* Run the strategy without the limits of the nodes.  If its placement exceeds one, run it again
- * with limits of the ranks that keep those of the nodes.  */
+ * with limits of the ranks that keep those of the nodes. */
 static int run_in_nodes(const plb_strategy_t *self, const plb_snapshot_t *in,
                         const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {

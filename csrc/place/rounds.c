@@ -244,7 +244,7 @@ static int carry(driver_t *self, plb_err_t *err)
 }
 
 /* All agents run in the caller's thread: a search has hundreds of rounds, and on a busy machine
- * each of them would wait for the slowest thread.  */
+ * each of them would wait for the slowest thread. */
 static int run_all(driver_t *self, plb_traffic_t *traffic, plb_err_t *err)
 {
     for (;;) {

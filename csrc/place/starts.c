@@ -119,7 +119,7 @@ static int fit_in_order(plb_state_t *on, double overload, const plb_loads_t *sta
 
 /* Objects are placed in descending order of their largest component, in units of its goal.  With
  * memory limits, those with the most bytes for this size stay first: so the objects that leave
- * have much load, but few bytes.  */
+ * have much load, but few bytes. */
 int plb_start_fit(plb_state_t *on, double overload, plb_err_t *err)
 {
     int ret = PLB_OK;

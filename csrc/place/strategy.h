@@ -90,7 +90,7 @@ extern const plb_strategy_t *const plb_strategies[];
  * strategy has parameters alpha and beta; others that read communication may be slower if they
  * send less.  Strategies that do not take phases do not know shared blocks, either: if their
  * placement exceeds a memory limit because of the blocks, CCMLB places.  opts NULL: the default
- * parameters and seed 0.  */
+ * parameters and seed 0. */
 int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err);
 
@@ -290,7 +290,7 @@ int plb_strategy_in_rounds(const plb_strategy_t *self, const plb_snapshot_t *in,
  * method of the largest remainder: all parts are rounded down, then the parts with the largest
  * remainders get one more each, until the sum is n.  In a tie (to a millionth), the lowest index
  * is first.  Dasgupta's eq. 3 and 4 are the case share[i] = 1 / w[i], where w[i] is the time per
- * object.  */
+ * object. */
 int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err);
 
 /* Items dealt out to bins, so that the bin with the largest cost costs as little as possible: e.g.

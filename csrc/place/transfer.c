@@ -261,7 +261,7 @@ static int enter(search_t *self, int32_t r, plb_item_t object, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Move an object.  The donor, and a partner that gives an object back, must have lines.  */
+/* Move an object.  The donor, and a partner that gives an object back, must have lines. */
 static int move(search_t *self, plb_item_t object, int32_t from, int32_t to, plb_err_t *err)
 {
     plb_state_t *on = self->on;
@@ -474,7 +474,7 @@ static void merge(const set_t *x, const set_t *y, int32_t n, set_t *restrict out
 }
 
 /* List the subsets of up to `most` objects of the side's rank.  If the rank has more objects, the
- * chosen ones are spread over its line, and differ from call to call.  */
+ * chosen ones are spread over its line, and differ from call to call. */
 static int list_sets(search_t *self, side_t *side, int32_t most, plb_err_t *err)
 {
     set_t list[1 << MOST];

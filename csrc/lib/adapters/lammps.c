@@ -102,7 +102,7 @@ void pylb_lmp_balance(void *self, void *lmp, int n, char **words)
     ORIGINAL(pylb_lmp_balance)(self, lmp, n, mine);
 }
 
-/* Balance at the beginning of the first run; in later runs, pylb decides.  */
+/* Balance at the beginning of the first run; in later runs, pylb decides. */
 void pylb_lmp_setup(void *self)
 {
     if (self != me.own || !me.begun) {

@@ -75,7 +75,7 @@ typedef struct partner {
     double bytes;
 } partner_t;
 
-/* An object of this rank exchanges `bytes` with a partner; both are numbers in `ids`.  */
+/* An object of this rank exchanges `bytes` with a partner; both are numbers in `ids`. */
 typedef struct tie {
     int32_t object, peer;
     double bytes;
@@ -100,7 +100,7 @@ typedef struct diffusion {
 
 /* ---- communication of objects --------------------------------------------------------------- */
 
-/* Report the edges of this rank's objects to the receivers' ranks, which do not know them.  */
+/* Report the edges of this rank's objects to the receivers' ranks, which do not know them. */
 static int greet(diffusion_t *self, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
@@ -165,7 +165,7 @@ static int list_ties(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_
     return PLB_OK;
 }
 
-/* Order partners, or links, by rank, which is the first member of both structs.  */
+/* Order partners, or links, by rank, which is the first member of both structs. */
 static int by_rank(const void *a, const void *b)
 {
     const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
@@ -287,7 +287,7 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
 }
 
 /* Set p to r + beta p, for this rank and its neighbours.  gamma: SUM_SQUARES.  Contribute to the
- * scalar product p L p over all links: each end of a link contributes half of the link's term.  */
+ * scalar product p L p over all links: each end of a link contributes half of the link's term. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;
@@ -371,7 +371,7 @@ static int outflow_ranks(outflow_t *self, diffusion_t *from, double part, plb_er
     return PLB_OK;
 }
 
-/* List the objects and their ties; a tie between two objects of this rank is listed only once.  */
+/* List the objects and their ties; a tie between two objects of this rank is listed only once. */
 static int outflow_objects(outflow_t *self, const diffusion_t *from, plb_err_t *err)
 {
     const plb_entry_t *entry = from->gossip.agent.now.entry;
@@ -411,7 +411,7 @@ static int outflow_objects(outflow_t *self, const diffusion_t *from, plb_err_t *
     return PLB_OK;
 }
 
-/* Send the ties of the objects that leave after these objects, and inform the partners' ranks.  */
+/* Send the ties of the objects that leave after these objects, and inform the partners' ranks. */
 static int send_ties(diffusion_t *self, const outflow_t *out, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
@@ -435,7 +435,7 @@ static int send_ties(diffusion_t *self, const outflow_t *out, plb_err_t *err)
 }
 
 /* Send objects along the links whose flow leaves this rank, in total at most this rank's excess:
- * load that only passes through must first arrive.  */
+ * load that only passes through must first arrive. */
 static int give_along_links(diffusion_t *self, plb_err_t *err)
 {
     outflow_t out = {0};

@@ -155,7 +155,7 @@ static int make_classes(const plb_problem_t *problem, const plb_item_t *by_speed
     return n;
 }
 
-/* Each object goes to the rank where it ends first: the top of one of the heaps.  */
+/* Each object goes to the rank where it ends first: the top of one of the heaps. */
 static int place_by_speed(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
                           plb_err_t *err)
 {

@@ -54,7 +54,7 @@ typedef struct way {
     double gain;
 } way_t;
 
-/* Return how much less the messages of object i cost on rank r than between nodes.  */
+/* Return how much less the messages of object i cost on rank r than between nodes. */
 static double mover_bond(const mover_t *self, int32_t i, int32_t r)
 {
     return self->bond[r] + plb_state_near(&self->on, i, r, false);
@@ -218,7 +218,7 @@ static void mover_sort_receivers(mover_t *self)
 }
 
 /* List the donor's objects and offer them all.  Until the next call, the heap gets at most one
- * entry for each of them, and one more for each partner of an object that moves.  */
+ * entry for each of them, and one more for each partner of an object that moves. */
 static int mover_offer_all(mover_t *self, int32_t donor, plb_err_t *err)
 {
     const plb_state_t *on = &self->on;
