@@ -42,17 +42,17 @@ typedef struct search {
     const int32_t *weight; /* [n_vertices * d] */
     const int64_t *limit;  /* [k * d] */
     int64_t *load;         /* [k * d] */
-    double *scale;         /* [d] compares excesses of different weights; 1 if there is only one */
+    double *scale;         /* [d] makes excesses of different weights comparable; 1 if d is 1 */
     int32_t *part;
-    int64_t *words; /* the nets one after the other, each with room for all parts it can touch */
-    uint32_t *net_word;    /* [n_nets] first word of each net */
+    int64_t *words;     /* the nets in a row, each with memory for all parts that it can touch */
+    uint32_t *net_word; /* [n_nets] first word of each net */
     uint32_t *vertex_word; /* as the hypergraph's net[], with first words instead of nets */
     plb_queue_t queue;     /* vertices; the key is -gain */
     int64_t *conn;         /* [k] total weight of the current vertex's nets that touch each part */
     int32_t *touched, n_touched;
     /* stamp: its high half is the number of the round, the low half that of the move.  seen[v]:
-     * the stamp at which v was woken last, or, once v has moved in this round, the round's last
-     * one */
+     * the stamp at which v was woken last; after v has moved in this round, the last stamp of the
+     * round */
     int64_t stamp, *seen;
     int32_t *woken, n_woken;
     move_t *moves;

@@ -428,8 +428,8 @@ static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int64_t coarsest,
         PLB_TRY(contract(fine, self->cluster[at], n, &self->hg[at + 1], err));
         self->cluster[at + 1] = NULL;
         self->n++;
-        /* clusters are numbered in the order of one vertex of each: entries that are overwritten
-         * were read before */
+        /* clusters are numbered in the order of one of their vertices, so that an entry is
+         * overwritten only after it was read */
         for (int32_t v = 0, next = 0; label != NULL && next < n; v++) {
             if (self->cluster[at][v] == next) {
                 label[next++] = label[v];

@@ -168,7 +168,7 @@ int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, i
         plain.weight = NULL;
         plain.n_weights = 1;
     }
-    /* without a library: consecutive vertices; the weights follow in plb_partition_repair */
+    /* without a library, parts are runs of vertices; plb_partition_repair then balances them */
     for (int32_t v = 0; v < in->n_vertices; v++) {
         const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
         part[v] = fixed ? in->fixed[v] : (int32_t)((int64_t)v * in->n_parts / in->n_vertices);

@@ -72,7 +72,7 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_question_t *in, plb_er
                     name, value);
         flags |= STRATEGIES[k].flag;
     }
-    const locale_t before = plb_point_begin(); /* Scotch writes a text and reads it again */
+    const locale_t before = plb_point_begin(); /* Scotch writes and reads numbers as text */
     const int code = SCOTCH_stratGraphMapBuild(strategy, flags, in->n_parts, in->imbalance - 1.0);
     plb_point_end(before);
     return code == 0 ? PLB_OK : failed("SCOTCH_stratGraphMapBuild", err);
