@@ -660,10 +660,10 @@ static inline int32_t plb_keys_find(const plb_keys_t *self, int64_t key)
 /** Add a key if it is new; *number: its number.  PLB_ERR_RANGE: more than 2^30 keys. */
 int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err);
 
-/* Heaps of items with the smallest on top; ties have a rule (item.h), so the order of pops depends
- * only on the items.  For a max-heap, negate the keys.  Each node has four children, which fill 64
- * bytes; so a heap has half the depth of a binary heap.  The caller owns the array of items, which
- * must be large enough for all items that will be pushed.
+/* Heaps of items with the smallest on top.  The id decides ties (plb_item_before), so the order of
+ * pops depends only on the items.  For a max-heap, negate the keys.  Each node has four children,
+ * which fill 64 bytes; so a heap has half the depth of a binary heap.  The caller owns the array
+ * of items, which must be large enough for all items that will be pushed.
  *
  * In a plb_heap_t, only the top item can be changed or removed, and ids may repeat.  In a
  * plb_queue_t, any item can: it is found by its id. */

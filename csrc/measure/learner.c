@@ -399,9 +399,10 @@ static int64_t add_estimates(plb_learner_t *self)
     return n;
 }
 
-/* Return which part of the squared changes in the last interval the speeds explain if each object
- * is judged by the others: as if it had the share 1 / m in the speed of a rank with m moves.
- * Changes of objects that have not moved count as unexplained.  count[p + 1]: scratch memory. */
+/* Return the fraction of the squared changes in the last interval that the speeds explain.  Each
+ * object is judged by the others: as if it had the share 1 / m in the speed of a rank with m
+ * moves.  Changes of objects that have not moved count as unexplained.  count[p + 1]: scratch
+ * memory. */
 static double explained(const plb_learner_t *self, double *count)
 {
     const plb_moved_t *in = &self->moved;

@@ -270,9 +270,9 @@ void plb_sharing_free(plb_sharing_t *self);
 /** Return the seconds of an iteration whose ranks need load[n_ranks] seconds of a core. */
 double plb_sharing_time(const plb_sharing_t *self, const double *load);
 
-/** Compute load[n_ranks], the seconds of a core, of ranks that computed and waited for a core for
- * end[n_ranks] seconds in all.  If these are more than there is in the time of the longest, all
- * ranks of the group waited for the same fraction of theirs. */
+/** Compute load[n_ranks], the seconds of a core that each rank needed.  end[n_ranks]: its seconds
+ * including waits for a core.  If those of a group are more than its cores can provide in the
+ * longest of them, all ranks of the group are assumed to have waited for the same fraction. */
 void plb_sharing_loads(const plb_sharing_t *self, const double *end, double *load);
 
 /* The cost model: seconds of an iteration and of an LB step under a placement.

@@ -268,7 +268,7 @@ int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *f
         for (int32_t r = 0; limit[k] != NULL && r < self->n_ranks; r++) {
             const int64_t most = limit[k][r] > 0 ? limit[k][r] : 1;
             const double part = (double)held[k][r] / (double)most;
-            /* 1 for one byte where none is allowed, or if huge numbers are rounded */
+            /* above 1 even for one byte where none is allowed, or if huge numbers are rounded */
             *full = fmax(*full, held[k][r] > limit[k][r] ? fmax(part, 1.0 + DBL_EPSILON) : part);
         }
     }

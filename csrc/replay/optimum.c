@@ -561,8 +561,8 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
     return list_best(self, out, err);
 }
 
-/* If one strategy that uses loads alone makes one placement in a phase, keep them all; a first
- * search with few states gives an upper bound, by which the second one drops most states. */
+/* Search once, with a beam.  But if the only strategy uses loads alone, all states can be kept: a
+ * first search with few states gives an upper bound, by which the second drops most states. */
 static int search_twice(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {
     const int64_t m = self->trace->n_entities * (self->trace->measured == NULL ? 1 : 1 + 2 * ROWS);

@@ -216,7 +216,7 @@ static const double *figures_of(const plb_phases_t *self)
 
 /* ---- the time of a phase -------------------------------------------------------------------- */
 
-/* Return the seconds of ranks that share cores; with subphases, the ranks wait at their ends. */
+/* Return the seconds of ranks that share cores; all ranks wait at the end of each subphase. */
 static double shared_span(const plb_phases_t *self)
 {
     double longest = 0.0;
@@ -248,7 +248,7 @@ static double span_as_recorded(plb_phases_t *self, int64_t first)
                                                              : shared_span(self);
 }
 
-/* Like `time`, but without the waits for a core that the loads include.  shared[p]: seconds of the
+/* Subtract from `time` the waits for a core that the loads include.  shared[p]: seconds of the
  * ranks in the recorded placement. */
 static void leave_waits_out(plb_phases_t *self)
 {

@@ -269,7 +269,7 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
     self->ordered = false;
 }
 
-/* other: NULL: 0 */
+/* Return the largest time of a rank.  other may be NULL: no other work. */
 static double longest_of(const plb_exact_t *sum, const double *other, int32_t p)
 {
     double most = 0.0;

@@ -55,9 +55,9 @@ typedef struct plb_trace {
     const double *task_load;    /* [tasks] seconds; if `speed` is given, work: seconds * speed */
     /* [tasks] seconds as measured on task_rank, or NULL: task_load / speed.  Needs `speed`. */
     const double *task_seconds;
-    /* [tasks * n_subphases] loads of a task in the successive parts of its phase, at whose ends
-     * all ranks wait; their unit is that of task_seconds, if given, else of task_load.  NULL:
-     * none. */
+    /* [tasks * n_subphases] loads of a task in the parts of its phase; all ranks wait for each
+     * other at the end of a part.  The unit is that of task_seconds, if given, else that of
+     * task_load.  NULL: phases have no parts. */
     int32_t n_subphases;
     const double *task_subphases;
     const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
@@ -98,7 +98,7 @@ typedef struct plb_trace {
 /** Check where each phase begins in the arrays, and the values of each rank, e.g. speeds. */
 int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
 
-/** Check the tasks of phase i.  alike: entities as in phase i - 1, so they are not checked. */
+/** Check the tasks of phase i.  alike: the entities are those of phase i - 1, already checked. */
 int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
 
 /* The load database of a recorded run, phase by phase, under placements that may differ from
@@ -201,7 +201,8 @@ typedef struct plb_phases {
                              opt.as_recorded is set or the trace has figures */
 } plb_phases_t;
 
-/* Speeds by which sums of `phase_load` are divided to give seconds; NULL: sums are seconds. */
+/* Return speeds by which sums of `phase_load` are divided to give seconds; NULL: sums are seconds.
+ */
 static inline const double *plb_phases_pace(const plb_phases_t *self)
 {
     return self->in_seconds ? NULL : self->trace_speed;
@@ -263,7 +264,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 
 /** Move the present objects to rank[n].  speed[n_ranks]: speeds of the ranks, by which load
  * estimates are converted.  If `speed` is NULL or speed[0] is 0, all speeds count as 1.  goes_on:
- * this is a further slice of the last move, so the gain is still that over the ranks before it. */
+ * this is a further slice of the last move; plb_phases_gain treats both as one move. */
 void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, bool goes_on);
 
 /** Compute the seconds that the last move has saved: the largest sum of a rank's loads and other
@@ -285,7 +286,7 @@ typedef struct plb_measured_step {
     int64_t iteration;
     int32_t strategy; /* index among the decider's strategies, or -1: none of them */
     int64_t migrations, bytes;
-    double statistics, placing, migration, whole; /* seconds of three parts and of the LB step */
+    double statistics, placing, migration, whole; /* seconds of its parts, and of the LB step */
 } plb_measured_step_t;
 
 typedef struct plb_replay_opts {
@@ -345,21 +346,21 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
 /** Forget metrics and seconds of the phases before `before`, unless opt.keep_times is set. */
 void plb_replay_forget(plb_replay_t *self, int64_t before);
 
-/** Let the decider observe the last phase, although the next phase is not known yet.  left: a
- * trace with one phase, which has the objects that exist now; NULL: the objects of the last
- * phase.  early: whether the loop was left before its end; then an LB step that is due takes
- * place now.  The gain of the last LB step is computed. */
+/** Let the decider observe the last phase, although the next phase is not known yet, and compute
+ * the gain of the last LB step.  left: a trace with one phase, which has the objects that exist
+ * now; NULL: the objects of the last phase.  early: whether the loop was left before its end; then
+ * an LB step that is due takes place now. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
 
 /* The best schedule of LB steps for a run that is completely known.
  *
- * A search forward over the phases.  A state is a placement of all objects,
- * with the time of the fastest schedule that leads to it.  At the end of each phase the fastest
- * states take an LB step with each strategy; of states with the same placement, the fastest one
- * remains.  States whose lower bound is not below the time of a known schedule are dropped.  With
- * GreedyLB alone, unless loads depend on the rank or objects come back to their last rank, all LB
- * steps of a phase lead to one placement: this is a dynamic programme, and exact.  Else it
- * is a beam search: if there are too many states, those remain that are the fastest of all states
+ * The search goes forward over the phases.  A state is a placement of all objects, with the time
+ * of the fastest schedule that leads to it.  At the end of each phase the fastest states take an
+ * LB step with each strategy; of states with the same placement, the fastest one remains.  States
+ * whose lower bound is not below the time of a known schedule are dropped.  With GreedyLB alone,
+ * all LB steps of a phase lead to one placement, unless loads depend on the rank or objects come
+ * back to their last rank: then this is a dynamic programme, and exact.  In other cases it is a
+ * beam search: if there are too many states, it keeps those that are the fastest of all states
  * with the same last LB step, because an LB step pays only later.  Then the result is exact if no
  * state was left out. */
 
