@@ -98,8 +98,6 @@ PLB_PY_DEF(fn, check_snapshot, "!snapshot",
     return plb_py_snapshot(c, c->arg, &view);
 }
 
-/* ---- ranks that share cores ---------------------------------------------------------------- */
-
 /* Evaluate the rows of x[k, p], one for each iteration: either their times (k,), or the loads
  * without waits (k, p). */
 static int on_shared_cores(plb_py_call_t *c, bool times)

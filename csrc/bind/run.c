@@ -81,7 +81,7 @@ typedef struct recorder {
     PyArrayObject *keys;    /* [n] int64 */
     PyObject *values;       /* list of the objects */
     PyArrayObject *seconds; /* [n] float64, seconds in this iteration so far */
-    struct loop *running;   /* the loop that is measuring an object now; NULL: none; borrowed */
+    struct loop *running;   /* borrowed: the loop that is measuring an object now, or NULL */
 } recorder_t;
 
 /* One `for` loop.  It owns its arrays, so they exist whatever the loop's body does. */

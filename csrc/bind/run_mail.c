@@ -151,7 +151,7 @@ static int visit_pile(const pile_t *self, visitproc visit, void *arg)
 
 typedef struct head {
     int64_t target, source;
-    int16_t kind; /* NumPy type of an array, or one of OTHER ... NOTHING below */
+    int16_t kind; /* an array's NumPy type, or one of OTHER ... NOTHING below */
     int16_t ndim;
     int32_t more;  /* number of further targets of a multicast, whose keys follow the head with 8
                       bytes each. Negative: minus that number, and the receivers share the data */
@@ -351,7 +351,7 @@ typedef struct mail {
     pile_t coming;  /* letters that have arrived, but are not delivered yet */
     pile_t astray;  /* letters that have arrived, but whose target is on another rank */
     pile_t in;      /* delivered letters: the messages of the previous iteration */
-    int32_t *order; /* [in.n], with start[n + 1]: result of inbox_order */
+    int32_t *order; /* [in.n] result of inbox_order, as is start[n + 1] */
     int64_t *start;
     int64_t n;  /* number of objects that were here at the delivery */
     int64_t at; /* index of the object that was looked up most recently */
@@ -490,7 +490,7 @@ static int64_t frozen_in(const mail_t *self)
     return n;
 }
 
-/* Return the targets of a pile's letters as an array; sources true: the sources instead. */
+/* Return the targets of a pile's letters as an array; if `sources` is true, their sources. */
 static PyObject *ends_of(const pile_t *self, bool sources)
 {
     npy_intp n = (npy_intp)self->n;

@@ -175,8 +175,8 @@ int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, const pl
          : ((c)->code = -1))
 
 /** Release the GIL, and let Ctrl-C end long loops in C; plb_py_lock takes the GIL again.  In a
- * method: false, with an exception and its code, if the object is in such a call already (of this
- * thread, which is in a function of the user that the core has called). */
+ * method, return false, with an exception, if its object is in such a call already: then this
+ * thread is in a function of the user that the core has called. */
 bool plb_py_unlock(plb_py_call_t *c);
 void plb_py_lock(plb_py_call_t *c);
 
@@ -194,7 +194,8 @@ int plb_py_check_signals(void);
  * already pending, e.g. of a callback, is kept. */
 PyObject *plb_py_raise(int code, const plb_err_t *err);
 
-/** Raise the exception of a code with a message, or, if `wrong`, an exception of this type; -1. */
+/** plb_py_fail: raise the exception of a code with a message; return -1.  plb_py_refuse: if
+ * `wrong`, raise an exception of this type, and return -1; else return 0. */
 int plb_py_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int plb_py_refuse(bool wrong, PyObject *type, const char *format, ...);
 

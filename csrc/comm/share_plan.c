@@ -4,8 +4,6 @@
 #include "base/base.h"
 #include "comm/share.h"
 
-/* ---- which rank lends to which ---------------------------------------------------------- */
-
 /* Return the work that a rank lends (positive) or borrows if all ranks are to end at `time`. */
 static double amount(double work, double speed, double time, double toll)
 {
@@ -56,8 +54,6 @@ double plb_share_plan(const plb_share_offer_t *offer, const double *speed, int32
     return high;
 }
 
-/* ---- how fast the ranks are ------------------------------------------------------------- */
-
 void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed)
 {
     double mean = 0.0;
@@ -76,8 +72,6 @@ void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed)
         speed[r] *= exp(-mean);
     }
 }
-
-/* ---- what the rows cost ----------------------------------------------------------------- */
 
 void plb_row_costs_free(plb_row_costs_t *self)
 {

@@ -210,8 +210,6 @@ static void promise_balanced(plb_promise_t *self, double predicted, double price
     self->since = self->lost = 0.0;
 }
 
-/* ---- receipt ----------------------------------------------------------------------------- */
-
 plb_placing_t plb_placing_unknown(void)
 {
     plb_placing_t out;

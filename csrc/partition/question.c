@@ -4,8 +4,6 @@
 
 #include "base/base.h"
 
-/* ---- the table of libraries ----------------------------------------------------------------- */
-
 enum { MAX_LIBRARIES = 8 };
 static const plb_partitioner_t *installed[MAX_LIBRARIES] = {&plb_builtin};
 
@@ -30,8 +28,6 @@ const plb_partitioner_t *plb_partitioner_find(const char *name)
     }
     return NULL;
 }
-
-/* ---- checks of a question ------------------------------------------------------------------- */
 
 /* Check that the n values x[0], x[stride], x[2 stride] ... are in least ... most.  sum: also that
  * their sum is below 2^31.  x NULL: nothing is checked. */

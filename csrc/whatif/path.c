@@ -381,7 +381,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     PLB_PASS(collective_of(p, op->comm, *number, err));
     collective_t *m = &p->collective[op->comm].at[*number];
     m->first = m->first == NULL ? op : m->first;
-    /* Members that call different collectives would wait for different things, as no path does. */
+    /* If members call different collectives, no path exists: they would wait for different ranks.
+     */
 #define X(name) #name,
     static const char *const words[] = {PLB_COLLECTIVES(X)};
 #undef X

@@ -240,9 +240,9 @@ static inline plb_awaits_t plb_awaits_of(const plb_op_t *op, bool is_root)
  * sender continues.  Longer or synchronous messages (rendezvous messages) are transferred when the
  * receiver is inside MPI and its receive is posted (there is no progress outside of calls): alpha
  * for the answer, then alpha + beta * bytes for the data; then both sides are complete.  Each call
- * costs `overhead` processor seconds.  Blocking collectives are trees of buffered messages.
- * A nonblocking collective is complete when the ranks on which it depends have entered
- * it, and the time of such a tree has passed since then.
+ * costs `overhead` processor seconds.  Blocking collectives are trees of buffered messages.  A
+ * nonblocking collective is complete when the ranks on which it depends have entered it, and the
+ * time of such a tree has passed since then.
  *
  * Operations take effect strictly in order of simulated time, with a fixed rule for ties, so that
  * the result does not depend on the order in which the ranks' operations are passed. */
@@ -283,7 +283,7 @@ typedef struct plb_op_time {
     int32_t pad;
 } plb_op_time_t;
 
-/** Simulate all ranks; out[n_ranks]: their times.  step[n_ranks]: an entry for each operation of
- * each rank, which gets its times; NULL: none.  Operations may be cut off at any place. */
+/** Simulate all ranks; out[n_ranks]: their times.  step[r][i] gets the times of operation i of
+ * rank r; step NULL: not wanted.  The operations of a rank may be cut off at any place. */
 int plb_whatif(const plb_streams_t *streams, const plb_target_t *target,
                plb_op_time_t *const *step, plb_process_times_t *out, plb_err_t *err);

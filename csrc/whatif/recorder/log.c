@@ -140,8 +140,8 @@ static struct {
     int64_t beyond;         /* ns of processor time of the other threads */
     int64_t foreign;        /* number of MPI calls by other threads */
     bool asked;             /* whether the last call was a poll */
-    /* sums of the ns between one poll and the next, less the waiting for a core; of their squares;
-     * and of the sleeps */
+    /* sums over pairs of successive polls: ns between them, without waits for a core; the square
+     * of this; ns of sleep */
     double asked_wall, asked_square, napped;
     int32_t n, first; /* operations in the buffer; index of this call's first one, or -1 */
     int32_t n_lacks;

@@ -10,8 +10,6 @@ static double link_of(const plb_whatif_t *self, const double *matrix, int32_t sr
     return matrix[(int64_t)t->node[t->place[src]] * t->n_nodes + t->node[t->place[dst]]];
 }
 
-/* ---- slots ---------------------------------------------------------------------------------- */
-
 int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
