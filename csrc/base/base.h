@@ -387,8 +387,8 @@ typedef enum plb_clock {
     PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time, including all waits */
     PLB_CLOCK_CPU = CLOCK_THREAD_CPUTIME_ID, /* processor time of this thread only */
     PLB_CLOCK_NONE = -1,                     /* no clock: only plb_clock_declare adds time */
-    PLB_CLOCK_AUTO = -2, /* elapsed time, without the time that the thread waited for a core */
-    PLB_CLOCK_MPI = -3,  /* the same, also without the thread's calls of MPI; see plb_mpi_clock */
+    PLB_CLOCK_AUTO = -2,     /* elapsed time, without the time that the thread waited for a core */
+    PLB_CLOCK_MPI = -3,      /* like PLB_CLOCK_AUTO, also without the thread's calls of MPI */
     PLB_CLOCK_MPI_WALL = -4, /* elapsed time without the thread's calls of MPI */
 } plb_clock_t;
 
@@ -565,7 +565,7 @@ void plb_groups_free(plb_groups_t *self);
 #define PLB_EXACT_MOST 1e30 /* largest value that may be added */
 
 typedef struct plb_exact {
-    uint64_t limb[PLB_EXACT_LIMBS]; /* least significant first */
+    uint64_t limb[PLB_EXACT_LIMBS]; /* the least significant limb comes first */
 } plb_exact_t;
 
 /** Add x, 0 <= x <= PLB_EXACT_MOST (the caller has checked). */

@@ -244,7 +244,7 @@ int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_directio
     int ret;
     PLB_TRY(plb_loads_init(self, x, n, direction, err));
     for (int64_t done = 0; done < n; done = self->ready) {
-        plb_loads_sort(self, done + 1); /* one part */
+        plb_loads_sort(self, done + 1); /* sorts one more part */
         PLB_TRY(plb_interrupted(8 * (self->ready - done)));
     }
 out:

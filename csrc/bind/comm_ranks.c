@@ -616,7 +616,7 @@ static int wait_and_unpack(lane_t *self, PyThreadState **state, plb_err_t *err)
 static PyObject *lane_finish(lane_t *self, plb_py_call_t *c)
 {
     const int ret = PLB_PY_UNLOCKED(c, wait_and_unpack(self, &c->state, &c->err));
-    /* a signal has ended only the wait: MPI still uses the arrays */
+    /* a signal has ended the wait, but not the exchange: MPI still uses the arrays */
     if (ret == PLB_ERR_INTERRUPTED) {
         return plb_py_raise(ret, &c->err);
     }

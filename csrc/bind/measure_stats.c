@@ -51,7 +51,7 @@ int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out
                   PLB_ONE(&d))));
     PLB_PASS(add_up("loads", loads, 0, n, &load));
     PLB_PASS(d > 0 && set_phases(out, phases, m, d, background) != 0);
-    plb_py_release(&c->held); /* a call may read many samples */
+    plb_py_release(&c->held); /* released early, because a call may read many samples */
     out->load_max = out->load_min = background + load;
     plb_exact_add(&out->load_sum, out->load_max);
     out->n_ranks = 1;

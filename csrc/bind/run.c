@@ -197,7 +197,7 @@ static PyType_Spec loop_spec = {
     .slots = loop_slots,
 };
 
-static PyTypeObject *loop_type; /* one type for the whole process */
+static PyTypeObject *loop_type; /* a single type for the whole process */
 
 static int recorder_init(recorder_t *self, plb_py_call_t *c)
 {

@@ -77,7 +77,7 @@ static int64_t bytes_of(PyObject *data)
         PyErr_SetInterrupt(); /* raised again, outside of the user's property */
     }
     PyErr_Clear();
-    const int64_t most = INT64_C(1) << 53; /* so that sums do not overflow */
+    const int64_t most = INT64_C(1) << 53; /* a bound, so that sums do not overflow */
     return failed || bytes < 0 || bytes > most ? 8 : bytes;
 }
 

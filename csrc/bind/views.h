@@ -72,7 +72,7 @@ typedef struct plb_py_def {
 
 typedef struct plb_py_call {
     plb_py_object_t *self; /* the object whose method is called; NULL: a function */
-    const char *name;      /* of the method */
+    const char *name;      /* name of the method */
     const char *spec;      /* the arguments that were not read yet */
     PyObject *arg;         /* the only argument, if `spec` begins with "!" */
     PyObject *answer;      /* NULL: None */
@@ -80,7 +80,7 @@ typedef struct plb_py_call {
     plb_py_held_t held;
     void *memory[PLB_PY_MAX_MEMORY];
     int n_memory;
-    PyThreadState *state;  /* of the thread, while the GIL is released */
+    PyThreadState *state;  /* state of the thread while the GIL is released */
     plb_interrupt_t outer; /* the previous setting of base/base.h, which plb_py_lock restores:
                               if this call is in a callback, the setting of the outer call */
     int code;
@@ -100,9 +100,9 @@ int plb_py_answer(plb_py_call_t *c, PyObject *answer);
 
 /* Where the value of an argument goes; its C type says how the value is read. */
 typedef struct plb_py_arg {
-    int kind;   /* of PLB_PY_KIND; 0: the end of a table */
+    int kind;   /* a letter, see PLB_PY_KIND; 0: the end of a table */
     void *to;   /* the target */
-    int64_t *n; /* of an array: its number of entries */
+    int64_t *n; /* number of entries of an array */
 } plb_py_arg_t;
 
 /* A letter for each type of a target: numbers, bool, text, any object, plb_exact_t, an array of
@@ -379,7 +379,7 @@ static inline PyObject *plb_py_module(const char *name, const char *text,
 
 typedef struct plb_py_field {
     const char *name; /* Python sees what follows the last dot */
-    int kind;         /* of PLB_PY_KIND */
+    int kind;         /* a letter, see PLB_PY_KIND */
     size_t offset;
 } plb_py_field_t;
 
@@ -453,6 +453,6 @@ const plb_keys_t *plb_py_keys(PyObject *object);
 
 /** Return the reductions in `capsule`.  If it is None, set up `alone` for a single rank and up to
  * `depth` reductions at a time, and return it. */
-static const char plb_py_reduction_name[] = "pylb.reduction"; /* of the capsules */
+static const char plb_py_reduction_name[] = "pylb.reduction"; /* name of the capsules */
 const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
                                         plb_reduction_t *alone, int depth);

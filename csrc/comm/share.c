@@ -44,7 +44,7 @@ typedef struct piece {
     int64_t *row, n; /* owned */
     int to;          /* the rank that got them; then the one that has computed them */
     bool planned, answered;
-    double predicted, seconds; /* as predicted for this rank; as measured by the other */
+    double predicted, seconds; /* as predicted for this rank; as measured by the borrower */
 } piece_t;
 
 typedef struct guest {
@@ -79,7 +79,7 @@ struct plb_sharer {
     plb_row_costs_t costs;
     plb_rng_t rng;            /* draws the rank to ask */
     double *speed;            /* [size] speed of each rank */
-    plb_share_offer_t told;   /* what this rank will tell the others in the next plan */
+    plb_share_offer_t told;   /* what this rank will contribute to the next plan */
     plb_share_offer_t *offer; /* [size] */
     plb_share_flow_t *flow;   /* [size] */
     done_t *taken;            /* [size] planned rows that each rank has computed for this one */
@@ -121,7 +121,7 @@ struct plb_sharer {
     int64_t n_pieces, piece_room, open; /* open: pieces without an answer */
     guest_t *guest;
     int64_t n_guests, guest_room, next_guest;
-    double guest_work; /* of the guests that wait */
+    double guest_work; /* work of the guests that wait */
     sent_t *sent;
     int64_t n_sent, sent_room;
     int asked, tries; /* asked: number of questions without an answer so far */

@@ -56,7 +56,7 @@ enum { PLB_SHARE_PARTS = 8 };
 typedef struct plb_share_offer {
     double work;
     double ratio; /* speed of that rank / speed of this one */
-    double of;    /* that rank; -1: none was measured */
+    double of;    /* rank of that speed; -1: none was measured */
 } plb_share_offer_t;
 
 typedef struct plb_share_flow {
@@ -88,7 +88,7 @@ typedef struct plb_row_costs {
     double trust;     /* see above; 1 at first */
     double error;     /* mean of |time / prediction - 1| of this rank's sum in recent calls */
     double surprises; /* mean share of unpredicted time in chunks of over twice their prediction */
-    double sum[6];    /* of this call's chunks: see plb_row_costs_learn */
+    double sum[6];    /* sums over this call's chunks: see plb_row_costs_learn */
     bool known, from_cost; /* known: there was a call with rows */
 } plb_row_costs_t;
 

@@ -45,7 +45,7 @@ static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
     return PLB_OK;
 }
 
-static const int64_t SHARES = INT64_MAX; /* a rank's first call of `share` */
+static const int64_t SHARES = INT64_MAX; /* announces a call of `share` */
 
 /* Send `mine` to all ranks: the size of a gather, 0 before an exchange, SHARES, or a negative
  * error code.  If one rank has failed, or only some share rows, all fail.  If one has left, it no

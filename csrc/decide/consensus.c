@@ -637,7 +637,7 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
             !consensus_root_ready(&self->root)) {
             return PLB_OK;
         }
-        /* before the statistics are taken: without memory, they wait for the next try */
+        /* allocated before the statistics are taken: if it fails, they wait for the next try */
         PLB_PASS_GROW(self->row, self->capacity, self->n_rows + 1);
         PLB_PASS(self->net->test_stats(self->net->self, &all, &done, err));
         if (done) {

@@ -194,7 +194,7 @@ typedef struct plb_wish {
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
 typedef struct plb_dispute { /* A user's trigger gave different answers on different ranks. */
-    int64_t iteration;       /* its number in the program, see plb_wish_t.first */
+    int64_t iteration;       /* number of the iteration in the program, see plb_wish_t.first */
     int64_t yes, no;         /* lowest rank that answered yes, and no; equal: no dispute */
 } plb_dispute_t;
 

@@ -316,7 +316,7 @@ typedef struct plb_dropped {
 
 /* The statistics of an iteration, over all ranks (measure/measure.h). */
 typedef struct plb_iteration {
-    int64_t iteration;     /* its number; larger than the one before */
+    int64_t iteration;     /* number of the iteration; larger than the one before */
     double time;           /* seconds: time of the slowest rank */
     double max, mean, min; /* seconds: largest, mean and smallest load of a rank */
     double total;          /* seconds: sum of the loads of all ranks */
@@ -466,7 +466,7 @@ typedef struct plb_selector {
     double params[PLB_N_SELECTION];
     plb_family_t latest[2]; /* for each kind: family of the last LB step */
     int64_t in_row[2];      /* for each kind: LB steps in a row with this family */
-    plb_choice_t choice;    /* for the last observed iteration */
+    plb_choice_t choice;    /* choice for the last observed iteration */
 } plb_selector_t;
 
 /** Begin.  PLB_ERR_VALUE: no central candidate looks at load or communication, or a parameter is
@@ -525,7 +525,7 @@ typedef struct plb_decider {
     double foreseen;   /* expected seconds of a first LB step if all objects move; NAN: unknown */
     double moving;     /* part of `foreseen` for the migrations; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
-    double most_bytes; /* most bytes that leave a rank in this LB step; 0: not known here */
+    double most_bytes; /* largest bytes that leave a rank in this LB step; 0: not known here */
     /* with move_at_most, sums: seconds by which moves made iterations longer; `most_bytes` */
     double felt, felt_bytes;
     bool goes_on; /* whether the next slice is due */
@@ -539,7 +539,7 @@ typedef struct plb_decider {
     plb_selector_t selector;
     int64_t limit; /* memory limit of rank 0 in bytes; negative: none; the caller sets it */
     plb_promise_t promise;
-    plb_learner_t learner[1 + PLB_MOST_PHASES]; /* of the whole load, and of each phase */
+    plb_learner_t learner[1 + PLB_MOST_PHASES]; /* for the whole load, and for each phase */
     plb_iteration_t seen;                       /* the last observed iteration */
     bool started;                               /* whether an iteration was observed */
     /* Number of iterations since the last LB step, and sums of their max, mean and min. */
@@ -602,8 +602,8 @@ bool plb_decider_can_judge(const plb_decider_t *self);
 
 /* The load database, on the rank where it was gathered. */
 typedef struct plb_database {
-    /* its loads are the expected seconds, one number for each object or for each of its phases; it
-     * must have keys */
+    /* The loads are the expected seconds, one number for each object or for each of its phases.
+     * The snapshot must have keys. */
     plb_snapshot_t snapshot;
     const double *here;  /* [n_objects * n_components] mean seconds on the present rank, like the
                             loads; NULL: learn no speeds */

@@ -17,10 +17,11 @@ typedef struct answer {
 
 /* The snapshot that the strategy gets. */
 typedef struct input {
-    plb_snapshot_t snapshot; /* with one load for each object, the sum of its phases */
-    plb_snapshot_t phases;   /* the same with a load for each phase; without phases: `snapshot` */
+    plb_snapshot_t snapshot;          /* has one load for each object, the sum of its phases */
+    plb_snapshot_t phases;            /* has a load for each phase; without phases: `snapshot` */
     double *load, *sum, *speed;       /* owned, or NULL */
-    double *phase_load, *phase_speed; /* of `phases`, if the speeds differ by phase; or NULL */
+    double *phase_load, *phase_speed; /* of `phases`: speeds and loads, if speeds differ by phase;
+                                         or NULL */
     int64_t *limit; /* owned: raised memory limits of ranks, then of nodes; or NULL */
 } input_t;
 
@@ -592,7 +593,7 @@ static int place_phases(const plb_decider_t *self, const input_t *input, int32_t
         const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
         PLB_NEW(where, s->n_objects);
         ret = plb_strategy_place(&plb_strategy_vector, s, NULL, where, err);
-        if (ret == PLB_ERR_INFEASIBLE) { /* its search found no place within the memory limits */
+        if (ret == PLB_ERR_INFEASIBLE) { /* VectorLB found no placement within the limits */
             memcpy(where, rank, (size_t)s->n_objects * sizeof *rank);
             ret = PLB_OK;
         }
@@ -652,7 +653,7 @@ typedef struct slices {
     const int32_t *rank;   /* [n_objects] the whole placement */
     double *until;         /* [n_objects] bytes that have left the rank when the object has left */
     int32_t *part;         /* [n_objects] the placement of the last part */
-    plb_metrics_t metrics; /* of that part */
+    plb_metrics_t metrics; /* metrics of that part */
 } slices_t;
 
 /* The most useful moves come first: those to ranks that take less time, of the objects with the
@@ -825,7 +826,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         PLB_TRY(slice(self, &input, rank, out, err));
     }
     PLB_TRY(plb_snapshot_full(&db->snapshot, rank, &out->memory_full, err));
-    /* with a distributed strategy, no rank of a run would know these values */
+    /* in a run with a distributed strategy, no rank would know these values */
     if (!in_rounds) {
         measure_heaviest(&input.snapshot, out);
         PLB_TRY(plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err));

@@ -52,7 +52,7 @@ typedef enum plb_reason {
         PLB_N_REASONS
 } plb_reason_t;
 
-extern const char *const plb_reason_words[]; /* by reason */
+extern const char *const plb_reason_words[]; /* texts of the reasons, indexed by reason */
 
 /* X(name, unit, help): the numbers behind a verdict; NAN: unknown. */
 #define PLB_VERDICT(X)                                                                            \

@@ -367,7 +367,7 @@ int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err)
     const bool moves = self->plan.moves != NULL;
     if (self->begun && !self->over) {
         ret = plb_lib_advisor_leave(self, err);
-        if (!plb_steps_broken(&self->steps)) { /* the same on all ranks */
+        if (!plb_steps_broken(&self->steps)) { /* this condition is the same on all ranks */
             ret = record_write(self, ret, err);
         }
     } else if (!self->begun && self->ranks->size > 1) {

@@ -537,7 +537,7 @@ static int sample_of(plb_lib_advisor_t *self, double work, plb_stats_t *out, plb
         .n_cells = cells == NULL ? 0 : cells->n,
         .seconds = work,
         .time = plb_lib_measures_nothing(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
-        .cost = self->ahead ? 0.0 : self->cost, /* with `ahead`, the next record has both */
+        .cost = self->ahead ? 0.0 : self->cost, /* "ahead": the next record has both */
         .rebalanced = !self->ahead && has_exported(self, cells),
     };
     PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));
@@ -788,7 +788,7 @@ static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t
     if (plb_lib_measures_nothing(self)) {
         a.placing.seconds_statistics = a.placing.seconds_strategy = 0.0;
     }
-    if (ret == PLB_OK) { /* on all ranks */
+    if (ret == PLB_OK) { /* the same on all ranks */
         ret = self->ranks->agree(self->ranks, plan_of(self, cells, &a, err), err);
     }
     if (ret != PLB_OK) {

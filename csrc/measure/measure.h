@@ -185,7 +185,7 @@ typedef struct plb_timings {
 typedef struct plb_moved {
     int64_t n, room;
     int32_t *from, *to;
-    double *change; /* of log seconds, minus the change of the objects that have not moved */
+    double *change; /* change of log seconds, minus that of the objects that have not moved */
     double *weight;
 } plb_moved_t;
 

@@ -206,7 +206,7 @@ static int hold_blocks(const plb_snapshot_t *self, const int32_t *rank, int64_t 
 {
     int ret = PLB_OK;
     int32_t *has = NULL;        /* [n_blocks] the last rank that has got each block, plus 1 */
-    plb_groups_t objects = {0}; /* by rank */
+    plb_groups_t objects = {0}; /* objects grouped by rank */
     PLB_NEW0(has, self->n_blocks);
     PLB_TRY(plb_groups_init(&objects, rank, self->n_objects, self->n_ranks, err));
     for (int64_t k = 0; k < self->n_objects; k++) {
@@ -257,7 +257,7 @@ int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *f
 {
     int ret = PLB_OK;
     const int64_t *limit[] = {self->memory_limit, self->node_memory_limit};
-    int64_t *held[2] = {NULL, NULL}; /* of ranks; of nodes */
+    int64_t *held[2] = {NULL, NULL}; /* bytes on each rank; bytes on each rank's node */
     *full = NAN;
     if ((self->memory == NULL && self->block == NULL) || (limit[0] == NULL && limit[1] == NULL)) {
         return ret;

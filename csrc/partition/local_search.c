@@ -46,7 +46,7 @@ typedef struct search {
     int32_t *part;
     int64_t *words;     /* the nets in a row, each with memory for all parts that it can touch */
     uint32_t *net_word; /* [n_nets] first word of each net */
-    uint32_t *vertex_word; /* as the hypergraph's net[], with first words instead of nets */
+    uint32_t *vertex_word; /* like net[] of the hypergraph, but with the first word of each net */
     plb_queue_t queue;     /* vertices; the key is -gain */
     int64_t *conn;         /* [k] total weight of the current vertex's nets that touch each part */
     int32_t *touched, n_touched;
@@ -345,7 +345,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
         if (s->queue.n > 0) {
             v = s->queue.item[0].id;
             plb_queue_drop(&s->queue, v);
-        } else { /* at the start, or when a component has no more vertices */
+        } else { /* happens at the start, and when a component has no more vertices */
             next = next + 1 == n ? 0 : next + 1;
             tried++;
         }

@@ -271,7 +271,7 @@ out:
 typedef struct clusters {
     const plb_hypergraph_t *hg;
     const int32_t *label;
-    int64_t most, *weight; /* most: largest allowed weight of a cluster; weight: of each cluster */
+    int64_t most, *weight; /* most: largest allowed weight of a cluster; weight: present weights */
     int32_t *of, *fixed;   /* [n_vertices] of: the vertex whose cluster each vertex has joined, or
                               itself; fixed: fixed part of each cluster, or -1 */
     double *score;         /* how strongly each cluster is connected with the current vertex */

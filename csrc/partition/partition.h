@@ -47,9 +47,9 @@ enum {
     PLB_TAKES_GRAPH = 1,
     PLB_TAKES_HYPERGRAPH = 2,
     PLB_TAKES_COORDS = 4,
-    PLB_TAKES_WEIGHTS = 8, /* more than one weight per vertex */
+    PLB_TAKES_WEIGHTS = 8, /* several weights per vertex */
     PLB_TAKES_FIXED = 16,
-    PLB_TAKES_OLD = 32, /* a present part of each vertex, and the cost of leaving it */
+    PLB_TAKES_OLD = 32, /* present parts of vertices, and costs of leaving them */
 };
 
 typedef struct plb_question {
@@ -60,8 +60,8 @@ typedef struct plb_question {
     const int32_t *weight;
     const double *share; /* [n_parts] shares of the total weight, 0 or more; NULL: equal */
 
-    /* a symmetric graph: v has the neighbours to[start[v]] ... to[start[v + 1] - 1]; each edge
-     * occurs in both directions; NULL: no graph */
+    /* A symmetric graph: v has the neighbours to[start[v]] ... to[start[v + 1] - 1], and each edge
+     * occurs in both directions.  NULL: no graph. */
     const int32_t *start, *to;
     const int32_t *edge_weight; /* [edges] of each entry of `to`, above zero; the sum is below
                                    2^31; NULL: all are 1 */

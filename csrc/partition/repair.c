@@ -115,7 +115,7 @@ static int fill_empty(const repair_t *self, plb_err_t *err)
             self->part[lightest(self, from)] = p;
             count[from]--;
             movable[from]--;
-            count[p] = 1; /* so part p does not lose its only vertex */
+            count[p] = 1; /* then part p does not lose its only vertex */
         }
     }
 out:
@@ -186,7 +186,7 @@ static bool pack(repair_t *self, int32_t n_free)
         if (is_fixed(self->in, v)) {
             continue;
         }
-        while (fullness(self, heap->item[0].id) > heap->item[0].key) { /* an outdated key */
+        while (fullness(self, heap->item[0].id) > heap->item[0].key) { /* the key is out of date */
             plb_heap_rekey(heap, fullness(self, heap->item[0].id));
         }
         const bool stays = i >= n_free && fits(self, self->before[v], v);

@@ -68,7 +68,7 @@ typedef struct search {
     bool bounded;         /* whether a step only distributes the work of two ranks differently */
     bool by_value;        /* whether floor[k] is the slowest other rank's time; see above */
     bool crowded;         /* whether some ranks exceed their memory limits */
-    double value;         /* of the present placement */
+    double value;         /* value of the present placement */
     step_t best;          /* the best step of this round */
     int32_t k, a, b;      /* component, slowest rank, other rank; see above */
     double *here, *there; /* [d] seconds of ranks a and b */

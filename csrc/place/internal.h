@@ -75,7 +75,7 @@ int plb_problem_shares(const plb_problem_t *self, double movable, double *share,
 
 /* What a search makes as small as possible. */
 typedef struct plb_objective {
-    double alpha, beta, gamma, delta; /* see above */
+    double alpha, beta, gamma, delta; /* weights of the costs above */
     bool messages; /* whether messages are part of the work; false: their cost only decides ties */
     bool kinds;    /* true: components are kinds of processors, and the value is the largest
                       t[k][r] / goal[k]; false: components are phases, and the value is the sum over
@@ -101,7 +101,7 @@ typedef struct plb_state {
     int64_t *start;         /* [n + 1] partners of object i: other[start[i] ... start[i + 1] -
                                1] */
     int32_t *other;         /* the partners; several entries can name the same one */
-    double *bond;           /* see above */
+    double *bond;           /* bonds, see above */
     double *near;       /* see above; negative: the partner is the sender, so its rank pays; NULL:
                            there are no distances */
     int32_t *neighbour; /* [p] with distances: the next rank of the same node, in a ring */

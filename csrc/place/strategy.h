@@ -25,8 +25,8 @@ enum {
 typedef struct plb_opts {
     const double *params; /* values of the parameters, in the order of the strategy's `params` */
     uint64_t seed;
-    bool lenient; /* for distributed strategies.  true: ranks may end above their memory limits,
-                     because a running program must go on; false: this is an error */
+    bool lenient; /* only for distributed strategies.  true: ranks may end above their memory
+                     limits, because a running program must go on; false: this is an error */
 } plb_opts_t;
 
 struct plb_agent_type; /* below */

@@ -47,7 +47,7 @@ static const double PART = 0.9;
 
 /* The objects of a rank that may migrate and have a load, in ascending order of load. */
 typedef struct line {
-    int64_t start;   /* in item[] */
+    int64_t start;   /* index of the first object in item[] */
     int32_t n, room; /* n: -1 until the rank's objects are listed */
     bool sorted;
 } line_t;

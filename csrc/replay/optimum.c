@@ -20,7 +20,7 @@ typedef struct state {
     double time;   /* seconds of the phases and LB steps that lead to this state */
     int64_t step;  /* last LB step: index in search_t.step; -1: none */
     int64_t since; /* phase before which it took place */
-    uint64_t hash; /* of the placement */
+    uint64_t hash; /* hash of the placement */
     bool gone;     /* whether a faster state has the same placement */
 } state_t;
 
@@ -381,7 +381,8 @@ static int take_step(search_t *self, int64_t i, int32_t which, int64_t parent, p
         if (self->state[o].time <= child->time) {
             return PLB_OK;
         }
-        self->state[o].gone = true; /* its last LB step stays: later ones may refer to it */
+        self->state[o].gone = true; /* its last LB step stays, because later ones may refer to
+                                       it */
     }
     PLB_PASS_GROW(self->step, self->step_room, self->n_steps + 1);
     self->step[self->n_steps] = (step_t){child->step, (int32_t)i - 1, which};

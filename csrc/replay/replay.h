@@ -194,8 +194,7 @@ typedef struct plb_phases {
     plb_sharing_t sharing; /* ranks that share cores; `group` is NULL: none do */
     double *shared;        /* [2 * n_ranks] scratch memory */
     double span; /* seconds until the last rank has computed: metrics.max, if none share cores */
-    double recorded_span; /* the same in the recorded placement; only set if the trace has
-                             figures */
+    double recorded_span; /* `span` of the recorded placement; only set if the trace has figures */
     bool in_seconds;      /* whether the trace has task_seconds */
     bool all_as_recorded; /* whether every object is on its recorded rank; only determined if
                              opt.as_recorded is set or the trace has figures */
@@ -292,7 +291,7 @@ typedef struct plb_measured_step {
 typedef struct plb_replay_opts {
     plb_decider_t *decider; /* borrowed; has observed nothing yet; NULL: no LB steps */
     int32_t n_ranks;
-    int32_t lag; /* an LB step follows its statistics by this many iterations or more; 0: no lag */
+    int32_t lag; /* smallest number of iterations from the statistics to the LB step; 0: no lag */
     bool as_recorded; /* every object is always on its recorded rank; only without a decider */
     bool foresight;   /* whether LB steps take place at the start of a phase, with its loads */
     bool moves;       /* true: receipts say that objects moved; false: shadow mode */

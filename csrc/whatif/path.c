@@ -468,7 +468,7 @@ static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
     if (Cs < 0) {
         return false;
     }
-    /* no rank waits for itself: its path may have become shorter since it entered */
+    /* a rank does not wait for itself; its path may have become shorter since it entered */
     if (member == op->tag && (w->gain > 0 || Cs > w->longest)) {
         Cs = others(m, op->tag, &member);
     }

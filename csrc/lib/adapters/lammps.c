@@ -140,7 +140,7 @@ static bool prepares(int n, char **words)
 
 void pylb_lmp_run(void *self, int n, char **words)
 {
-    me.lmp = ((void **)self)[1]; /* after the pointer to the virtual functions, in all versions */
+    me.lmp = ((void **)self)[1]; /* follows the pointer to the virtual functions in all versions */
     const bool on = acts(me.lmp) && lammps_extract_setting(me.lmp, "box_exist") > 0;
     if (on && me.lb == NULL) {
         works(pylb_advisor_create_fortran(lammps_get_mpi_comm(me.lmp), &me.lb));

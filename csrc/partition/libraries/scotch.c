@@ -35,7 +35,7 @@ SCOTCH_errorPrint(const char *format, ...)
 __attribute__((visibility("default"), format(printf, 1, 2))) void
 SCOTCH_errorPrintW(const char *format, ...)
 {
-    (void)format; /* only a warning */
+    (void)format; /* ignored, because it is only a warning */
 }
 
 static int failed(const char *what, plb_err_t *err)

@@ -249,7 +249,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
         snprintf(text, sizeof text, "%d", number[i].value);
         PLB_PASS(set_text(zz, number[i].name, text, err));
     }
-    PLB_PASS(set_text(zz, "RETURN_LISTS", "EXPORT", err)); /* only the objects that leave */
+    PLB_PASS(set_text(zz, "RETURN_LISTS", "EXPORT", err)); /* list only the objects that leave */
     for (int i = 0; i < in->n_options; i++) {
         PLB_PASS(set_text(zz, in->option[2 * i], in->option[2 * i + 1], err));
     }
@@ -544,7 +544,7 @@ int plb_zoltan_points(struct Zoltan_Struct *zz, int32_t n_dims, int64_t n, const
     return PLB_OK;
 }
 
-/* by insertion, because a box meets few parts */
+/* Sort by insertion, because a box meets few parts. */
 static void sort_few(int *x, int n)
 {
     for (int i = 1; i < n; i++) {

@@ -88,7 +88,7 @@ typedef struct diffusion {
     double scale;          /* average load of a rank */
     double margin;         /* as a fraction of the average: smaller flows are not worth a
                               migration, and the solver ends at this residual */
-    double r, p, x, gamma; /* of this rank, as in link_t; gamma: the last SUM_SQUARES */
+    double r, p, x, gamma; /* values of this rank, as in link_t; gamma: the last SUM_SQUARES */
     plb_keys_t ids;        /* numbers of the objects of which this agent knows */
     int32_t *where;        /* [ids.n] rank of each of them, as far as this agent knows */
     tie_t *tie;            /* [n_ties] for each of two objects of this rank, if both are here */
@@ -496,7 +496,7 @@ static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_er
             PLB_PASS(add_tie(self, object, note.other_id, note.rank, note.bytes, err));
         } else if (note.kind == NOTE_TIE || (note.kind == NOTE_OBJECT && note.memory > room)) {
             if (note.kind == NOTE_OBJECT && object >= 0) {
-                self->where[object] = note.peer; /* also its ties, which follow, go back */
+                self->where[object] = note.peer; /* its ties, which follow, go back, too */
             }
             note.kind = note.kind == NOTE_TIE ? NOTE_TIE : NOTE_NO_ROOM;
             PLB_PASS(plb_agent_post(agent, note, err));

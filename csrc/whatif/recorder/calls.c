@@ -426,7 +426,7 @@ static void note_or_begin(bool any, plb_op_t op, const MPI_Request *request, boo
         plb_note(op);
     } else if (any) {
         request_made(*request, op, plb_group(comm), persistent);
-    } else if (persistent) { /* with MPI_PROC_NULL: nothing of it is logged */
+    } else if (persistent) { /* a request for MPI_PROC_NULL, of which nothing is logged */
         request_made(*request, (plb_op_t){.kind = PLB_OP_END}, NULL, true);
     }
 }

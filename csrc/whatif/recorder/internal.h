@@ -61,7 +61,7 @@ typedef struct plb_group {
     int32_t *world;   /* [size] ranks of the members in MPI_COMM_WORLD */
     int32_t n_remote; /* number of ranks in the remote group of an intercommunicator */
     int32_t *remote;  /* [n_remote] ranks of the remote group in MPI_COMM_WORLD */
-    uint64_t id;      /* the same on all members */
+    uint64_t id;      /* id of the communicator, the same on all members */
     /* whether its collectives are simulated: only if it is no intercommunicator, and all its
      * members are in MPI_COMM_WORLD */
     bool meets;

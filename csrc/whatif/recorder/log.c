@@ -508,7 +508,7 @@ bool plb_record_open(int provided, bool *timed_only)
     int rank = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     process = getpid();
-    me.thread = pthread_self(); /* only its calls are logged */
+    me.thread = pthread_self(); /* only calls of this thread are logged */
     pthread_atfork(NULL, NULL, stop_in_child);
     if (!monitor_reach(rank)) {
         return false;
@@ -555,7 +555,7 @@ void plb_record_begin(bool timed_only)
     if (!timed_only) {
         procedures_tell();
     }
-    PMPI_Barrier(MPI_COMM_WORLD); /* then all ranks begin the program at the same time */
+    PMPI_Barrier(MPI_COMM_WORLD); /* now all ranks begin the program at the same time */
     me.on = !timed_only;
     me.n = 0;
     me.delay = plb_run_delay_ns();

@@ -14,7 +14,7 @@
 
 /* What `pylb steer` reads of a rank while it runs. */
 typedef struct slot {
-    int64_t n_ranks;   /* in MPI_COMM_WORLD; 0: this rank has not called MPI yet */
+    int64_t n_ranks;   /* number of ranks in MPI_COMM_WORLD; 0: this rank has not called MPI yet */
     int64_t pid;       /* process id of the rank */
     int64_t work;      /* ns of work until the last call began */
     int64_t unused[5]; /* so that ranks do not share a cache line */
@@ -22,7 +22,7 @@ typedef struct slot {
 
 static __thread struct {
     slot_t *slot;          /* NULL: nobody watches */
-    plb_moment_t at;       /* when the last call ended */
+    plb_moment_t at;       /* time at which the last call ended */
     int64_t work, delayed; /* ns of work until `at`; the same, including waits for a core */
     int64_t processor;     /* ns of processor time of the process at the last poll, if `naps` */
     bool inside;           /* within a call of the program */

@@ -13,7 +13,7 @@ enum { OWN_SLOT = 0 }; /* the slot of blocking calls; request r has slot r + 1 *
 typedef enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_DONE } slot_state_t;
 
 typedef struct slot {
-    double done; /* in the state SLOT_DONE: the time of completion, past or future */
+    double done; /* in the state SLOT_DONE: time of completion, in the past or future */
     int64_t cause_op;
     int32_t cause_rank;
     uint8_t state;
