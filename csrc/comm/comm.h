@@ -218,11 +218,13 @@ typedef struct plb_reducer {
     plb_reduction_t face; /* the interface; its member `self` points to this reducer */
     plb_comm_t *comm;     /* borrowed; has MPI's type and operation for the record */
     MPI_Comm stats, maxima;
-    int64_t begun, taken; /* numbers of reductions of statistics: begun; result taken */
+    int64_t begun, taken; /* numbers of reductions of statistics that have begun, and that were
+                             taken */
     /* [depth], owned: contribution and result of the i-th reduction at i % depth */
     plb_stats_t *mine, *all;
     MPI_Request *request;
-    int64_t maximum[PLB_MAXIMA], greatest[PLB_MAXIMA]; /* values of this rank; maxima of all */
+    int64_t maximum[PLB_MAXIMA], greatest[PLB_MAXIMA]; /* values of this rank; maxima of all
+                                                          ranks */
     MPI_Request maximum_request;
 } plb_reducer_t;
 
@@ -280,6 +282,6 @@ bool plb_share_look(plb_sharer_t *self, bool ends);
  * of rows; 0: they were not measured, because a decision still held. */
 const double *plb_share_seconds(const plb_sharer_t *self, int64_t *n);
 
-/** Free the communicator, collectively; plb_share_free: then free the memory. */
+/** Free the communicator.  Collective.  After that, plb_share_free frees the memory. */
 void plb_share_close(plb_sharer_t *self);
 void plb_share_free(plb_sharer_t *self);

@@ -390,7 +390,7 @@ static double supply(const plb_sharer_t *self)
     return rest(self) + self->guest_work / speed(self);
 }
 
-/* The largest number of rows in a message. */
+/* Return the largest number of rows in a message. */
 static int64_t most_rows(const plb_sharer_t *self)
 {
     const plb_shared_rows_t *rows = self->rows;
@@ -494,8 +494,8 @@ static int take(plb_sharer_t *self, const head_t *head, int64_t bytes, int from,
                             (const char *)(head + 1), bytes - (int64_t)sizeof *head, err);
 }
 
-/* Learn what the lent rows took, and how fast the borrowers are; return the sum of their times, in
- * seconds of this rank. */
+/* Learn the times of the lent rows and the speeds of the borrowers; return the sum of these times,
+ * in seconds of this rank. */
 static double learn_lent(plb_sharer_t *self)
 {
     const done_t *kept = self->controls.predicted > 0.0 ? &self->controls : &self->own;
@@ -552,8 +552,8 @@ static int ask(plb_sharer_t *self, bool *any, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Give work to a rank that has asked, borrowed rows first, or say that there is none.  speeds: the
- * sum over this rank and those that wait for an answer. */
+/* Give work to rank `to`, which has asked: borrowed rows first; or answer that there is none.
+ * speeds: sum of the speeds of this rank and of those that wait for an answer. */
 static int give(plb_sharer_t *self, int to, double speeds, plb_err_t *err)
 {
     const double pace = self->speed[to];

@@ -82,9 +82,9 @@ double plb_share_plan(const plb_share_offer_t *offer, const double *speed, int32
  * of the chunks' measured times on their `last`. */
 typedef struct plb_row_costs {
     double *last, *now; /* [room] time of each row: in the previous call; predicted for this one */
-    double *worst;      /* [room] time of a row if it turns out like its neighbours in the array */
+    double *worst;      /* [room] time of a row if it is as heavy as rows near it in the array */
     int64_t n, room;
-    double mean;      /* time of a row, or of a unit of the program's costs */
+    double mean;      /* mean time of a row, or of a unit of the program's costs */
     double trust;     /* see above; 1 at first */
     double error;     /* mean of |time / prediction - 1| of this rank's sum in recent calls */
     double surprises; /* mean share of unpredicted time in chunks of over twice their prediction */
@@ -113,7 +113,7 @@ void plb_row_costs_free(plb_row_costs_t *self);
 
 /* How a program computes rows.  The functions return PLB_OK, or a negative code after an error. */
 typedef struct plb_shared_rows {
-    int64_t n, row_bytes; /* number of rows; bytes in which a row travels, equal on all ranks */
+    int64_t n, row_bytes; /* number of rows; bytes of a row in a message, equal on all ranks */
     const double *cost;   /* [n] or NULL */
     int failed;           /* PLB_OK, or an error if this rank cannot compute: then all fail */
     int64_t chunk;        /* largest number of rows computed together; 0: chosen by time */

@@ -135,7 +135,8 @@ static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err
     PLB_NEW(part, size);
     snprintf(part, size, "%s.%ld.part", path, (long)getpid());
     (void)remove(part);
-    FILE *f = fopen(part, "wx"); /* x: not through a link that somebody has put there */
+    FILE *f = fopen(part, "wx"); /* x: fail if the file exists, e.g. as a link that somebody has
+                                    put there */
     bool good = f != NULL;
     if (good) {
         const locale_t before = plb_point_begin();

@@ -1,4 +1,5 @@
-/* The options of an advisor, and the beginning: makes the settings final, and the decider. */
+/* The options of an advisor; and the beginning of its first step, which makes the options final.
+ */
 #include "lib/internal.h"
 
 #include <ctype.h>

@@ -260,7 +260,7 @@ typedef struct fit {
     int32_t q; /* number of unknowns: the ranks, and one for the user's estimates */
     double *weight, *miss; /* [m] Huber's weights; residuals */
     double *s;             /* [q] the unknowns: logarithms of the speeds */
-    double *prior;         /* [q] their values before */
+    double *prior;         /* [q] values of `s` before the fit */
     double *r, *z, *d, *a; /* [q] vectors of the conjugate gradients */
     double *diagonal;      /* [q] of the matrix */
 } fit_t;

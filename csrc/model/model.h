@@ -261,8 +261,8 @@ typedef struct plb_sharing {
     double *sum, *most; /* [n_ranks] scratch memory */
 } plb_sharing_t;
 
-/** group[p]: a number 0 ... p - 1; ranks with the same number share cores[r] cores, more than
- * 0.  `self` owns its arrays. */
+/** Ranks r with the same number group[r], 0 ... p - 1, share cores[r] cores, which is above 0.
+ * `self` owns its arrays. */
 int plb_sharing_init(plb_sharing_t *self, const int32_t *group, const double *cores, int32_t p,
                      plb_err_t *err);
 void plb_sharing_free(plb_sharing_t *self);

@@ -8,15 +8,15 @@
  * the end, floor[k] is the time of the slowest other rank; then the value is that of the
  * placement.
  *
- * Bound.  Where only loads count, a step distributes the loads of a and b in another way.  So the
- * slower of the two takes at least as long as both would take if they ended together; this limits
- * the gain.  The ranks b are looked at in the order of their times in component k, without those
- * that could gain no more than the best step found; if a step was found, at most PLB_TRIES ranks
- * are looked at.
+ * Bound.  Where only loads count, a step only redistributes the loads of a and b.  So the slower
+ * of the two takes at least as long as both would take if they ended together; this limits the
+ * gain.  The ranks b are examined in the order of their times in component k, without those that
+ * could gain no more than the best step found; if a step was found, at most PLB_TRIES ranks are
+ * examined.
  *
- * Window.  From the gain of the best step found follows how long component k may take at most, and
- * from this a window for load(i, k) - load(j, k).  The objects of a and b are sorted by load(.,
- * k), so only the objects in the window are examined.
+ * Window.  A better step than the best one found must shorten component k by some time.  This
+ * gives a window for load(i, k) - load(j, k).  The objects of a and b are sorted by load(., k), so
+ * only the objects in the window are examined.
  *
  * Bound and window are widened a little, so that rounding excludes no step. */
 #include "place/internal.h"
@@ -65,7 +65,7 @@ typedef struct search {
     const plb_aim_t *aim;
     bool by_transfer;     /* whether plb_transfer makes the steps */
     bool plain;           /* whether only loads count, without memory */
-    bool bounded;         /* whether a step only distributes the work of two ranks differently */
+    bool bounded;         /* whether a step only redistributes the work of two ranks */
     bool by_value;        /* whether floor[k] is the slowest other rank's time; see above */
     bool crowded;         /* whether some ranks exceed their memory limits */
     double value;         /* value of the present placement */
@@ -233,7 +233,8 @@ static bool consider(search_t *self, int64_t m, int64_t n)
                  excess(on->left[self->b] - change.bytes_b);
     }
     const double gain = self->of_two - value;
-    /* the step may not raise the value of the placement; other ranks can be as slow as rank a */
+    /* a step must not raise the value of the placement, but need not lower it: other ranks may be
+     * as slow */
     const step_t *best = &self->best;
     const bool better = relief != best->relief ? relief > best->relief
                         : gain != best->gain   ? gain > best->gain
@@ -526,7 +527,7 @@ static void kick(search_t *self)
     }
 }
 
-/* Go on after random changes of the best placement. */
+/* Search again from random changes of the best placement. */
 static int kicks(search_t *self, plb_err_t *err)
 {
     plb_state_t *on = self->on;

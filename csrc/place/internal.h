@@ -66,12 +66,12 @@ int plb_problem_shares(const plb_problem_t *self, double movable, double *share,
  * An edge from i to j has the cost x if the objects are on different ranks, paid by the rank of i,
  * and y if they are on one rank.  So all messages of a rank cost the sum of x over all edges from
  * its objects, minus the sum of x - y over the edges inside the rank.  Therefore it is enough to
- * know own[i], the sum of x for object i, and bond, the sum of x - y for each pair of objects; a
- * move changes the messages of no third rank.
+ * know own[i], the sum of x for object i, and bond, the sum of x - y for each pair of objects; and
+ * a move does not change the messages of any third rank.
  *
  * With distances (`near` of the snapshot), an edge between two ranks of one node costs the rank of
- * i less than x, by near[k].  Then a move also changes the messages of third ranks: of those that
- * share a node with the object before or after it, and send to it. */
+ * i less than x, by near[k].  Then a move also changes the cost of third ranks whose objects send
+ * to the moved object: of those that share a node with it before or after the move. */
 
 /* What a search makes as small as possible. */
 typedef struct plb_objective {
@@ -107,8 +107,10 @@ typedef struct plb_state {
     int32_t *neighbour; /* [p] with distances: the next rank of the same node, in a ring */
     int64_t *left;      /* [p] free bytes, negative above the limit; NULL: there are no limits */
     bool fits;          /* whether all ranks kept their limits at the last plb_state_value */
-    int64_t *slot;      /* [n_blocks + 1] index of each block's first entry; NULL: no blocks */
-    int32_t *n_slots;   /* [n_blocks] number of entries in use; -1: entry r is for rank r */
+    int64_t *slot;      /* [n_blocks + 1] first entry of each block in the arrays below; NULL: no
+                           blocks */
+    int32_t *n_slots;   /* [n_blocks] number of entries in use; -1: entry r is for rank r, for all
+                           ranks */
     int32_t *holder, *uses; /* entries: a rank that has the block, and how many of its objects use
                                it */
     int32_t *head;          /* [p] first object of each rank that may migrate; -1: none.  NULL:

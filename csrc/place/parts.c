@@ -244,7 +244,7 @@ out:
     return ret;
 }
 
-/* Renumber whole nodes with all their parts, if all nodes are alike. */
+/* Renumber whole nodes with all their parts, if all nodes and their ranks are equal. */
 static int relabel_nodes(const plb_parts_t *self, const int32_t *now, const double *bytes,
                          int32_t *part, plb_err_t *err)
 {

@@ -87,7 +87,7 @@ typedef struct partner {
 typedef struct search {
     plb_state_t *on;
     double limit, share; /* share: seconds by which a rank may end below the limit */
-    line_t *line;        /* [p] those of the donors are listed first, the others if needed */
+    line_t *line;        /* [p] those of the donors are listed first, the others when needed */
     plb_item_t *item;    /* [n_items <= room] items of all lines */
     int64_t n_items, room, longest;
     plb_item_t *spare; /* [longest] to sort a line */
@@ -95,8 +95,8 @@ typedef struct search {
     plb_heap_t donor;            /* key: -seconds above the limit */
     plb_heap_t partner;          /* key: -gap */
     plb_item_t aside[PLB_TRIES]; /* partners that cannot take anything from this donor */
-    partner_t *front; /* [n_front] partners taken from the heap, in the same order: most donors
-                         try the same ones */
+    partner_t *front; /* [n_front] partners in the order of the heap; kept, because most donors try
+                         the same ones */
     side_t *side;     /* storage for the sides of these partners */
     side_t **free_side;
     int32_t n_front, n_free;
@@ -493,7 +493,7 @@ static int list_sets(search_t *self, side_t *side, int32_t most, plb_err_t *err)
         const double bits = (1 << k) + (self->on->in->rank[it.id] == r) * COST;
         const int32_t n = side->n_sets;
         side->object[k] = it;
-        for (int32_t m = 0; m < n; m++) { /* without the object, then with it */
+        for (int32_t m = 0; m < n; m++) { /* each set without the object, then with it */
             list[m] = side->set[m];
             list[n + m] = (set_t){list[m].load + it.key, list[m].bits + bits};
         }

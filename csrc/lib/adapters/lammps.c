@@ -24,7 +24,7 @@ LAMMPS int lammps_extract_setting(void *lmp, const char *name);
 LAMMPS void *lammps_extract_global(void *lmp, const char *name);
 LAMMPS char *lammps_command(void *lmp, const char *command);
 
-/* A function of LAMMPS that this library replaces, and the way to the original. */
+/* A function of LAMMPS that this library replaces; ORIGINAL(name) is LAMMPS' own function. */
 #define REPLACE(result, name, symbol, ...)                                                        \
     __attribute__((visibility("default"))) result name(__VA_ARGS__) __asm__(symbol);              \
     static const char name##_symbol[] = symbol;                                                   \

@@ -91,7 +91,7 @@ typedef struct diffusion {
     double r, p, x, gamma; /* values of this rank, as in link_t; gamma: the last SUM_SQUARES */
     plb_keys_t ids;        /* numbers of the objects of which this agent knows */
     int32_t *where;        /* [ids.n] rank of each of them, as far as this agent knows */
-    tie_t *tie;            /* [n_ties] for each of two objects of this rank, if both are here */
+    tie_t *tie;            /* [n_ties] ties of the objects here; a tie between two of them twice */
     int64_t where_room, n_ties, ties_room;
     link_t *link; /* [n_links] in ascending order of the ranks */
     int32_t n_links;
