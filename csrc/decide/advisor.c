@@ -162,7 +162,7 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- what the user should know -------------------------------------------------------------- */
 
-enum { WAITS = 1, IGNORES = 2, STANDS = 4 }; /* what plb_advisor_word says, a bit each */
+enum { WAITS = 1, IGNORES = 2, STANDS = 4 }; /* bits: the texts of plb_advisor_word */
 enum { LONG = 200 };                         /* steps without effect */
 static const double WORTH = 0.05;            /* max/mean - 1 in these steps, not to be silent */
 

@@ -417,8 +417,8 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
     return PLB_OK;
 }
 
-/* Make room for a receipt.  If there are opt.keep, drop all but the first quarter and the last
- * half of that number, and count those. */
+/* Make room for a receipt.  If there are opt.keep receipts, drop all but the first quarter and the
+ * last half of that number, and add the dropped ones to self->dropped. */
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
     const int64_t keep = self->opt.keep, n = self->n_receipts;
@@ -623,7 +623,7 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
     const plb_decision_kind_t kind =
         isnan(self->found) ? PLB_DECISION_BALANCE : PLB_DECISION_SPEEDS;
     receipt_free(&self->next);
-    PLB_PASS(make_room(self, err)); /* now: plb_decider_balanced must need no memory */
+    PLB_PASS(make_room(self, err)); /* now, because plb_decider_balanced must not allocate */
     PLB_PASS(fill_receipt(self, kind, &self->trigger->verdict, &self->next, err));
     if (self->goes_on) {
         self->next.verdict.reason = PLB_REASON_SLICE;

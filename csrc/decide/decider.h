@@ -142,7 +142,7 @@ typedef struct plb_cycle_costs {
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
     double belief;             /* factor on the drift, 0 ... 1; 0: constant loads */
-    double jumps; /* probability per iteration that the pattern jumps to another place */
+    double jumps;              /* probability per iteration that the loads jump to other objects */
     plb_network_t network;
 } plb_cycle_costs_t;
 
@@ -186,7 +186,7 @@ typedef struct plb_promise {
     double since;      /* iterations since the last LB step or preview */
     double lost;       /* seconds by which these iterations were longer than predicted */
     double last;       /* max/mean of the previous iteration */
-    double n_previews; /* number of previews since the pause last was short */
+    double n_previews; /* number of previews since the pause last had its shortest length */
     double level;      /* max/mean at the last preview */
 } plb_promise_t;
 
@@ -295,7 +295,7 @@ typedef struct plb_receipt {
 #undef X
     char why[512];                   /* why this strategy was chosen; empty: there was no choice */
     plb_alternative_t *alternatives; /* owned; one for each strategy */
-    double *speed; /* owned; [n_ranks] as given to the strategy; NULL: it was given none */
+    double *speed; /* owned; [n_ranks] speeds given to the strategy; NULL: none were given */
 } plb_receipt_t;
 
 /* X(name, type): sums over the dropped receipts; `n` of them, from index `from` on. */
@@ -460,7 +460,7 @@ typedef struct plb_choice {
 
 typedef struct plb_selector {
     const plb_candidate_strategy_t *candidates; /* [n] borrowed; only the central ones count */
-    plb_record_t *records;                      /* [n] owned; of each candidate */
+    plb_record_t *records;                      /* [n] owned: record of each candidate */
     int32_t n;
     plb_network_t network;
     double params[PLB_N_SELECTION];
@@ -525,7 +525,7 @@ typedef struct plb_decider {
     double foreseen;   /* expected seconds of a first LB step if all objects move; NAN: unknown */
     double moving;     /* part of `foreseen` for the migrations; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
-    double most_bytes; /* largest bytes that leave a rank in this LB step; 0: not known here */
+    double most_bytes; /* most bytes that leave one rank in this LB step; 0: not known here */
     /* with move_at_most, sums: seconds by which moves made iterations longer; `most_bytes` */
     double felt, felt_bytes;
     bool goes_on; /* whether the next slice is due */
@@ -547,7 +547,7 @@ typedef struct plb_decider {
     double grown;           /* seconds by which max - mean has grown in the last iteration */
     double usual;           /* mean of |grown|; older iterations count less */
     bool sudden;            /* whether the loads jumped in the last iteration (watch_jumps) */
-    double jumps, observed; /* number of iterations with a jump; of all iterations */
+    double jumps, observed; /* number of iterations with a jump, and of all iterations */
     int64_t cycle;          /* index of the first receipt since the last LB step */
     double found; /* seconds per iteration that the previewed LB step would save; NAN: none */
     plb_decider_phase_t phase;

@@ -647,7 +647,7 @@ static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 
 /* ---- slices --------------------------------------------------------------------------------- */
 
-/* A placement that can be made in part. */
+/* A placement that may be carried out only in part. */
 typedef struct slices {
     const input_t *input;
     const int32_t *rank;   /* [n_objects] the whole placement */

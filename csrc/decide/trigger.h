@@ -179,8 +179,9 @@ void plb_trigger_free(plb_trigger_t *self);
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
 
 /** Begin with what earlier runs of the program have learned; a known end or cost is kept.  All of
- * it is forgotten if the mean load of the second iteration differs by more than a factor of 2.
- * PLB_ERR_STATE: an iteration was observed; PLB_ERR_VALUE: a number is out of range. */
+ * it is forgotten if the mean load of the second iteration differs from theirs by more than a
+ * factor of 2.  PLB_ERR_STATE: an iteration was observed; PLB_ERR_VALUE: a number is out of range.
+ */
 int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t *err);
 
 /** Return what this run and earlier ones have learned. */

@@ -256,7 +256,7 @@ out:
 
 typedef struct fit {
     const plb_moved_t *in;
-    int64_t m; /* number of moves, with those between a rank and the user's estimates */
+    int64_t m; /* number of moves, including those between a rank and the user's estimates */
     int32_t q; /* number of unknowns: the ranks, and one for the user's estimates */
     double *weight, *miss; /* [m] Huber's weights; residuals */
     double *s;             /* [q] the unknowns: logarithms of the speeds */

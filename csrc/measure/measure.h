@@ -98,7 +98,7 @@ static inline double plb_utilization(double load, double idle)
 /* Rows of the table, [PLB_ESTIMATE_ROWS][n] float64; all zero for a new object.  If no speeds are
  * learned, the first PLB_ESTIMATE_HERE rows are enough. */
 enum {
-    PLB_ESTIMATE_MEAN,   /* the smoothed load: the estimate */
+    PLB_ESTIMATE_MEAN,   /* the smoothed load, which is the estimate */
     PLB_ESTIMATE_COUNT,  /* number of iterations */
     PLB_ESTIMATE_ERROR,  /* smoothed error */
     PLB_ESTIMATE_SPREAD, /* smoothed |error| */
@@ -149,7 +149,7 @@ typedef struct plb_wait_check {
  * self->noticed. */
 void plb_wait_check_observe(plb_wait_check_t *self, const plb_stats_t *all, double seconds);
 
-/** What this means and what to do, for the user. */
+/** Text for the user: what the finding means, and what to do. */
 extern const char *const plb_wait_check_words;
 
 /* Learns the speeds of ranks in a running program.  In: after each LB step, the mean time of each

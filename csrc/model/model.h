@@ -42,7 +42,7 @@ typedef struct plb_snapshot {
     int32_t n_blocks;
     const int32_t *block;       /* [n_objects] or NULL: the object's block; -1: none */
     const int64_t *block_bytes; /* [n_blocks] bytes of memory */
-    const int32_t *home;        /* [n_blocks] or NULL: the rank where each block is at home */
+    const int32_t *home;        /* [n_blocks] or NULL: the home rank of each block */
 
     const double *speed; /* [n_ranks * n_speeds] speeds of rank 0, then of 1, ...; NULL: all 1 */
     int32_t n_speeds;    /* 0 or 1: a rank has one speed; n_components: one for each load */

@@ -228,7 +228,7 @@ int plb_snapshot_held(const plb_snapshot_t *self, const int32_t *rank, int64_t *
     int ret = PLB_OK;
     const int32_t p = self->n_ranks;
     int32_t *node = NULL, n;
-    int64_t *sum = NULL; /* bytes of each node, then its ranks */
+    int64_t *sum = NULL; /* bytes of each node; number of ranks of each node */
     memset(held, 0, (size_t)p * sizeof *held);
     for (int64_t i = 0; i < self->n_objects; i++) {
         held[rank[i]] += self->memory == NULL ? 0 : self->memory[i];

@@ -21,8 +21,8 @@ typedef struct slot {
     int32_t part, count;
 } slot_t;
 
-/* A net as the searches see it.  All that they read of it lies together, because in large
- * hypergraphs each net that is looked at is a cache miss. */
+/* A net as the searches see it.  Its data lie together, because in large hypergraphs each access
+ * to another net is a cache miss. */
 typedef struct net {
     int64_t weight;
     int32_t id, n_slots; /* n_slots: number of parts that the net touches */
@@ -177,7 +177,7 @@ static int64_t round_end(const search_t *s)
     return s->stamp | UINT32_MAX;
 }
 
-/* List the pins of net e in woken[], only those in `part`; -1: all. */
+/* List in woken[] the pins of net e that are in `part` (-1: all its pins). */
 static void wake_pins(search_t *s, int32_t e, int32_t part)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -214,7 +214,7 @@ static inline void transfer(search_t *s, int32_t v, int32_t to, bool wakes)
         if (wakes && there == 1) {
             wake_pins(s, net->id, -1); /* the net's other pins can follow without loss */
         } else if (wakes && left == 1) {
-            /* if the net's last pin in `from` moves, too, it no longer touches `from` */
+            /* if the net's last pin in `from` moves, too, the net no longer touches `from` */
             wake_pins(s, net->id, from);
         }
     }

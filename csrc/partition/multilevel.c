@@ -205,7 +205,8 @@ static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_
     PLB_NEW(print, self->n_nets);
     for (int32_t e = 0; e < self->n_nets; e++) {
         PLB_TRY(plb_interrupted(1 + plb_pins_of(self, e)));
-        print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits: a double holds them */
+        print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits, which a double represents
+                                                            exactly */
     }
     PLB_TRY(plb_loads_sorted(&order, print, self->n_nets, PLB_ASCENDING, err));
     for (int32_t i = 1, first = 0; i < self->n_nets; i++) {

@@ -63,8 +63,8 @@ typedef struct plb_question {
     /* A symmetric graph: v has the neighbours to[start[v]] ... to[start[v + 1] - 1], and each edge
      * occurs in both directions.  NULL: no graph. */
     const int32_t *start, *to;
-    const int32_t *edge_weight; /* [edges] of each entry of `to`, above zero; the sum is below
-                                   2^31; NULL: all are 1 */
+    const int32_t *edge_weight; /* [edges] weight of each entry of `to`, above zero; the sum is
+                                   below 2^31; NULL: all are 1 */
 
     int32_t n_nets; /* nets of a hypergraph: net e has the vertices pin[net_start[e]] ...
                        pin[net_start[e + 1] - 1]; net_start NULL: no hypergraph */
@@ -143,7 +143,7 @@ typedef struct plb_scan {
 /** Check that `start` rises from 0 to n_entries, and that every entry of `to` is in 0 ...
  * n_objects - 1; errors call the arrays `name`.start and `name`.indices.  `first` is this rank's
  * first object.  Count the loops and compute `skew`: its sum over all ranks is 0 if the graph is
- * symmetric, else only with probability 2^-64. */
+ * symmetric; otherwise it is 0 only with probability 2^-64. */
 int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
                   int64_t n_objects, plb_scan_t *out, plb_err_t *err);
 

@@ -260,7 +260,8 @@ static int keep_tolerance(repair_t *self, plb_err_t *err)
     PLB_TRY(plb_hypergraph_init(&hg, self->in, err));
     PLB_TRY(move_single(self, &hg, false, err));
     if (!keeps_limits(self)) {
-        int32_t n_free = 0; /* pack the heaviest from scratch, as few as suffice */
+        int32_t n_free = 0; /* number of heaviest vertices to pack from scratch: as few as
+                               suffice */
         const int32_t n = self->in->n_vertices;
         memcpy(self->before, self->part, (size_t)n * sizeof *self->part);
         while (!pack(self, n_free) && n_free < n) {

@@ -10,16 +10,16 @@ enum {
     STATES_PER_CALL = 4,      /* states that the beam keeps per call of a strategy in a phase */
     NARROW = 8,               /* states of a first search, whose result bounds the second one */
     MOST_NUMBERS = 1 << 26,   /* most ranks in the placements of all states: 256 MiB */
-    ROWS = PLB_ESTIMATE_HERE, /* of the load estimates of a state */
-    ARRIVES = 1,              /* of a task: the object takes the rank that the run gives it */
-    FRESH = 2,                /* of a task: the object has no load estimate yet */
+    ROWS = PLB_ESTIMATE_HERE, /* number of rows of a state's load estimates */
+    ARRIVES = 1,              /* bit of a task: the object takes the rank that the run gives it */
+    FRESH = 2,                /* bit of a task: the object has no load estimate yet */
 };
 
 /* A state of the beam. */
 typedef struct state {
     double time;   /* seconds of the phases and LB steps that lead to this state */
     int64_t step;  /* last LB step: index in search_t.step; -1: none */
-    int64_t since; /* phase before which it took place */
+    int64_t since; /* phase before which that LB step took place */
     uint64_t hash; /* hash of the placement */
     bool gone;     /* whether a faster state has the same placement */
 } state_t;

@@ -107,8 +107,8 @@ static void take_parts(plb_phases_t *self, int64_t first)
     }
 }
 
-/* Compute the metrics of `time`.  With subphases, `max` is the sum over these of the slowest rank;
- * background work and messages are part of the first. */
+/* Compute the metrics of `time`.  With subphases, `max` is the sum over the subphases of the
+ * slowest rank's time; background work and messages are part of the first. */
 static void measure(plb_phases_t *self)
 {
     const plb_trace_t *t = self->trace;
@@ -232,7 +232,8 @@ static double span_as_recorded(plb_phases_t *self, int64_t first)
 {
     const int64_t i = self->phase;
     int32_t *own = self->rank;
-    self->rank = (int32_t *)self->trace->task_rank + first; /* the cast is safe: only read */
+    self->rank = (int32_t *)self->trace->task_rank + first; /* the cast is safe, because the array
+                                                               is only read */
     self->all_as_recorded = true;
     self->phase_load = loads_here(self, first);
     add_loads(self);

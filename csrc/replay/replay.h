@@ -144,7 +144,7 @@ typedef struct plb_phases {
     uint8_t *movable;
     double *coords;                        /* [3 * n] position of each object */
     double *work;                          /* [n] the user's load estimates */
-    int32_t n_blocks, *block, *block_home; /* copies of those of the trace */
+    int32_t n_blocks, *block, *block_home; /* copies of the trace's arrays */
     int64_t *block_bytes;
     bool some_stay;    /* whether `movable` was copied from task_migratable */
     bool all_movable;  /* whether entity_migratable is 1 for all present objects */
@@ -162,7 +162,7 @@ typedef struct plb_phases {
                                  plb_phases_pace is not NULL */
     int32_t n_subphases;
     double *part;     /* [n_subphases, n] loads of the subphases, in the unit of `phase_load` */
-    double *parts;    /* [n, n_subphases] their expected loads, for the database */
+    double *parts;    /* [n, n_subphases] expected loads of the subphases, for the database */
     double *part_sum; /* [n_ranks] scratch memory */
     double *other;    /* [n_ranks] seconds of background work since the last LB step */
     plb_groups_t on;  /* objects by rank; only if `learns` is true */
@@ -212,7 +212,7 @@ static inline int plb_phases_rows(const plb_phases_t *self)
     return !self->opt.estimates ? 0 : self->opt.learns ? PLB_ESTIMATE_ROWS : PLB_ESTIMATE_HERE;
 }
 
-/* Number of rows of `estimate` with those of subphases; `window` follows. */
+/* Return the number of rows of `estimate`, including those of subphases; `window` follows them. */
 static inline int plb_phases_all_rows(const plb_phases_t *self)
 {
     return plb_phases_rows(self) * (1 + self->n_subphases);

@@ -201,7 +201,7 @@ static void replay(state_t *s, int64_t n)
     }
 }
 
-/* By how much `level` has risen in the last k < n iterations. */
+/* Return by how much `level` has risen in the last k < n iterations. */
 static double rise(const state_t *s, int64_t n, int64_t k)
 {
     return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
