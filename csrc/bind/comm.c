@@ -49,7 +49,7 @@ static const plb_py_def_t *const methods[] = {&fn_route, &fn_home, NULL};
 typedef struct table {
     PLB_PY_HEAD int64_t *id;  /* [n_slots] */
     int32_t *value;           /* [n_slots] */
-    int64_t n_slots, n, used; /* n: number of entries; used: with those that were removed */
+    int64_t n_slots, n, used; /* n: number of entries; used: including removed entries */
 } table_t;
 
 enum {

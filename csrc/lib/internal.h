@@ -100,7 +100,8 @@ struct pylb_plan {
     plb_route_t route;          /* the order in which the cells are sent */
     int64_t *send, *receive; /* [p + 1] owned: index of the first cell to, and from, each rank */
     int64_t migrations;      /* number of cells of all ranks that move */
-    struct plb_move *moves;  /* owned: arrays on their way, in the order in which they began */
+    struct plb_move *moves;  /* owned: arrays that are being moved, in the order in which this
+                                began */
 };
 
 /** Make a plan that moves n cells to rank[n], and gets receive[p] cells from each rank. */

@@ -199,8 +199,8 @@ typedef struct plb_learner {
     double sigma;      /* noise of a change of log seconds, from the median residual of the fit */
     double noise;      /* the sigma by which the last interval was judged */
     bool surprised;    /* whether the speeds failed to predict the last interval */
-    double evidence;   /* fraction of the changes in an interval that the speeds known before
-                          predicted, summed over the intervals; older ones count less */
+    double evidence;   /* evidence for the speeds: the fraction of an interval's changes that they
+                          have predicted, summed over the intervals; older ones count less */
     double unmoved;    /* sum of the squared changes of the objects that did not move in the last
                           interval in which others did */
     int32_t doubts;    /* number of fits since the last one that showed different speeds */

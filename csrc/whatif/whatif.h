@@ -184,10 +184,10 @@ typedef struct plb_path_query {
     double alpha, beta; /* seconds per message and per byte */
 } plb_path_query_t;
 
-/* From where the longest path comes to an operation: from operation `op` of rank `rank`. */
+/* The operation before another one on its longest path: operation `op` of rank `rank`. */
 typedef struct plb_path_hop {
     int64_t op;
-    int32_t rank; /* -1: from the previous operation of the same rank; `op` is not used */
+    int32_t rank; /* -1: the previous operation of the same rank; `op` is not used */
     int32_t pad;
 } plb_path_hop_t;
 
