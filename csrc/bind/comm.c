@@ -86,7 +86,7 @@ static int reserve(table_t *self, int64_t more, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t n = self->n + more;
-    PLB_FAIL_IF(n > INT32_MAX, err, PLB_ERR_RANGE, "%lld ids on a rank: expected below 2^31",
+    PLB_FAIL_IF(n > INT32_MAX, err, PLB_ERR_RANGE, "%lld ids on a rank: expected fewer than 2^31",
                 (long long)n);
     if (4 * (self->used + more) < 3 * self->n_slots) {
         return PLB_OK;

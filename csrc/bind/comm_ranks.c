@@ -328,7 +328,7 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
     }
     PLB_PASS(plb_py_refuse(
         !good, PyExc_ValueError,
-        "expected ascending ranks of the communicator, and starts that rise from 0"));
+        "expected ranks of the communicator in ascending order, and starts that rise from 0"));
     return 0;
 }
 

@@ -22,7 +22,7 @@ static int set_phases(plb_stats_t *s, const double *x, int64_t n, int64_t d, dou
 {
     double seconds[PLB_MOST_PHASES];
     PLB_PASS(plb_py_refuse(d > PLB_MOST_PHASES || n % d != 0, PyExc_ValueError,
-                           "%lld loads in %lld phases: expected as many in each of 1 ... %d",
+                           "%lld loads in %lld phases: expected equally many in each of 1 ... %d",
                            (long long)n, (long long)d, PLB_MOST_PHASES));
     for (int64_t k = 0; k < d; k++) {
         PLB_PASS(add_up("phases", x, k * (n / d), (k + 1) * (n / d), &seconds[k]));

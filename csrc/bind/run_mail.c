@@ -682,7 +682,7 @@ PLB_PY_DEF(
             PLB_PASS(own == NULL);
             if (i >= self->coming.n || self->coming.letter[i].data != letter.data) {
                 Py_DECREF(own);
-                plb_py_fail(PLB_ERR_STATE, "a message delivers messages while it is restored");
+                plb_py_fail(PLB_ERR_STATE, "restoring a message must not deliver messages");
                 return -1;
             }
             self->coming.letter[i].data = own;

@@ -482,7 +482,7 @@ static int take(plb_sharer_t *self, const head_t *head, int64_t bytes, int from,
 {
     PLB_FAIL_IF(head->piece < 0 || head->piece >= self->n_pieces ||
                     self->piece[head->piece].answered,
-                err, PLB_ERR_STATE, "rank %d has answered for rows that it does not have", from);
+                err, PLB_ERR_STATE, "rank %d has returned rows that it was not given", from);
     piece_t *piece = &self->piece[head->piece];
     piece->planned = piece->planned && piece->to == from;
     piece->to = from;
@@ -878,9 +878,9 @@ static int begin_call(plb_sharer_t *self, double *predicted, plb_err_t *err)
     PLB_TRY(meanwhile(self, &request, err));
     PLB_FAIL_IF(self->all[FAILED] == 0.0 && self->all[ROW] != -self->all[ROW_LEAST], err,
                 PLB_ERR_VALUE,
-                "the rows of rank %d have %lld bytes, those of another rank %.0f: expected arrays "
-                "of the same dtypes and shapes of a row on all ranks",
-                self->comm.rank, (long long)rows->row_bytes,
+                "a row has %lld bytes on rank %d, and %.0f on another rank: expected rows of the "
+                "same dtypes and shapes on all ranks",
+                (long long)rows->row_bytes, self->comm.rank,
                 self->all[ROW] != self->mine[ROW] ? self->all[ROW] : -self->all[ROW_LEAST]);
 out:
     return ret;

@@ -316,7 +316,7 @@ int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const 
                        int64_t migrations, int64_t bytes, plb_err_t *err)
 {
     PLB_FAIL_IF(!self->due || self->placed, err, PLB_ERR_STATE,
-                "a plan was made, but no LB step waits for one");
+                "a plan was set, but no LB step is waiting for one");
     PLB_PASS(plb_decider_placed(self->decider, placing, speed, err));
     self->placed = true;
     self->migrations = migrations;

@@ -351,7 +351,7 @@ static int consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_r
                            plb_actions_t *out, plb_err_t *err)
 {
     PLB_FAIL_IF(iteration != self->seen + 1 || iteration > self->contributed, err, PLB_ERR_STATE,
-                "statistics of iteration %lld: known up to %lld, contributed up to %lld",
+                "statistics of iteration %lld: the last ones are of %lld, this rank's own of %lld",
                 (long long)iteration, (long long)self->seen, (long long)self->contributed);
     self->seen = iteration;
     return consensus_follow(self, ruling, out, err);
@@ -689,12 +689,13 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
     if (self->failed_rank != INT64_MAX) {
         *answer = PLB_ATSYNC_FAILED;
     } else if (self->balance && self->dispute.yes != self->dispute.no) {
-        return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "the trigger answers differently after iteration %lld: rank %lld: an LB "
-                        "step; rank %lld: no LB step; expected the same on all ranks, computed "
-                        "only from the values of the cycle",
-                        (long long)self->dispute.iteration, (long long)self->dispute.yes,
-                        (long long)self->dispute.no);
+        return PLB_FAIL(
+            err, PLB_ERR_VALUE,
+            "the trigger answers differently after iteration %lld: an LB step on rank %lld, none "
+            "on "
+            "rank %lld; expected the same on all ranks, computed only from the cycle's values",
+            (long long)self->dispute.iteration, (long long)self->dispute.yes,
+            (long long)self->dispute.no);
     } else if (self->balance) {
         *answer = PLB_ATSYNC_BALANCE;
     } else if (slot < 0) {

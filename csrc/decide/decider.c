@@ -350,7 +350,7 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
 {
     PLB_FAIL_IF(self->started || self->phase >= PLB_DECIDER_PLACES || self->n_lb_steps > 0, err,
                 PLB_ERR_STATE,
-                "the network was set too late: expected before the first iteration and LB step");
+                "the network was set after an iteration or LB step: expected an earlier call");
     PLB_PASS(check_network(&network, err));
     self->opt.network = self->selector.network = network;
     tell_network(self);

@@ -87,7 +87,7 @@ int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t 
     }
     PLB_FAIL_IF(bad, err, PLB_ERR_VALUE, "experience has a number that is out of range");
     PLB_FAIL_IF(self->started, err, PLB_ERR_STATE,
-                "experience comes too late: expected before the first iteration");
+                "experience was set after the first iteration: expected an earlier call");
     self->told = *e;
     self->cost = isnan(self->cost) ? *e->cost : self->cost;
     if (self->kind->begin != NULL) {

@@ -91,9 +91,9 @@ static int verify(const shared_t *self, int from, const int64_t *row, int64_t n,
         gather(self->in, &row[k], 1, self->bytes_in, in);
         PLB_TRY(call(self, 1, in, out, err));
         PLB_FAIL_IF(memcmp(out, answer + k * bytes, (size_t)bytes) != 0, err, PLB_ERR_VALUE,
-                    "rank %d has another result than this rank for row %lld: expected a function "
-                    "of the row alone, which sets all bytes",
-                    from, (long long)row[k]);
+                    "row %lld has another result on rank %d than on this rank: expected a "
+                    "function that depends only on the row, and sets all bytes of the result",
+                    (long long)row[k], from);
     }
 out:
     PLB_FREE(in, out);

@@ -136,8 +136,8 @@ static int check_alike(const char *wire, const int64_t *size, int p, head_t *all
         const int64_t edges = (int64_t)7 << HAS_src;
         PLB_FAIL_IF(h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges), err,
                     PLB_ERR_VALUE,
-                    "ranks %d and %d gave different kinds of arrays for their cells: expected the "
-                    "same kinds",
+                    "ranks %d and %d set different members of their cells: expected the same "
+                    "members on all ranks",
                     first, r);
         if (h.n > 0 && first < 0) {
             first = r;
@@ -200,7 +200,7 @@ static int number_blocks(database_t *self, plb_err_t *err)
         } else if (memcmp(now, &self->shared[3 * first], 3 * sizeof *now) != 0) {
             ret = PLB_FAIL(
                 err, PLB_ERR_VALUE,
-                "cells %lld and %lld share data %lld, but give different bytes or homes of it",
+                "cells %lld and %lld share data %lld, but give different bytes or homes for it",
                 (long long)self->key[first], (long long)self->key[k], (long long)now[0]);
             goto out;
         }
@@ -634,11 +634,10 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *what, plb_err_t *err)
     const plb_stats_t *all = &self->steps.all;
     plb_iteration_t it;
     *what = PLB_ASK_NOTHING;
-    PLB_FAIL_IF(
-        self->n_observed > 0 && all->n_phases != self->n_phases, err, PLB_ERR_VALUE,
-        "n_components of the cells is %lld in step %lld: expected the same as in the steps "
-        "before",
-        (long long)(all->n_phases > 0 ? all->n_phases : 1), (long long)all->iteration);
+    PLB_FAIL_IF(self->n_observed > 0 && all->n_phases != self->n_phases, err, PLB_ERR_VALUE,
+                "n_components of the cells is %lld in step %lld: expected the same as in earlier "
+                "steps",
+                (long long)(all->n_phases > 0 ? all->n_phases : 1), (long long)all->iteration);
     self->n_phases = all->n_phases;
     plb_advisor_iteration(all, &it);
     plb_wait_check_observe(&self->core.waiting, all, all->time_max);
@@ -688,7 +687,7 @@ static int same_answer(plb_lib_advisor_t *self, int64_t mine, plb_err_t *err)
     for (int r = 1; r < self->ranks->size; r++) {
         PLB_FAIL_IF(answer[r] != answer[0], err, PLB_ERR_VALUE,
                     "the trigger answers differently in step %lld: %s on rank 0, %s on "
-                    "rank %d; expected the same on all ranks, computed from the cycle alone",
+                    "rank %d; expected the same answer on all ranks, computed only from the cycle",
                     (long long)self->step, words[answer[0]], words[answer[r]], r);
     }
     return PLB_OK;

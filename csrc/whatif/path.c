@@ -392,7 +392,7 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
             (plb_awaits_of(op, false) == PLB_AWAITS_ROOT && op->peer != first->peer),
         err, PLB_ERR_FORMAT,
         "operation %lld of rank %d is %s with root %d, but another rank calls %s with root "
-        "%d at this point: expected the same",
+        "%d at this point: expected the same collective and root",
         (long long)w->at, rank, words[op->what], op->peer, words[first->what], first->peer);
     m->longest[op->tag] = w->longest;
     m->op[op->tag] = w->at;
