@@ -246,7 +246,7 @@ void plb_mem_fail_at(int64_t n);
 #define PLB_MULTIVERSION
 #endif
 
-/* Arrays of 32-bit or 64-bit integers, both read without a copy; whole numbers. */
+/* An array of 32-bit or of 64-bit integers, which is read without a copy; whole numbers. */
 
 typedef struct plb_ints {
     const void *data; /* the array; NULL: there is none */
@@ -461,10 +461,10 @@ typedef struct plb_wait {
     void *arg;
 } plb_wait_t;
 
-/* What is said if a rank waits for the other ranks for longer than PLB_WAIT_PATIENCE_NS. */
+/* What a rank reports when it has waited for other ranks for longer than PLB_WAIT_PATIENCE_NS. */
 static const int64_t PLB_WAIT_PATIENCE_NS = 10000000000;
 typedef struct plb_patience {
-    void (*say)(void *arg); /* NULL: nothing is said */
+    void (*say)(void *arg); /* NULL: nothing is reported */
     void *arg;
 } plb_patience_t;
 
@@ -593,8 +593,8 @@ static inline uint64_t plb_hash(int64_t key)
     return plb_mix64((uint64_t)key + UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* Open addressing with linear probing, for all hash tables: the first of n slots to look at for a
- * hash, and the one after slot i.  The last slot to look at is an empty one. */
+/* All hash tables use open addressing with linear probing: the first of n slots to examine for a
+ * hash, and the slot to examine after slot i.  The search ends at an empty slot. */
 static inline int64_t plb_slot_first(uint64_t hash, int64_t n)
 {
     return (int64_t)(((hash & UINT32_MAX) * (uint64_t)n) >> 32);
@@ -640,7 +640,7 @@ int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err);
 int plb_keys_over(plb_keys_t *self, const int64_t *key, int64_t n, plb_err_t *err);
 void plb_keys_free(plb_keys_t *self);
 
-/** The bucket of a key; if the key is not in the table, which has buckets, the one for it. */
+/** The bucket that a key has in the table, or would have.  The table must have buckets. */
 static inline int32_t *plb_keys_bucket(const plb_keys_t *self, int64_t key)
 {
     int64_t b = plb_slot_first(plb_hash(key), self->index.n_buckets);

@@ -5,7 +5,7 @@
 enum {
     DIGIT_BITS = 12,
     PARTS = 1 << DIGIT_BITS,
-    FEW = 16,         /* up to this many items, insertion sort is the fastest; more are merged */
+    FEW = 16,         /* insertion sort is the fastest for up to this many items */
     FEW_LOADS = 4096, /* with fewer loads, a pass of the radix sort costs more than it saves */
 };
 

@@ -504,7 +504,7 @@ static PyObject *ends_of(const pile_t *self, bool sources)
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* Return (rank, number of messages, wire, others), see head_t, of the letters to a rank. */
+/* Pack the letters to a rank; return (rank, number of messages, wire, others). */
 static PyObject *parcel_of(const mail_t *self, const pile_t *pile, int rank, const int32_t *index,
                            int64_t n)
 {
@@ -585,7 +585,7 @@ PLB_PY_DEF(
     "pack it.  Messages to this rank, `me`, are not packed: they count as arrived.  Returns\n"
     "a list of (rank, number of messages, wire, others).")
 {
-    /* objects send further messages while these are packed or restored: those wait */
+    /* packing and restoring can make objects send further messages, which wait in `out` */
     if (move_all(&self->out, &self->going) != 0) {
         return -1;
     }
@@ -702,7 +702,7 @@ static bool is_sorted(const int32_t *order, const int64_t *source, int64_t n)
     return true;
 }
 
-/* By source, then in order of arrival. */
+/* Order by source, then by arrival. */
 static int by_source(const void *a, const void *b, void *arg)
 {
     const int64_t *source = arg;

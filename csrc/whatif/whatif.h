@@ -141,7 +141,7 @@ typedef struct plb_pairing {
     int64_t *send_start, *receive_start;
     int64_t *send_of;           /* [receives] number of each receive's send; -1: none */
     int32_t *requests;          /* [n_ranks] each rank's highest request number plus 1 */
-    int64_t unreceived, unsent; /* number of sends and of receives without a partner */
+    int64_t unreceived, unsent; /* numbers of sends, receives that have no partner */
 } plb_pairing_t;
 
 /** Pair the messages.  Errors: those of plb_op_check and plb_comms_check.  Free `out` also after a
@@ -273,7 +273,7 @@ typedef struct plb_process_times {
     double paused;
     int64_t done;   /* number of simulated operations */
     int32_t end;    /* a plb_end_t */
-    int32_t unread; /* number of messages to the rank that it has not received */
+    int32_t unread; /* number of messages that were sent to the rank but not received */
 } plb_process_times_t;
 /* When an operation began and ended, and which operation of another rank it last waited for. */
 typedef struct plb_op_time {

@@ -196,7 +196,7 @@ typedef struct request {
     plb_op_t op; /* the operation that begins the request; op.request: the request's number */
     const plb_group_t *group;
     bool persistent, active;
-    bool cancelled, unmatched; /* MPI_Cancel was called; it has cancelled the request at once */
+    bool cancelled, unmatched; /* MPI_Cancel was called; it cancelled the request at once */
     struct request *next;      /* next one with the same handle, or in the list `unused` */
 } request_t;
 

@@ -143,7 +143,7 @@ static struct {
     /* sums over pairs of successive polls: ns between them, without waits for a core; the square
      * of this; ns of sleep */
     double asked_wall, asked_square, napped;
-    int32_t n, first; /* operations in the buffer; index of this call's first one, or -1 */
+    int32_t n, first; /* number of operations in the buffer; this call's first, or -1 */
     int32_t n_lacks;
     lack_t lack[MOST_LACKS];
     plb_op_t op[BUFFERED];
@@ -499,7 +499,7 @@ static void call_costs(call_costs_t *out)
     PMPI_Comm_free(&own);
 }
 
-static pid_t process; /* the recorded one; processes that it forks are not recorded */
+static pid_t process; /* the process that is recorded; those that it forks are not recorded */
 
 bool plb_record_open(int provided, bool *timed_only)
 {
