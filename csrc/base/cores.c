@@ -213,7 +213,7 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
             cores[r] = all[r].quota < cores[r] ? all[r].quota : cores[r];
         }
     }
-    /* ranks of one group have the same number: the smallest */
+    /* a group has the smallest number of cores that one of its ranks has */
     for (int32_t r = 0; r < p; r++) {
         cores[group[r]] = cores[r] < cores[group[r]] ? cores[r] : cores[group[r]];
     }

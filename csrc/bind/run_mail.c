@@ -74,7 +74,7 @@ static int64_t bytes_of(PyObject *data)
     Py_XDECREF(nbytes);
     const bool failed = PyErr_Occurred() != NULL;
     if (failed && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
-        PyErr_SetInterrupt(); /* raised again, outside of the user's property */
+        PyErr_SetInterrupt(); /* raise it again, but not within the user's property `nbytes` */
     }
     PyErr_Clear();
     const int64_t most = INT64_C(1) << 53; /* a bound, so that sums do not overflow */

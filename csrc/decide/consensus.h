@@ -207,7 +207,7 @@ typedef struct plb_atsync {
     plb_consensus_t rank;
     plb_consensus_root_t root;
     plb_actions_t acts;
-    int32_t window; /* lag; if 0: PLB_ATSYNC_WINDOW; at most window + 1 iterations are under way */
+    int32_t window; /* lag, or PLB_ATSYNC_WINDOW; at most window + 1 iterations are under way */
     plb_atsync_part_t *part; /* [window + 2], owned; iteration i is at i % (window + 2) */
     double background;   /* seconds of this rank's other work in an iteration, set by the caller */
     int64_t mark;        /* ns: when this rank last contributed */

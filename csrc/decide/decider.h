@@ -130,8 +130,8 @@ typedef struct plb_ledger {
  * go on changing as they do now.  With these estimates, the decider chooses for how many
  * iterations ahead a strategy places.  A cycle is the time from one LB step to the next. */
 
-/* The strategy places for the loads expected in each of the first PLB_CYCLE_AHEADS of these
- * numbers of iterations. */
+/* The strategy places for the loads expected in plb_cycle_times[k] iterations, for each k <
+ * PLB_CYCLE_AHEADS. */
 enum { PLB_CYCLE_AHEADS = 5 };
 extern const int plb_cycle_times[];
 

@@ -328,9 +328,9 @@ out:
 static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
 
 /* Set `step` and `per_byte`.  The cost of an LB step is the average of the last ones; before the
- * first, the expected cost.  If data move while an iteration runs, their cost is the time by which
- * this gets longer: an average over all bytes so far, and over those of all objects at the
- * expected cost. */
+ * first, the expected cost.  If data move while an iteration runs, moving costs the time by which
+ * this iteration gets longer.  Its cost per byte is an average: over the bytes that have moved so
+ * far and, at the expected cost, once over those of all objects. */
 static int price_moves(const plb_decider_t *self, const plb_snapshot_t *s, plb_cycle_costs_t *out,
                        plb_err_t *err)
 {
@@ -683,9 +683,9 @@ out:
     return ret;
 }
 
-/* Make the largest part whose moves and next iteration take at most `most` seconds.  Bisect the
- * bytes between *low, whose part may take longer, too, and `high`, whose part does.  *good:
- * whether the part keeps the memory limits. */
+/* Make the largest part for which the seconds of its moves and of the next iteration are at most
+ * `most`.  Bisect between *low bytes (the least to move, in any case) and `high` bytes, for which
+ * they are more.  *good: whether the part keeps the memory limits. */
 static int largest_part(slices_t *self, double *low, double high, double most, double per_byte,
                         bool *good, plb_err_t *err)
 {
@@ -708,7 +708,7 @@ static int largest_part(slices_t *self, double *low, double high, double most, d
     return PLB_OK;
 }
 
-/* Take the placement of which some moves are left; if objects came or went, drop these moves. */
+/* Make the moves that are left of an LB step; none of them if objects came or went since then. */
 static int resume(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                   plb_placing_t *out, plb_err_t *err)
 {

@@ -96,7 +96,7 @@ int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t 
     return plb_trigger_expect(self, self->end, NAN, err);
 }
 
-/* Forget a known end that is over; and all that earlier runs have learned, if this run differs. */
+/* Forget an end that has passed; forget all that earlier runs learned if this run differs. */
 static void check_told(plb_trigger_t *self, const plb_observation_t *o)
 {
     const double ratio = o->mean / *self->told.mean, end = *self->told.iterations;

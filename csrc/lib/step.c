@@ -472,7 +472,7 @@ static void forget_exports(plb_lib_advisor_t *self)
     self->n_exported = 0;
 }
 
-/* A rank without cells may have no array of keys. */
+/* Whether the array of keys is there; a rank without cells needs none. */
 static bool has_keys(const pylb_cells *cells)
 {
     return cells->key != NULL || cells->n == 0;
@@ -537,7 +537,7 @@ static int sample_of(plb_lib_advisor_t *self, double work, plb_stats_t *out, plb
         .n_cells = cells == NULL ? 0 : cells->n,
         .seconds = work,
         .time = plb_lib_measures_nothing(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
-        .cost = self->ahead ? 0.0 : self->cost, /* "ahead": the next record has both */
+        .cost = self->ahead ? 0.0 : self->cost, /* with "ahead", the next record contains both */
         .rebalanced = !self->ahead && has_exported(self, cells),
     };
     PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));

@@ -271,7 +271,7 @@ void plb_sharing_free(plb_sharing_t *self);
 double plb_sharing_time(const plb_sharing_t *self, const double *load);
 
 /** Compute load[n_ranks], the seconds of a core that each rank needed.  end[n_ranks]: its seconds
- * including waits for a core.  If those of a group are more than its cores can provide in the
+ * including waits for a core.  If a group's ranks need more than its cores can provide in the
  * longest of them, all ranks of the group are assumed to have waited for the same fraction. */
 void plb_sharing_loads(const plb_sharing_t *self, const double *end, double *load);
 

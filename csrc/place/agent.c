@@ -155,8 +155,8 @@ void plb_agent_destroy(plb_agent_t *self)
     PLB_FREE(self->now.entry, self->note, self->answer, self);
 }
 
-/* Contribute to the tally a lower bound of the slowest rank's time: this rank's heaviest movable
- * object on the fastest rank or, if longer, its fixed objects with its background. */
+/* Contribute to the tally a lower bound of the slowest rank's time: that of this rank's heaviest
+ * movable object on the fastest rank or, if longer, of its fixed objects with its background. */
 static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 {
     double longest = 0.0, fixed = 0.0;

@@ -48,7 +48,7 @@ typedef struct step {
 /* The changes on ranks a and b, besides loads, if an object goes from one to the other. */
 typedef struct change {
     double a, b, kept;
-    double third; /* with distances: seconds of the slowest third rank that takes longer */
+    double third; /* with distances: seconds of the slowest other rank that slows down */
     int64_t bytes_a, bytes_b;
 } change_t;
 
@@ -81,7 +81,7 @@ typedef struct search {
     plb_item_t *spare;
     uint32_t *bin;      /* scratch memory of the sort */
     double *bond;       /* [n] bond of each object with the object that is examined; else 0 */
-    double *third;      /* [p] with distances: seconds by which third ranks take longer; else 0 */
+    double *third;      /* [p] with distances: seconds by which other ranks take longer; else 0 */
     int32_t *best_rank; /* [n] the best placement so far, while random changes are tried */
     plb_rng_t rng;
     double work; /* numbers that may still be examined */
@@ -537,7 +537,7 @@ static int kicks(search_t *self, plb_err_t *err)
     self->work = fmin(self->work, PATIENCE);
     PLB_PASS_NEW(self->best_rank, on->in->n_objects);
     memcpy(self->best_rank, on->rank, size);
-    /* few: if only loads count, descend() is thorough; if nothing fits, no other rule ends this */
+    /* few: where only loads count, descend() is thorough; where nothing fits, only this ends it */
     const bool few = self->by_transfer || !fits;
     const int64_t n_objects = on->in->n_objects, cap = few ? CAP / 8 : CAP;
     const int64_t some = (few ? KICKED / 8 : KICKED) / n_objects;

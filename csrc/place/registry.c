@@ -204,7 +204,7 @@ int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
         s.block = in->block;
         PLB_TRY(sum == NULL ? keep_if_slower(self, &s, opts, out, err) : PLB_OK);
     }
-    if (!own && sum != NULL) { /* faster for the sums, it may be slower for the phases */
+    if (!own && sum != NULL) { /* what is faster for the sums may be slower for the phases */
         plb_metrics_t before, after;
         PLB_TRY(plb_snapshot_metrics(in, NULL, &before, err));
         PLB_TRY(plb_snapshot_metrics(in, out, &after, err));

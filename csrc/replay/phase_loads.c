@@ -211,7 +211,7 @@ static const double *figures_of(const plb_phases_t *self)
 }
 
 /* If the measured time of an iteration is a smaller fraction of the largest load, loads are in
- * another unit than seconds.  A background that the user has told may make it less than 1. */
+ * another unit than seconds.  It may be below 1 if the program has reported a background. */
 #define NO_SECONDS 0.1
 
 /* ---- the time of a phase -------------------------------------------------------------------- */

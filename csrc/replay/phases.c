@@ -605,8 +605,8 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* Set the ranks of the present objects.  Returns whether these objects or their ranks differ from
- * those of the previous phase; fresh: whether the objects do. */
+/* Set the ranks of the present objects.  fresh: whether these objects differ from those of the
+ * previous phase.  Returns whether they or their ranks differ. */
 static bool set_ranks(plb_phases_t *self, int64_t first, bool fresh)
 {
     const plb_trace_t *t = self->trace;

@@ -321,8 +321,8 @@ static void update(diffusion_t *self, double energy)
 
 /* What a rank must decide in a round: which of its objects go along which link.  Rank 0 of this
  * problem is this rank.  Each other rank stands for a link, and has one fixed object, which stands
- * for all objects on that link's rank.  The limit leaves rank 0 just the load that must go, and
- * each other rank the flow that its link still needs. */
+ * for all objects on that link's rank.  Rank 0 is above the limit by just the load that must go,
+ * and each other rank is below it by the flow that its link still needs. */
 typedef struct outflow {
     double limit;
     plb_snapshot_t in;
@@ -343,8 +343,8 @@ static link_t *find_link(const diffusion_t *self, int32_t rank)
     return k < self->n_links && self->link[k].rank == rank ? &self->link[k] : NULL;
 }
 
-/* List the ranks.  Each link takes the fraction `part` of its flow, if this is above the margin.
- */
+/* List this rank and its links.  The fraction `part` of each link's flow counts, if it is above
+ * the margin. */
 static int outflow_ranks(outflow_t *self, diffusion_t *from, double part, plb_err_t *err)
 {
     const double margin = from->margin * from->scale, load = from->gossip.agent.now.load;
@@ -411,7 +411,7 @@ static int outflow_objects(outflow_t *self, const diffusion_t *from, plb_err_t *
     return PLB_OK;
 }
 
-/* Send the ties of the objects that leave after these objects, and inform the partners' ranks. */
+/* After the objects that leave, send their ties; inform the partners' ranks, too. */
 static int send_ties(diffusion_t *self, const outflow_t *out, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;

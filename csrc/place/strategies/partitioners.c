@@ -15,8 +15,8 @@
 
 /* ---- the hypergraph of a snapshot ----------------------------------------------------------- */
 
-/* Add an object as pin `at`, unless the net already has it, or it is no vertex.  Return the next
- * index. */
+/* Add an object as pin `at`, if it is a vertex and the net does not have it yet.  Return the index
+ * of the next pin. */
 static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t *seen, int32_t at)
 {
     const int32_t v = self->vertex[object];

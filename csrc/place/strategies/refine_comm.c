@@ -35,7 +35,7 @@ typedef struct mover {
     plb_state_t on;
     double limit;        /* seconds above which a rank is overloaded; mover_shed() can raise it */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
-    plb_heap_t receiver; /* ranks below the limit; key: -gap or lower, corrected when on top */
+    plb_heap_t receiver; /* ranks below the limit; key: at most -gap, and -gap when on top */
     plb_heap_t object;   /* objects of the current donor; id: index in item[], key: -value; an
                             entry counts only if its key is still the object's -value */
     int64_t room;        /* entries for which `object` has memory */

@@ -90,7 +90,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     int ret = PLB_OK;
     PLB_TRY(plb_parts_init(&parts, in, true, imbalance, opts->seed, err));
     PLB_TRY(plb_snapshot_metrics(in, NULL, &before, err));
-    if (average > 0.0) { /* allow at most the present imbalance, but 1.001 */
+    if (average > 0.0) { /* allow at most the present imbalance, but at least 1.001 */
         imbalance = fmax(1.001, fmin(imbalance, before.max / average));
         parts.question.imbalance = imbalance;
     }

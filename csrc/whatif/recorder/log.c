@@ -149,7 +149,7 @@ static struct {
     plb_op_t op[BUFFERED];
 } me;
 
-static __thread bool inside_call; /* within a call of the program, where MPI may call itself */
+static __thread bool inside_call; /* inside a call of MPI by the program (MPI may call itself) */
 static pthread_mutex_t foreign_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- clocks --- */
