@@ -838,7 +838,7 @@ static inline double plb_point_read(const char *text, char **end)
 /* Medians and quantiles, in a time that is linear on average (quadratic at worst). */
 
 /** The k-th smallest of x[n]; k = 0: the smallest.  Reorders x: x[k] is then this value, no entry
- *  before it is greater, and no entry after it is smaller. */
+ * before it is greater, and no entry after it is smaller. */
 double plb_nth(double *x, int64_t n, int64_t k);
 
 /** The median of x[n], n > 0; for even n the mean of the two middle values.  Reorders x. */
@@ -894,6 +894,6 @@ void plb_loads_free(plb_loads_t *self);
 #define PLB_SORT_BINS(n) (2 * (int64_t)(n))
 
 /** Sort item[n], whose keys lie in [low, high] and whose ids all differ.  spare[n] and
- *  bin[PLB_SORT_BINS(n)] are scratch memory. */
+ * bin[PLB_SORT_BINS(n)] are scratch memory. */
 void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                     uint32_t *bin);

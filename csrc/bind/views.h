@@ -141,13 +141,13 @@ enum { PLB_PY_IN_PLACE = 128 };
  * The spec of a function, method or type, "name name:flags ...=default", names the arguments in
  * order; help() shows it as a signature.  Flags:
  *
- *     ?       None gives NULL, for an int64_t INT64_MAX
- *     2 ... 9 a sequence of 2 ... 9 numbers, for a double[]
+ *     ?       the argument may be None: the target becomes NULL (an int64_t: INT64_MAX)
+ *     2 ... 9 a sequence of 2 ... 9 numbers; the target is a double[]
  *     T L     a tuple, a list
  *     +       an array has one entry more than n
  *     @       an array may have any shape; without it: one dimension
- *     =text   at the end: the argument is optional.  If it is absent, the target keeps its value;
- *             help() shows `text` as the default, so the caller must set the target to it before
+ *     =text   at the end: the argument is optional.  If it is absent, the target keeps its value,
+ *             which must be the default `text` that help() shows
  *
  * The arguments after `*` are keyword-only.  `...`: the next PLB_READ reads the rest.  "!name":
  * the only argument is c->arg, which is not converted. */
@@ -210,7 +210,7 @@ void *plb_py_new(plb_py_call_t *c, int type, int64_t n);
 void *plb_py_new2(plb_py_call_t *c, int type, int64_t rows, int64_t cols);
 
 /** Return a new reference to the array whose memory is `data`, from plb_py_new; NULL gives None.
- *  plb_py_sealed: the array is then read-only. */
+ * plb_py_sealed: the array is then read-only. */
 PyObject *plb_py_out(plb_py_call_t *c, const void *data);
 PyObject *plb_py_sealed(plb_py_call_t *c, const void *data);
 
@@ -433,8 +433,8 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 plb_candidate_strategy_t *plb_py_candidates(plb_py_call_t *c, PyObject *rows);
 
 /** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments, failed,
- *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
- *  messages_open, background.  The call then holds no arrays. */
+ * n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
+ * messages_open, background.  The call then holds no arrays. */
 int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out);
 
 /** Return a record of statistics as a tuple: the fields of PLB_STATS in order, then whether

@@ -34,8 +34,8 @@ enum { TAG_ROWS = 1, TAG_ANSWER, TAG_ASK, TAG_NOTHING, TAG_WAITS };
 
 /* What a message begins with. */
 typedef struct head {
-    int64_t piece, n;             /* index in the owner's array `piece`; number of rows */
-    double work, seconds;         /* work: predicted, of rows; seconds: measured, of an answer */
+    int64_t piece, n;     /* index in the owner's array `piece`; number of rows */
+    double work, seconds; /* work: predicted for the rows; seconds: measured by the borrower */
     int32_t owner, failed, reply; /* reply: whether these are the first rows after a question */
 } head_t;
 

@@ -656,8 +656,8 @@ typedef struct slices {
     plb_metrics_t metrics; /* metrics of that part */
 } slices_t;
 
-/* The most useful moves come first: those to ranks that take less time, of the objects with the
- * highest load per byte. */
+/* Order the moves, the most useful first: those to ranks that take less time, by load per byte;
+ * then the others. */
 static int order_moves(const slices_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -78,7 +78,7 @@ bool plb_settings_gives_up(const plb_settings_t *self);
  * that the program has registered. */
 
 /** Find a strategy by name.  PLB_ERR_KEY: the name is unknown; PLB_ERR_MISSING: the C library does
- *  not offer it, because it needs another library or is distributed. */
+ * not offer it, because it needs another library or is distributed. */
 int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_err_t *err);
 int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb_err_t *err);
 

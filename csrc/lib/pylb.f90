@@ -88,7 +88,7 @@ module pylb
       procedure, private :: migrate_long, migrate_long_2
       procedure, private :: migrate_real, migrate_real_2
       !> Move an allocatable array that has one item (in two dimensions: one column) for each cell;
-      !! afterwards it has the items of the cells that this rank has now.  If `count` is given, cell i
+      !! afterwards it has the items of this rank's present cells.  If `count` is given, cell i
       !! has count(i) items; migrate `count` itself last, by a call without `count`.
       generic :: migrate => migrate_int, migrate_int_2, migrate_long, migrate_long_2, &
          migrate_real, migrate_real_2

@@ -68,7 +68,7 @@ enum pylb_code {
 };
 
 /** The message of the most recent call of this thread that failed; empty if none has failed.
- *  Valid until the next call that fails. */
+ * Valid until the next call that fails. */
 PYLB_API const char *pylb_error(void);
 
 /** The meaning of a code, in a few words. */
@@ -104,8 +104,8 @@ PYLB_CALL int pylb_advisor_create(pylb_advisor **lb);
 
 #ifdef MPI_VERSION
 /** Make an advisor for the ranks of `comm`; it uses a duplicate of `comm`.  Collective.
- *  PYLB_ERR_STATE: MPI is not initialised or already finalised, or 64 such advisors are open;
- *  PYLB_ERR_VALUE: `comm` is MPI_COMM_NULL. */
+ * PYLB_ERR_STATE: MPI is not initialised or already finalised, or 64 such advisors are open;
+ * PYLB_ERR_VALUE: `comm` is MPI_COMM_NULL. */
 PYLB_CALL int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb);
 #endif
 
@@ -147,12 +147,12 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *    again, to compare the bytes; a difference gives PYLB_ERR_VALUE
  *  - strategy.X, trigger.X: a parameter X, checked when the first step ends
  *
- *  PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override
- *  what the program sets.  A strategy or trigger from the environment has its default parameters.
+ * PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override
+ * what the program sets.  A strategy or trigger from the environment has its default parameters.
  *
- *  Local.  PYLB_ERR_KEY: unknown option or name; PYLB_ERR_VALUE: a value that the option does not
- *  take; PYLB_ERR_MISSING: the strategy is distributed, or needs a library that is absent;
- *  PYLB_ERR_STATE: the first step has begun. */
+ * Local.  PYLB_ERR_KEY: unknown option or name; PYLB_ERR_VALUE: a value that the option does not
+ * take; PYLB_ERR_MISSING: the strategy is distributed, or needs a library that is absent;
+ * PYLB_ERR_STATE: the first step has begun. */
 PYLB_CALL int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value);
 
 /** Close the advisor, and set *lb to NULL; does nothing if *lb is NULL.  Collective: it completes
