@@ -689,13 +689,12 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
     if (self->failed_rank != INT64_MAX) {
         *answer = PLB_ATSYNC_FAILED;
     } else if (self->balance && self->dispute.yes != self->dispute.no) {
-        return PLB_FAIL(
-            err, PLB_ERR_VALUE,
-            "the trigger answers differently after iteration %lld: an LB step on rank %lld, none "
-            "on "
-            "rank %lld; expected the same on all ranks, computed only from the cycle's values",
-            (long long)self->dispute.iteration, (long long)self->dispute.yes,
-            (long long)self->dispute.no);
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "the trigger answers differently after iteration %lld: an LB step on rank "
+                        "%lld, none on rank %lld; expected the same on all ranks, computed only "
+                        "from the values of the cycle",
+                        (long long)self->dispute.iteration, (long long)self->dispute.yes,
+                        (long long)self->dispute.no);
     } else if (self->balance) {
         *answer = PLB_ATSYNC_BALANCE;
     } else if (slot < 0) {

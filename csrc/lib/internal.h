@@ -91,7 +91,7 @@ int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err)
 /** Whether the trigger is a function that the program has registered. */
 bool plb_registered_is_own(const plb_trigger_kind_t *kind);
 
-/* A plan: the new rank of each cell of a rank.  Also the migration of the cells. */
+/* A plan: the new rank of each cell of a rank; and the migration of these cells. */
 
 struct pylb_plan {
     struct plb_lib_advisor *lb; /* borrowed; NULL: there is no plan */

@@ -134,11 +134,11 @@ static int check_alike(const char *wire, const int64_t *size, int p, head_t *all
         all->n_edges += h.n_edges;
         all->n_components = h.n_components; /* the same on all ranks: see ask_decider */
         const int64_t edges = (int64_t)7 << HAS_src;
-        PLB_FAIL_IF(h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges), err,
-                    PLB_ERR_VALUE,
-                    "ranks %d and %d set different members of their cells: expected the same "
-                    "members on all ranks",
-                    first, r);
+        PLB_FAIL_IF(
+            h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges), err, PLB_ERR_VALUE,
+            "one of ranks %d and %d gave an array that the other did not: expected the same "
+            "arrays of cells on all ranks",
+            first, r);
         if (h.n > 0 && first < 0) {
             first = r;
             all->has = h.has;
