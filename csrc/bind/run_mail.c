@@ -154,7 +154,7 @@ typedef struct head {
     int16_t kind; /* an array's NumPy type, or one of OTHER ... NOTHING below */
     int16_t ndim;
     int32_t more;  /* number of further targets of a multicast, whose keys follow the head with 8
-                      bytes each. Negative: minus that number, and the receivers share the data */
+                      bytes each.  Negative: minus that number, and the receivers share the data */
     int64_t extra; /* for an array: 1 if its layout is that of Fortran; for frozen data: number of
                       bytes; for an integer: its value; for a float: its bits */
 } head_t;

@@ -127,7 +127,7 @@ void plb_transfer_free(plb_transfer_t *self);
  * because a receive accepts any tag.  Do not change the data until the exchange is over; rows that
  * a rank sends to itself are copied at once, unless skips_own is set.  tag: PLB_TAG_ITEMS ...
  * PLB_TAG_MOST.  PLB_ERR_VALUE: `out` and `in` differ in the number of rows that this rank sends
- * to itself; no message was sent. After an error of MPI, messages may be under way (n > 0). */
+ * to itself; no message was sent.  After an error of MPI, messages may be under way (n > 0). */
 int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
                        int64_t row_bytes, int tag, plb_err_t *err);
 

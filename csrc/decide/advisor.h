@@ -120,7 +120,7 @@ void plb_advisor_abandon(plb_advisor_t *self);
 /** Write the seconds that the last LB step has saved so far into its receipt. */
 int plb_advisor_judge(plb_advisor_t *self, plb_err_t *err);
 
-/* The steps of an advisor (advisor.h) with a lag: one nonblocking reduction of statistics
+/* The steps of an advisor with a lag: one nonblocking reduction of statistics
  * (measure/measure.h) per step; several may be under way.
  *
  * In each step a rank contributes its record, and gets the merged record of the step `lag` steps

@@ -122,9 +122,9 @@ typedef struct plb_consensus {
 } plb_consensus_t;
 
 /* One rank in a loop without barriers.  AtSync is the end of an object's iteration, where the
- * object may have to wait.  This file reduces statistics of each iteration while the program goes
+ * object may have to wait.  This part reduces statistics of each iteration while the program goes
  * on (Menon 3.4), shows them to the trigger, and runs the consensus on the iteration at whose end
- * to rebalance (3.6; consensus.h).
+ * to rebalance (3.6; see the top of this file).
  *
  * Objects report their load at the end of each iteration, and ask whether they may go on.  The
  * rank contributes the statistics of iteration i when its last object has finished iteration i.
@@ -161,7 +161,7 @@ typedef struct plb_atsync_options {
         kind; /* the field `kind` of the statistics (measure/measure.h); the same on all ranks */
     int64_t first; /* number of the loop's first iteration in the statistics and for the trigger */
     int64_t n;     /* number of iterations, 1 or more */
-    int32_t lag;   /* the lag D (rule 5 of consensus.h); 0: no lag; then the program must call
+    int32_t lag;   /* the lag D (rule 5, see above); 0: no lag; then the program must call
                       plb_atsync_progress whenever it waits */
     bool balance;  /* rebalance when the trigger wants it; false: only measure */
 } plb_atsync_options_t;

@@ -168,7 +168,7 @@ int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *l
  * If iterations take longer than the last LB step predicted, a "preview" (plb_decider_preview)
  * checks whether a new placement would save time.  It would, for example, if ranks have different
  * speeds, or if a rank has just changed its speed: the strategy could not see this from the loads
- * alone.  This file says when a preview is due.
+ * alone.  This part says when a preview is due.
  *
  * A preview costs about as much as an LB step without migrations (`price`).  So it is due when the
  * time lost since the last LB step or preview is eight times this price.  While the prediction

@@ -361,7 +361,7 @@ typedef struct pylb_snapshot {
 PYLB_API void pylb_snapshot_init(pylb_snapshot *snapshot);
 
 /** Compute rank[n_objects], the new rank of each object; it may be the snapshot's own array
- * `rank`. strategy: a name that pylb_strategy_name returns, or "auto": the one that an advisor
+ * `rank`.  strategy: a name that pylb_strategy_name returns, or "auto": the one that an advisor
  * would choose for its first LB step.  params: "name=value name=value"; NULL: defaults.  "auto"
  * has parameters for the choice (imbalance, utilization, communication, tolerance, dearer, again),
  * and alpha and beta, the seconds per message and per byte (defaults: 2e-6 and 1e-10).  Local. */

@@ -193,7 +193,7 @@ int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_ch
                          plb_err_t *err);
 
 /* Checks of the elements x[i0] ... x[end - 1] of arrays that come from outside.  If x is NULL,
- * nothing is checked. The error names the array and the element. */
+ * nothing is checked.  The error names the array and the element. */
 
 /** Check that each element is in 0 ... limit - 1.  PLB_ERR_RANGE if not. */
 int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,

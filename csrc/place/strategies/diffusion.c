@@ -7,7 +7,7 @@
  * Step 2, flow.  b_i > 0 is the excess of rank i above the threshold, which is `overload` times
  * the average, or a lower bound for any placement if that is higher.  The excess flows to the
  * ranks below the average, which have b_i < 0: each gets the same fraction of the load that it
- * lacks. The smallest flow along the links that achieves this is
+ * lacks.  The smallest flow along the links that achieves this is
  *
  *     flow(i -> j) = weight (x_i - x_j),  where L x = b,
  *

@@ -66,7 +66,7 @@ static double smallest_mean(const pieces_t *self, int64_t each, int64_t more)
 /* Compute a bound by counting pieces; 0 if there is none, or if ranks differ or objects are fixed.
  * Each object is cut into equal pieces, about as heavy as the median object.  If the pieces of an
  * object may lie on different ranks, the smallest possible maximum can only fall, so a bound for
- * the pieces also holds for the objects. If p ranks have c p + e pieces, then for some m <= e, m
+ * the pieces also holds for the objects.  If p ranks have c p + e pieces, then for some m <= e, m
  * of the ranks have c m + e pieces or more in any placement, and one of these ranks has at least
  * their mean load.  The result is the smallest such mean over all m, for the lightest pieces. */
 static int bound_pieces(const plb_snapshot_t *in, double *out, plb_err_t *err)
