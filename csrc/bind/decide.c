@@ -249,7 +249,7 @@ typedef struct decider {
     PyObject *trigger, *candidates; /* owned, because `core` borrows their contents */
 } decider_t;
 
-/* ---- libraries: each is loaded when a strategy that needs it first runs ---------------------- */
+/* ---- libraries: each is loaded when a strategy that needs it first runs --------------------- */
 
 static int load(const char *library)
 {
