@@ -76,19 +76,18 @@ def integer(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
+    return positive(name, value, -math.inf)
+
+
+def positive(name: str, value: Any, above: float = 0) -> float:
+    """Check that the value is a finite number greater than `above`."""
     try:
         out = float(value) if isinstance(value, Real) else math.nan
     except OverflowError:
         out = math.inf
-    if not math.isfinite(out):
-        raise DomainError(f"{name} is {value!r}: expected a finite number")
-    return out
-
-
-def positive(name: str, value: Any) -> float:
-    out = number(name, value)
-    if out <= 0:
-        raise DomainError(f"{name} is {value!r}: expected a finite number above 0")
+    if not above < out < math.inf:
+        limit = "" if above == -math.inf else f" above {above:g}"
+        raise DomainError(f"{name} is {value!r}: expected a finite number{limit}")
     return out
 
 

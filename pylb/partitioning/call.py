@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from pylb.errors import DomainError, PartitionerWarning, nearest, unknown, warn
 from pylb.model import checks
 from pylb.model.machine import Machine, Place
+from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
 from pylb.partitioning import serial, zoltan
-from pylb.partitioning.arrays import F64, I32, Rows
+from pylb.partitioning.arrays import Rows
 from pylb.partitioning.libraries import APPROACHES, METHODS
 from pylb.partitioning.problem import Problem, complete, drop_zeros, local
 from pylb.partitioning.ranks import RankFacts, Ranks

@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
+from pylb.comm.plan import Plan
 from pylb.console import InNotebook
 from pylb.errors import DomainError
+from pylb.model.snapshot import F64, I32, I64
 from pylb.optional import require
 from pylb.partitioning import arrays
-from pylb.partitioning.arrays import F64, I32, Rows
+from pylb.partitioning.arrays import Rows
 from pylb.partitioning.problem import Problem
 from pylb.partitioning.ranks import owners
 
-I64 = NDArray[np.int64]
 KEPT = 1 + 1e-6  # a sum may exceed the tolerance by this factor, for rounding errors
 # With more (rank, part) pairs, parts are numbered without regard to where their objects are.
 MOST_NUMBERS = 1 << 24
@@ -285,7 +286,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
     volume = len(row) if problem.nbytes is None else problem.nbytes[row].sum()
     moved = np.array([len(row), volume], float)
     if n_ranks > 1:
-        plan = ranks.plan(lambda: exports.rank)
+        plan = Plan.on(ranks.agreement, lambda: exports.rank)
         came_id, came_part = plan.forward(ids, exports.part)
         order = np.lexsort((came_part, plan.source))
         unknown = np.full(len(order), -1)
@@ -412,7 +413,7 @@ def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
     out[own] = value[to[own] - first]
     others, where = np.unique(to[~own], return_inverse=True)
     others = others.astype(np.int64, copy=False)
-    plan = ranks.plan(lambda: owners(problem.dist, others))
+    plan = Plan.on(ranks.agreement, lambda: owners(problem.dist, others))
     asked = plan.forward(others)
     out[~own] = plan.answer(1, lambda: (value[asked - first],))[where]
     return out

@@ -17,8 +17,9 @@ from pylb import _core
 from pylb.comm.agreement import Step
 from pylb.comm.parcel import exchange_objects, gather_objects
 from pylb.errors import DomainError
+from pylb.model.snapshot import F64, I32
 from pylb.partitioning import libraries
-from pylb.partitioning.arrays import F64, I32, MOST, Rows, closed
+from pylb.partitioning.arrays import MOST, Rows, closed
 from pylb.partitioning.libraries import Method
 from pylb.partitioning.problem import Problem
 from pylb.partitioning.ranks import Ranks

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from pylb.errors import DomainError, PartitionerError
+from pylb.model.snapshot import F64, I32
 from pylb.optional import require
 from pylb.partitioning import libraries, serial
-from pylb.partitioning.arrays import F64, I32, MOST, closed
+from pylb.partitioning.arrays import MOST, closed
 from pylb.partitioning.libraries import Method
 from pylb.partitioning.problem import Problem
 
