@@ -22,7 +22,7 @@ from pylb.model.topology import Tree
 from pylb.partitioning import serial, zoltan
 from pylb.partitioning.arrays import Rows
 from pylb.partitioning.libraries import APPROACHES, METHODS
-from pylb.partitioning.problem import Problem, complete, drop_zeros, local
+from pylb.partitioning.problem import Problem, complete, drop_zeros, local, renumbered
 from pylb.partitioning.ranks import RankFacts, Ranks
 from pylb.partitioning.result import Cuts, Partition, Settled, evaluated, of_entries, settle
 
@@ -452,18 +452,8 @@ def divide_by_levels(
     """
     place = np.empty_like(levels.label)
     place[levels.label] = np.arange(levels.n_parts, dtype=np.int32)
-
-    def placed(part: I32 | None) -> I32 | None:
-        return None if part is None else np.where(part < 0, -1, place[part]).astype(np.int32)
-
-    shares = problem.shares
-    inner = replace(
-        problem,
-        imbalance=problem.imbalance ** (1 / max(1, _cuts(levels.branch))),
-        shares=None if shares is None else shares[levels.label],
-        fixed_part=placed(problem.fixed_part),
-        old=placed(problem.old),
-    )
+    inner = renumbered(problem, place, levels.n_parts)
+    inner.imbalance = problem.imbalance ** (1 / max(1, _cuts(levels.branch)))
     part: I32 = levels.label[_divide(inner, levels.branch, methods, ask)]
     return part
 
@@ -482,52 +472,16 @@ def _divide(
     if len(branch) == 1:
         return _divide(problem, branch[0], methods[1:], ask)
     first = np.array([0, *accumulate(map(_leaves, branch))])
-    part = ask(_among_groups(problem, first), methods[0])
+    group = np.repeat(np.arange(len(branch), dtype=np.int32), np.diff(first))
+    part = ask(renumbered(problem, group, len(branch)), methods[0])
     out: I32 = first[part].astype(np.int32)
-    for group, below in enumerate(branch):
+    for number, below in enumerate(branch):
         if below:
-            mine = part == group
-            inner = _in_group(_restricted(problem, mine), int(first[group]), int(first[group + 1]))
+            mine = part == number
+            within = np.where(group == number, np.arange(len(group)) - first[number], -1)
+            inner = renumbered(_restricted(problem, mine), within, int(np.diff(first)[number]))
             out[mine] += _divide(inner, below, methods[1:], ask)
     return out
-
-
-def _among_groups(problem: Problem, first: NDArray[np.int64]) -> Problem:
-    """Return the problem of dividing among groups of parts; group g begins with part first[g]."""
-    shares = problem.shares
-    group = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
-
-    def grouped(part: I32 | None) -> I32 | None:
-        return None if part is None else np.where(part < 0, -1, group[part]).astype(np.int32)
-
-    return replace(
-        problem,
-        parts=len(first) - 1,
-        shares=None if shares is None else np.add.reduceat(shares, first[:-1]),
-        fixed_part=grouped(problem.fixed_part),
-        old=grouped(problem.old),
-    )
-
-
-def _in_group(problem: Problem, first: int, end: int) -> Problem:
-    """Return the problem of one group: its objects and its parts."""
-
-    def within(part: I32 | None) -> I32 | None:
-        if part is None:
-            return None
-        return np.where((part >= first) & (part < end), part - first, -1).astype(np.int32)
-
-    shares = problem.shares
-    if shares is not None:
-        shares = shares[first:end]
-        shares = shares / shares.sum() if shares.sum() > 0 else None
-    return replace(
-        problem,
-        parts=end - first,
-        shares=shares,
-        fixed_part=within(problem.fixed_part),
-        old=within(problem.old),
-    )
 
 
 def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:

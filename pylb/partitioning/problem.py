@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import frexp
 from typing import Any, NamedTuple
@@ -259,6 +259,20 @@ def drop_zeros(problem: Problem, some: bool) -> None:
     heavy = problem.ranks.sum(weight.any(axis=0).astype(np.int64)) > 0
     if not heavy.all():
         problem.weight = np.ascontiguousarray(weight[:, heavy])
+
+
+def renumbered(problem: Problem, of: NDArray[Any], parts: int) -> Problem:
+    """Return the problem with other parts: part i becomes part ``of[i]``; -1: it does not exist."""
+
+    def moved(part: I32 | None) -> I32 | None:
+        return None if part is None else np.where(part < 0, -1, of[part]).astype(np.int32)
+
+    shares, exist = problem.shares, of >= 0
+    if shares is not None:
+        shares = np.bincount(of[exist], shares[exist], parts)
+        shares = shares / shares.sum() if shares.sum() > 0 else None
+    fixed_part, old = moved(problem.fixed_part), moved(problem.old)
+    return replace(problem, parts=parts, shares=shares, fixed_part=fixed_part, old=old)
 
 
 # ---- refinement trees ---------------------------------------------------------------------------
