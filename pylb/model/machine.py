@@ -11,7 +11,8 @@ import os
 import platform
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -138,22 +139,18 @@ def _cyclic(facts: dict[str, list[float]], name: str, i: int, default: float) ->
 
 def to_json(place: Place) -> dict[str, Any]:
     """Return the place and all places below it as a dict for JSON."""
-    out: dict[str, Any] = {"kind": place.kind, "name": place.name}
-    if place.children:
-        out["children"] = [to_json(child) for child in place.children]
-    else:
-        out |= {"speed": place.speed, "load": place.load}
-    out |= {name: n for name in ("cores", "sockets") if (n := getattr(place, name))}
-    return out if math.isnan(place.bandwidth) else out | {"bandwidth": place.bandwidth}
+    out = {name: x for name, x in vars(place).items() if x == x}  # without NaN
+    return {**out, "children": [to_json(child) for child in place.children]}
 
 
 def from_json(content: dict[str, Any]) -> Place:
     children = tuple(from_json(child) for child in content.get("children", ()))
-    numbers: dict[str, Any] = {
-        k: float(content[k]) for k in ("speed", "load", "bandwidth") if k in content
+    given = {
+        f.name: type(f.default)(content[f.name])
+        for f in fields(Place)
+        if f.name in content and f.name not in ("kind", "children")
     }
-    counts = {k: int(content.get(k, 0)) for k in ("cores", "sockets")}
-    return Place(str(content["kind"]), str(content.get("name", "")), children, **numbers, **counts)
+    return Place(str(content["kind"]), children=children, **given)
 
 
 CPUS = Path("/sys/devices/system/cpu")
@@ -374,16 +371,6 @@ class Machine:
         Seconds per message and per byte between two of the m nodes; on the diagonal: between ranks
         of one node.  NaN: not known.
 
-    Attributes
-    ----------
-    n_ranks : int
-    nodes : tuple of Place
-        The places of kind "node", in order of the tree.
-    node : (p,) int32
-        Index in `nodes` of each rank's node, for `Snapshot(node=...)`; -1: the rank is on no node.
-    speed, busy : (p,) float64
-        Speed and load of each rank (see `Place`), e.g. for ``Snapshot(speed=machine.speed)``.
-
     Examples
     --------
     >>> machine = pylb.Machine.parse("node:2[speed=1,3] rank:2")
@@ -395,6 +382,14 @@ class Machine:
     ranks: Sequence[int] = ()
     alpha: F64 = field(default_factory=lambda: np.zeros((0, 0)))
     beta: F64 = field(default_factory=lambda: np.zeros((0, 0)))
+    n_ranks: int = field(init=False)
+    #: The places of kind "node", in order of the tree.
+    nodes: tuple[Place, ...] = field(init=False)
+    #: (p,) index in `nodes` of each rank's node, for `Snapshot(node=...)`; -1: on no node.
+    node: I32 = field(init=False)
+    #: (p,) speed and load of each rank (see `Place`), e.g. for ``Snapshot(speed=machine.speed)``.
+    speed: F64 = field(init=False)
+    busy: F64 = field(init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.root, Place):
@@ -402,7 +397,7 @@ class Machine:
                 f"root is {self.root!r}: expected a Place; Machine.parse takes a string, "
                 "Machine.load a file"
             )
-        tree = list(self.root.walk())
+        tree, put = list(self.root.walk()), partial(object.__setattr__, self)
         leaves = [v for v, (_, place) in enumerate(tree) if not place.children]
         ranks = np.asarray(self.ranks if len(self.ranks) else range(len(leaves)), np.int32)
         if sorted(ranks.tolist()) != list(range(len(leaves))):
@@ -410,7 +405,12 @@ class Machine:
                 f"ranks are {ranks.tolist()}: expected each of 0 ... {len(leaves) - 1} once, one "
                 "for each leaf"
             )
-        nodes = [v for v, (_, place) in enumerate(tree) if place.kind == "node"]
+        node, nodes = np.full(len(tree), -1, np.int32), list[Place]()
+        for v, (above, place) in enumerate(tree):
+            node[v] = node[above] if above >= 0 else -1
+            if place.kind == "node":
+                node[v] = len(nodes)
+                nodes.append(place)
         shape = (len(nodes), len(nodes))
         for name in ("alpha", "beta"):
             given = checks.array(name, getattr(self, name), float)
@@ -421,46 +421,17 @@ class Machine:
                     f"{name} has shape {given.shape}, or values that are negative or infinite: "
                     f"expected {shape}, finite numbers, 0 or more"
                 )
-            object.__setattr__(self, name, given)
-        leaf = np.empty(len(leaves), np.int32)
+            put(name, given)
+        leaf = np.empty(len(leaves), np.int32)  # the index in `tree` of each rank's place
         leaf[ranks] = leaves
-        object.__setattr__(self, "ranks", tuple(ranks.tolist()))
-        object.__setattr__(self, "_tree", tree)
-        object.__setattr__(self, "_leaf", leaf)
+        put("ranks", tuple(ranks.tolist()))
+        put("n_ranks", len(leaf))
+        put("nodes", tuple(nodes))
+        put("node", node[leaf])
+        put("speed", np.array([tree[v][1].speed for v in leaf]))
+        put("busy", np.array([tree[v][1].load for v in leaf]))
 
     # ---- properties ----------------------------------------------------------------------------
-
-    @property
-    def _parts(self) -> tuple[list[tuple[int, Place]], I32]:
-        return self._tree, self._leaf  # type: ignore[attr-defined]
-
-    @property
-    def n_ranks(self) -> int:
-        return len(self.ranks)
-
-    @property
-    def nodes(self) -> tuple[Place, ...]:
-        return tuple(place for _, place in self._parts[0] if place.kind == "node")
-
-    @property
-    def node(self) -> I32:
-        tree, leaf = self._parts
-        number, count = np.full(len(tree), -1, np.int32), 0
-        for v, (above, place) in enumerate(tree):
-            if place.kind == "node":
-                number[v], count = count, count + 1
-            elif above >= 0:
-                number[v] = number[above]
-        out: I32 = number[leaf]
-        return out
-
-    @property
-    def speed(self) -> F64:
-        return np.array([self._parts[0][v][1].speed for v in self._parts[1]])
-
-    @property
-    def busy(self) -> F64:
-        return np.array([self._parts[0][v][1].load for v in self._parts[1]])
 
     def tree(self) -> Tree:
         """Return the machine as a regular tree, for `pylb.model.hops` and `map_ranks`.
@@ -538,7 +509,7 @@ class Machine:
         -------
         (p,) float64
         """
-        tree, leaf = self._parts
+        tree = list(self.root.walk())
         w_comm = checks.number("w_comm", w_comm)
         if not self.speed.any():
             raise DomainError("the speed of all ranks is 0: expected one above 0")
@@ -558,7 +529,9 @@ class Machine:
             if w > 0 and cpu[v] > 0:
                 share += w * (place.bandwidth / comm[above])
             out[v] = out[above] * share
-        return np.asarray(out[leaf])
+        power = np.empty(self.n_ranks)
+        power[list(self.ranks)] = [x for x, (_, at) in zip(out, tree, strict=True) if not at.children]
+        return power
 
     def part_sizes(self, w_comm: float = W_COMM) -> F64:
         """Return shares for `pylb.partition(shares=...)`: the `power` of each rank."""
