@@ -227,7 +227,7 @@ class Directory:
         self._step(f"find(missing={missing!r})", tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
-        came = plan.answer(1, lambda: (self._entries.find(here),))
+        came = plan.answer(lambda: self._entries.find(here))
         columns = [np.ascontiguousarray(came[name]) for name in came.dtype.names]
         entries = Found(*columns, *([None] if self.dtype is None else []))
         if not missing:
