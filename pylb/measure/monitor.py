@@ -216,15 +216,12 @@ class SpeedLearner:
         work : (n,) float64, optional
             The user's own estimate of the object's work, in any unit; 0: no estimate.
         """
-        keys, ranks = _array("key", key, np.int64), _array("rank", rank, np.int32)
-        times = _array("seconds", seconds, np.float64)
-        size = None if work is None else _array("work", work, np.float64)
-        shapes = [a.shape for a in (keys, ranks, times, size) if a is not None]
-        if any(shape != shapes[0] or len(shape) != 1 for shape in shapes):
-            names = ("key", "rank", "seconds", "work")[: len(shapes)]
-            raise DomainError(
-                f"{', '.join(names)} have shapes {', '.join(map(str, shapes))}: "
-                "expected one dimension and the same length"
-            )
-        self._core.observe(keys, ranks, times, size)
+        keys = _array("key", key, np.int64)
+        n = (keys.size,)
+        self._core.observe(
+            keys.reshape(n),
+            _array("rank", rank, np.int32, n),
+            _array("seconds", seconds, np.float64, n),
+            None if work is None else _array("work", work, np.float64, n),
+        )
         return self.speed
