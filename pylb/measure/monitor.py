@@ -217,9 +217,9 @@ class SpeedLearner:
             The user's own estimate of the object's work, in any unit; 0: no estimate.
         """
         keys = _array("key", key, np.int64)
-        n = (keys.size,)
+        n = keys.shape
         self._core.observe(
-            keys.reshape(n),
+            keys,
             _array("rank", rank, np.int32, n),
             _array("seconds", seconds, np.float64, n),
             None if work is None else _array("work", work, np.float64, n),
