@@ -166,11 +166,11 @@ def without_mask(name: str, value: Any) -> None:
         raise DomainError(f"{name} has masked entries: expected none, e.g. array.filled(...)")
 
 
-def vector(name: str, value: Any) -> NDArray[np.float64]:
-    """Convert the value to a vector of numbers, (n,)."""
-    out = array(name, value, np.float64)
-    if out.ndim != 1:
-        raise DomainError(f"{name} has shape {out.shape}: expected (n,)")
+def vector(name: str, value: Any, n: int | None = None) -> NDArray[np.float64]:
+    """Copy the value into a vector of n numbers; None: any number of them."""
+    out = np.array(array(name, value, np.float64))
+    if out.ndim != 1 or n not in (None, len(out)):
+        raise DomainError(f"{name} has shape {out.shape}: expected ({'n' if n is None else n},)")
     return out
 
 
@@ -200,17 +200,9 @@ def seconds(name: str, value: Any, most: float = 1e30) -> float:
     return out
 
 
-def floats(name: str, value: Any, n: int) -> NDArray[np.float64]:
-    """Check that the value is a sequence of n numbers; return them as an array, (n,)."""
-    out = array(name, value, np.float64)
-    if out.shape != (n,):
-        raise DomainError(f"{name} has shape {out.shape}: expected ({n},)")
-    return np.array(out)
-
-
 def sizes(name: str, value: Any, n: int) -> NDArray[np.int64]:
     """Check that the value is a sequence of n sizes in bytes; return them as an array, (n,)."""
-    out = floats(name, value, n)
+    out = vector(name, value, n)
     bad = np.flatnonzero(~((out >= 0) & (out < 2**63) & (out == np.rint(out))))
     if len(bad):
         raise DomainError(

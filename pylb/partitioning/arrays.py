@@ -12,7 +12,7 @@ from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan
 from pylb.errors import DomainError, UnknownKeyError
 from pylb.model import checks
-from pylb.model.snapshot import F64, I32
+from pylb.model.snapshot import F64, I32, _array
 from pylb.partitioning.ranks import Ranks, owners
 
 MOST = 2**31 - 1
@@ -48,14 +48,6 @@ def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
     return out
 
 
-def floats(name: str, value: Any) -> F64:
-    """Check that the value has only real numbers; return them as an array."""
-    given = checks.array(name, value)
-    if given.dtype.kind == "c":
-        raise DomainError(f"{name} has dtype {given.dtype}: expected real numbers")
-    return np.ascontiguousarray(checks.array(name, given, np.float64))
-
-
 def places(name: str, value: Any, n: int, parts: int) -> I32:
     """Check that the value has the index of a part, or -1, for each object."""
     given = whole(name, value, n)
@@ -69,7 +61,7 @@ def places(name: str, value: Any, n: int, parts: int) -> I32:
 
 def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
     """Check that the value has finite numbers, 0 or more, (n,) or, if `several`, (n, d)."""
-    out = floats(name, value)
+    out: F64 = _array(name, value, np.float64)
     if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
         also = f" or ({n}, d)" if several else ""
         raise DomainError(f"{name} has shape {out.shape}: expected ({n},){also}")
@@ -85,7 +77,7 @@ def points(name: str, value: Any) -> F64:
 
     A vector (n,) means points on a line.
     """
-    xyz = floats(name, value)
+    xyz: F64 = _array(name, value, np.float64)
     if xyz.ndim == 1:
         xyz = xyz[:, None]
     if xyz.ndim != 2 or not 1 <= xyz.shape[1] <= 3:

@@ -12,7 +12,7 @@ from pylb import _core
 from pylb.comm.plan import Plan
 from pylb.console import InNotebook
 from pylb.errors import DomainError
-from pylb.model.snapshot import F64, I32, I64
+from pylb.model.snapshot import F64, I32, I64, _array
 from pylb.optional import require
 from pylb.partitioning import arrays
 from pylb.partitioning.arrays import Rows
@@ -546,7 +546,7 @@ class Cuts:
         return out[0], out[1]
 
     def _shaped(self, name: str, value: ArrayLike) -> F64:
-        rows = arrays.floats(name, value)
+        rows: F64 = _array(name, value, np.float64)
         if rows.ndim == 1 and self.n_dims == 1:
             rows = rows[:, None]
         if rows.ndim != 2 or rows.shape[1] != self.n_dims:

@@ -269,7 +269,7 @@ def test_the_region_of_the_only_part_is_the_whole_space():
         ({"parts": 0}, DomainError, "parts is 0"),
         ({"parts": 2.5}, DomainError, "parts is 2.5"),
         ({"seed": 2.5}, DomainError, "seed is 2.5"),
-        ({"weight": list("abc")}, DomainError, r"weight: expected an array of numbers; .*'a'"),
+        ({"weight": list("abc")}, DomainError, r"weight: expected an array of float64; .*'a'"),
         ({"imbalance": 0.9}, DomainError, "imbalance is 0.9"),
         (
             {"imbalance": "much"},
@@ -282,7 +282,7 @@ def test_the_region_of_the_only_part_is_the_whole_space():
             "parts is 2147483647: expected a whole number, 1 ... 16777216",
         ),
         ({"method": 3}, DomainError, "method is 3: expected a name"),
-        ({"coords": [1j, 2j, 3j], "graph": None}, DomainError, "coords has dtype complex128"),
+        ({"coords": [1j, 2j, 3j], "graph": None}, DomainError, "coords: .*its dtype is complex128"),
         ({"graph": np.eye(3)}, DomainError, r"graph is an array of shape \(3, 3\): expected a sc"),
         ({"ids": np.array([1, 2, 2**63], np.uint64)}, DomainError, "ids has 9223372036854775808"),
         ({"weight": [1.0, np.nan, 1.0]}, DomainError, r"weight\[1\] is nan"),
