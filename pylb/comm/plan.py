@@ -74,12 +74,16 @@ def travelling(side: Side) -> Any:
     return rows_of(side.order, side.offset)
 
 
+def places(side: Side) -> dict[int, slice]:
+    """Return where the rows of each partner are in the message buffer."""
+    start = side.start.tolist()
+    return {r: slice(a, b) for r, a, b in zip(side.rank.tolist(), start, start[1:], strict=False)}
+
+
 def shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
     """Group the objects by their destination, in the order in which they are sent."""
     ordered = values if side.order is None else [values[i] for i in side.order.tolist()]
-    start = side.start.tolist()
-    pairs = zip(side.rank.tolist(), start, start[1:], strict=False)
-    return {rank: ordered[a:b] for rank, a, b in pairs}
+    return {rank: ordered[at] for rank, at in places(side).items()}
 
 
 def _raise(error: Exception) -> NoReturn:
@@ -166,7 +170,6 @@ class StepLane:
     def __init__(self, agreement: Agreement, sides: Sides, like: NDArray[Any], tag: int) -> None:
         self._agreement, self._sides, self._tag = agreement, sides, tag
         self._kind = like.dtype, like.shape[1:]
-        self._bytes = like.dtype.itemsize * int(np.prod(like.shape[1:], dtype=np.int64))
         self._answer = like[:0]
 
     def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
@@ -174,31 +177,21 @@ class StepLane:
         here, _, there, m = self._sides
         if (rows.dtype, rows.shape[1:]) != self._kind:
             return False
-        send = _raw(rows)
-        if here.order is not None and self._bytes:
-            send = _raw(send.reshape(-1, self._bytes)[travelling(here)])
-        came = np.empty(there.n_rows * self._bytes, np.uint8)
-        self._exchange(send, came)
-        shape = (there.n_own(m), *rows.shape[1:])
-        self._answer = np.zeros(shape, rows.dtype) if out is None else out
-        if there.order is None:
-            _raw(self._answer)[:] = came
-        elif self._bytes:
-            rows_here = _raw(self._answer).reshape(-1, self._bytes)
-            rows_here[travelling(there)] = came.reshape(-1, self._bytes)
-        return True
-
-    def _exchange(self, send: NDArray[np.uint8], came: NDArray[np.uint8]) -> None:
+        send = rows[travelling(here)]
+        came = np.empty((there.n_rows, *rows.shape[1:]), rows.dtype)
+        places_here, places_there = places(here), places(there)
         me = self._agreement.transport.rank
-        pieces = _cut(self._sides.out, send, self._bytes)
-        places = _cut(self._sides.into, came, self._bytes)
-        if me in places:
-            places[me][:] = pieces[me]
-        sends = [(rank, [piece]) for rank, piece in pieces.items() if rank != me]
+        if me in places_here:
+            came[places_there[me]] = send[places_here[me]]
+        sends = [(rank, [_raw(send[at])]) for rank, at in places_here.items() if rank != me]
         words = (self._tag, f"another plan, direction, dtype or shape (fingerprint {self._tag})")
         _, received = self._agreement.step(Step.EXCHANGE, 0, words, sends=sends)
         for source, (piece,) in received:
-            places[source][:] = np.frombuffer(piece, np.uint8)
+            _raw(came[places_there[source]])[:] = np.frombuffer(piece, np.uint8)
+        shape = (there.n_own(m), *rows.shape[1:])
+        self._answer = np.zeros(shape, rows.dtype) if out is None else out
+        self._answer[travelling(there)] = came
+        return True
 
     def wait(self) -> NDArray[Any]:
         """Wait for the received rows; return `out` of `begin` or a new array."""
@@ -211,12 +204,6 @@ class StepLane:
 
 def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8) if array.nbytes else np.zeros(0, np.uint8)
-
-
-def _cut(side: Side, data: NDArray[np.uint8], row_bytes: int) -> dict[int, NDArray[np.uint8]]:
-    start = (side.start * row_bytes).tolist()
-    ranks = side.rank.tolist()
-    return {r: data[a:b] for r, a, b in zip(ranks, start, start[1:], strict=False)}
 
 
 def are_objects(value: Any) -> bool:

@@ -282,8 +282,10 @@ def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | Non
     try:
         given = np.asarray(value)
         kind = given.dtype.kind
-        whole = kind in "iub" or not given.size or (kind == "f" and (given == np.rint(given)).all())
-        if kind == "c" or (np.issubdtype(dtype, np.integer) and not whole):
+        fits = kind != "c"
+        if np.issubdtype(dtype, np.integer) and kind not in "iub" and given.size:
+            fits = kind == "f" and (given == np.rint(given)).all()
+        if not fits:
             raise TypeError(f"its dtype is {given.dtype}")
         out = np.ascontiguousarray(given, dtype=dtype)
         if not given.ndim:
