@@ -136,7 +136,7 @@ class Directory:
                 self.dtype = None if dtype is None else np.dtype(dtype)
                 self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
                 data = [] if self.dtype is None else [("data", self.dtype, self.shape)]
-                kind = np.dtype([*PLACE, *data], align=True)
+                kind = np.dtype([*PLACE, *data])
             except DomainError:
                 raise
             except (TypeError, ValueError) as why:
@@ -270,7 +270,7 @@ class Directory:
         """Return entries from the arguments of `update` for n ids; without `data`, only `PLACE`."""
         if data is not None and self.dtype is None:
             raise DomainError("data is given: expected none, because the directory has no dtype")
-        out = np.zeros(n, np.dtype(PLACE, align=True) if data is None else self._entries.entry.dtype)
+        out = np.zeros(n, np.dtype(PLACE) if data is None else self._entries.entry.dtype)
         out["local"], out["owner"] = np.arange(n), self.rank
         if local is not None:
             out["local"] = _shaped("local", checks.integers("local", local, np.int64), (n,))
