@@ -24,7 +24,7 @@ from pylb.partitioning.arrays import Rows
 from pylb.partitioning.libraries import APPROACHES, METHODS
 from pylb.partitioning.problem import Problem, complete, drop_zeros, local, renumbered
 from pylb.partitioning.ranks import RankFacts, Ranks
-from pylb.partitioning.result import Cuts, Partition, Settled, evaluated, of_entries, settle
+from pylb.partitioning.result import Cuts, Partition, evaluated, of_entries, settle
 
 # ---- method="reftree" (Mitchell 2007): cut the curve through the leaves where a part is full ----
 
@@ -233,7 +233,24 @@ def partition(
         begin = time.perf_counter()
         part, held, rename = _parts_of(problem, choice)
         seconds = time.perf_counter() - begin
-        return _result(problem, choice, settle(problem, part, rename), held, seconds)
+        settled, number, sums = settle(problem, part, rename)
+        method, cuts = "/".join(choice.names), None
+        if held is not None:
+            assert problem.coords is not None
+            zz, label = held
+            if number is not None:
+                label = number if label is None else number[label]
+            cuts = Cuts(method, problem.parts, problem.coords.shape[1], zz, label)
+        return Partition(
+            **settled,
+            n_parts=problem.parts,
+            evaluation=evaluated(problem, settled["part"], sums),
+            seconds=seconds,
+            method=method,
+            approach=choice.approach,
+            seed=problem.seed,
+            cuts=cuts,
+        )
 
     return ranks.whole(whole)
 
@@ -330,7 +347,7 @@ def _parts_of(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
     def ask(inner: Problem, name: str) -> I32:
         part, _ = _answer(inner, name, choice)
         rename = inner.old is not None and _free(inner, name)
-        return settle(inner, part, rename).part if rename else part
+        return settle(inner, part, rename)[0]["part"] if rename else part
 
     return divide_by_levels(problem, choice.levels, choice.names, ask), None, False
 
@@ -366,35 +383,6 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
         problem = replace(problem, old=part if fixed is None else np.where(fixed < 0, part, fixed))
     starts, cycles, _ = choice.work
     return serial.ask(problem, name, how, approach, starts, cycles), None
-
-
-def _result(
-    problem: Problem, choice: Request, found: Settled, held: Any, seconds: float
-) -> Partition:
-    """Make the result, and count cuts and volume.  Collective."""
-    name = "/".join(choice.names)
-    cuts = None
-    if held is not None:
-        assert problem.coords is not None
-        zz, label = held
-        if found.name is not None:
-            label = found.name if label is None else found.name[label]
-        cuts = Cuts(name, problem.parts, problem.coords.shape[1], zz, label)
-    return Partition(
-        part=found.part,
-        rank=found.rank,
-        n_parts=problem.parts,
-        exports=found.exports,
-        imports=found.imports,
-        evaluation=evaluated(problem, found.part, found.sums),
-        migrations=int(found.migrations),
-        migration_volume=found.volume,
-        seconds=seconds,
-        method=name,
-        approach=choice.approach,
-        seed=problem.seed,
-        cuts=cuts,
-    )
 
 
 # ---- levels of a machine ------------------------------------------------------------------------
