@@ -11,6 +11,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import groupby
@@ -157,19 +158,15 @@ CPUS = Path("/sys/devices/system/cpu")
 
 
 class PlaceFacts(NamedTuple):
-    """What a rank knows about the place where it runs.
-
-    The node has `cores` cores and `sockets` sockets.  This rank is bound to `socket` and `core`
-    (-1: to several, or not known).  See `speed_now` for `speed` and `load`.
-    """
+    """What a rank knows about the place where it runs."""
 
     node: str
-    cores: int
+    cores: int  # number of cores and of sockets of the node; 0: not known
     sockets: int
-    socket: int
+    socket: int  # the socket and core to which this rank is bound; -1: several, or not known
     core: int
-    speed: float
-    load: float
+    speed: float  # 10⁹ benchmark steps per second
+    load: float  # share of the time without a core
 
 
 Found = tuple[Place, Sequence[int], F64, F64]  # the arguments of `Machine`
@@ -209,43 +206,28 @@ def _check_measure(seconds: float, network: bool) -> None:
 
 
 def _facts(node: str, seconds: float) -> PlaceFacts:
-    return PlaceFacts(node, *cores(), *where(), *speed_now(seconds))
-
-
-def speed_now(seconds: float) -> tuple[float, float]:
-    """Measure the speed in 10⁹ benchmark steps per second, and the share of time without a core."""
+    places = _cpu_places()
+    here = [places.get(cpu, (-1, -1)) for cpu in os.sched_getaffinity(0)]
+    sockets, cores = (set(numbers) for numbers in zip(*here, strict=True))
+    bound = [numbers.pop() if len(numbers) == 1 else -1 for numbers in (sockets, cores)]
     steps, wall, cpu = _core.drum_benchmark(seconds)
-    return 1e-9 * steps / wall, float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
+    load = float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
+    n_sockets = len({socket for socket, _ in places.values()})
+    return PlaceFacts(
+        node, len(set(places.values())), n_sockets, *bound, 1e-9 * steps / wall, load
+    )
 
 
-def cores() -> tuple[int, int]:
-    """Count the cores and the sockets of this node; 0: not known."""
-    cpus = [int(p.name[3:]) for p in CPUS.glob("cpu[0-9]*")]
-    places = [(_topology(c, "physical_package_id"), _topology(c, "core_id")) for c in cpus]
-    known_places = {place for place in places if place[0] >= 0}
-    return len(known_places), len({socket for socket, _ in known_places})
-
-
-def where() -> tuple[int, int]:
-    """Return the socket and core that this process is bound to; -1: several, or not known."""
-    try:
-        cpus = sorted(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        return -1, -1
-    sockets = {_topology(cpu, "physical_package_id") for cpu in cpus}
-    cores = {_topology(cpu, "core_id") for cpu in cpus}
-    return _single(sockets), _single(cores)
-
-
-def _topology(cpu: int, name: str) -> int:
-    try:
-        return int((CPUS / f"cpu{cpu}" / "topology" / name).read_text())
-    except (OSError, ValueError):
-        return -1
-
-
-def _single(numbers: set[int]) -> int:
-    return numbers.pop() if len(numbers) == 1 else -1
+def _cpu_places() -> dict[int, tuple[int, int]]:
+    """Return the socket and the core of each CPU of this node, as far as the system knows them."""
+    out = {}
+    for folder in CPUS.glob("cpu[0-9]*"):
+        names = ("physical_package_id", "core_id")
+        with suppress(OSError, ValueError):
+            socket, core = (int((folder / "topology" / name).read_text()) for name in names)
+            if socket >= 0:
+                out[int(folder.name[3:])] = socket, core
+    return out
 
 
 # ---- the network ---------------------------------------------------------------------------------
