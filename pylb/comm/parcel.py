@@ -58,10 +58,7 @@ def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception])
 
 
 def unpack_each(parts: Parts, n: int, refused: Callable[[int, Exception], Exception]) -> list[Any]:
-    """Return the n values that `pack_each` was given.
-
-    ``refused(i, why)`` returns the error to raise if value i cannot be restored.
-    """
+    """Return the n values that `pack_each` was given; `refused` as there."""
     file = io.BufferedReader(io.BytesIO(parts[0]))
     load = pickle.Unpickler(file, buffers=iter(parts[1:])).load
     return _call_each(load, itertools.repeat((), n), n, refused)

@@ -342,7 +342,7 @@ SHOWN = 8  # a repr of more than 4 * SHOWN lines leaves out the middle
 class Machine:
     """A machine as a tree with the ranks at its leaves.
 
-    `measure` builds it from the running job, `parse` from a string, `read` from a file.
+    `measure` builds it from the running job, `parse` from a string, `load` from a file.
 
     Parameters
     ----------

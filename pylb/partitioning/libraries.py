@@ -71,11 +71,4 @@ def load(name: str) -> None:
 
         if not MPI.Is_initialized():
             MPI.Init()
-            atexit.register(_end_mpi)
-
-
-def _end_mpi() -> None:
-    from mpi4py import MPI
-
-    if not MPI.Is_finalized():
-        MPI.Finalize()
+            atexit.register(lambda: MPI.Is_finalized() or MPI.Finalize())
