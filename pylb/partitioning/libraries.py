@@ -54,6 +54,8 @@ METHODS = {
     "random": _zoltan("", "RANDOM"),
 }
 
+# Names of the rows that a method divides (starts, entries, weights), for the C core.
+ROWS = {"graph": ("start", "to", "edge_weight"), "nets": ("net_start", "pin", "net_weight")}
 APPROACHES = ("partition", "repartition", "refine")
 
 

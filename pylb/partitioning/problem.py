@@ -67,6 +67,12 @@ class Problem:
         """Number of objects of all ranks."""
         return int(self.dist[-1])
 
+    def rows(self, takes: str) -> Rows | None:
+        """Return what a method divides: the graph, or the nets (by default, those of the graph)."""
+        if takes == "nets" and self.nets is None and self.graph is not None:
+            return arrays.closed(self.graph, self.first)
+        return self.graph if takes == "graph" else self.nets if takes == "nets" else None
+
     def sums(self, part: I32) -> F64:
         """Return (1 + d, k): this rank's objects in each part, then the sums of their weights."""
         weights = () if self.weight is None else self.weight.T

@@ -11,7 +11,7 @@ from pylb.errors import DomainError, PartitionerError
 from pylb.model.snapshot import F64, I32
 from pylb.optional import require
 from pylb.partitioning import libraries, serial
-from pylb.partitioning.arrays import MOST, closed
+from pylb.partitioning.arrays import MOST
 from pylb.partitioning.libraries import Method
 from pylb.partitioning.problem import Problem, renumbered
 
@@ -202,16 +202,11 @@ def _arrays(problem: Problem, how: Method, approach: str) -> dict[str, Any]:
         out |= {"weight": _near_one(problem, weight), "n_weights": weight.shape[1]}
     if how.takes == "coords" and problem.coords is not None:
         out |= {"coords": problem.coords, "n_dims": problem.coords.shape[1]}
-    if how.takes == "graph" and problem.graph is not None:
-        graph = problem.graph
-        out |= {"start": graph.start, "to": graph.to, "edge_weight": graph.weight}
-    if how.takes == "nets":
-        nets = problem.nets
-        if nets is None and problem.graph is not None:
-            nets = closed(problem.graph, problem.first)
-        assert nets is not None
-        out |= {"net_start": nets.start, "pin": nets.to, "net_weight": nets.weight}
-        out["first_net"] = sum(problem.ranks.gather(len(nets))[: problem.ranks.rank])
+    rows = problem.rows(how.takes)
+    if rows is not None:
+        out |= zip(libraries.ROWS[how.takes], (rows.start, rows.to, rows.weight), strict=True)
+    if rows is not None and how.takes == "nets":
+        out["first_net"] = sum(problem.ranks.gather(len(rows))[: problem.ranks.rank])
     if problem.fixed_part is not None and how.fixes:
         out["fixed"] = problem.fixed_part
     if approach != "partition":
