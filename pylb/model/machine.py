@@ -11,7 +11,6 @@ import os
 import platform
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import groupby
@@ -55,9 +54,6 @@ class Place:
     load: float = 0.0
     #: Communication power in bytes per second; NaN: not known, or no network.
     bandwidth: float = math.nan
-    #: Numbers of cores and sockets of a node, from the system; 0: not known.
-    cores: int = 0
-    sockets: int = 0
 
     def __post_init__(self) -> None:
         if not self.children and not 0 <= self.speed <= MOST:
@@ -161,8 +157,6 @@ class PlaceFacts(NamedTuple):
     """What a rank knows about the place where it runs."""
 
     node: str
-    cores: int  # number of cores and of sockets of the node; 0: not known
-    sockets: int
     socket: int  # the socket and core to which this rank is bound; -1: several, or not known
     core: int
     speed: float  # 10⁹ benchmark steps per second
@@ -206,28 +200,20 @@ def _check_measure(seconds: float, network: bool) -> None:
 
 
 def _facts(node: str, seconds: float) -> PlaceFacts:
-    places = _cpu_places()
-    here = [places.get(cpu, (-1, -1)) for cpu in os.sched_getaffinity(0)]
-    sockets, cores = (set(numbers) for numbers in zip(*here, strict=True))
-    bound = [numbers.pop() if len(numbers) == 1 else -1 for numbers in (sockets, cores)]
     steps, wall, cpu = _core.drum_benchmark(seconds)
     load = float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
-    n_sockets = len({socket for socket, _ in places.values()})
-    return PlaceFacts(
-        node, len(set(places.values())), n_sockets, *bound, 1e-9 * steps / wall, load
-    )
+    bound = _bound_to("physical_package_id"), _bound_to("core_id")
+    return PlaceFacts(node, *bound, 1e-9 * steps / wall, load)
 
 
-def _cpu_places() -> dict[int, tuple[int, int]]:
-    """Return the socket and the core of each CPU of this node, as far as the system knows them."""
-    out = {}
-    for folder in CPUS.glob("cpu[0-9]*"):
-        names = ("physical_package_id", "core_id")
-        with suppress(OSError, ValueError):
-            socket, core = (int((folder / "topology" / name).read_text()) for name in names)
-            if socket >= 0:
-                out[int(folder.name[3:])] = socket, core
-    return out
+def _bound_to(name: str) -> int:
+    """Return the socket or core to which this process is bound; -1: several, or not known."""
+    files = (CPUS / f"cpu{cpu}" / "topology" / name for cpu in os.sched_getaffinity(0))
+    try:
+        numbers = {int(file.read_text()) for file in files}
+    except (OSError, ValueError):
+        return -1
+    return numbers.pop() if len(numbers) == 1 else -1
 
 
 # ---- the network ---------------------------------------------------------------------------------
@@ -298,9 +284,7 @@ def _found(
         ranks = list(group)
         below = _sockets(ranks, facts)
         wide = bandwidth(beta, number)
-        node = facts[ranks[0]]
-        counts = {"cores": node.cores, "sockets": node.sockets}
-        nodes.append(Place("node", node.node, below, bandwidth=wide, **counts))
+        nodes.append(Place("node", facts[ranks[0]].node, below, bandwidth=wide))
     return (Place("machine", "", tuple(nodes)), order, alpha, beta)
 
 
@@ -606,8 +590,6 @@ class Machine:
             if not place.children:
                 words = [f"{indent}rank {next(leaf)}", f"speed {place.speed:.3g}"]
                 words += [f"load {place.load:.2f}"] if place.load >= 0.005 else []
-            words += [f"{place.cores} cores"] if place.cores else []
-            words += [f"{place.sockets} sockets"] if place.sockets > 1 else []
             if not math.isnan(place.bandwidth):
                 words.append(f"{place.bandwidth / 1e6:.3g} MB/s")
             lines.append(", ".join(words))
