@@ -192,29 +192,15 @@ class Snapshot(InNotebook):
         """Number of directed pairs that communicate."""
         return 0 if self.edges is None else len(self.edges.src)
 
-    edge_src = _column("edges", "src", "Sending object of each edge, (m,) int32.")
-    edge_dst = _column("edges", "dst", "Receiving object of each edge, (m,) int32.")
-    edge_bytes = _column("edges", "nbytes", "Bytes per iteration of each edge, (m,) float64.")
-    edge_messages = _column(
-        "edges", "messages", "Messages per iteration of each edge, (m,) float64; None: one each."
-    )
-    multicast_src = _column("multicasts", "src", "Sending object of each multicast, (c,) int32.")
-    multicast_start = _column(
-        "multicasts",
-        "start",
-        "Where the receivers of each multicast begin in `multicast_dst`, (c + 1,) int64.",
-    )
-    multicast_dst = _column(
-        "multicasts", "dst", "Receiving objects of all multicasts, (n_pins,) int32."
-    )
-    multicast_bytes = _column(
-        "multicasts", "nbytes", "Bytes per iteration of each multicast, (c,) float64."
-    )
-    multicast_messages = _column(
-        "multicasts",
-        "messages",
-        "Messages per iteration of each multicast, (c,) float64; None: one each.",
-    )
+    edge_src = _column("edges", "src", "(m,) int32, sending object of each edge.")
+    edge_dst = _column("edges", "dst", "(m,) int32, receiving object of each edge.")
+    edge_bytes = _column("edges", "nbytes", "(m,) float64, bytes per iteration.")
+    edge_messages = _column("edges", "messages", "(m,) float64, per iteration; None: one each.")
+    multicast_src = _column("multicasts", "src", "(c,) int32, sending object of each multicast.")
+    multicast_start = _column("multicasts", "start", "(c + 1,) int64, as in `Multicasts`.")
+    multicast_dst = _column("multicasts", "dst", "(n_pins,) int32, as in `Multicasts`.")
+    multicast_bytes = _column("multicasts", "nbytes", "(c,) float64, bytes per iteration.")
+    multicast_messages = _column("multicasts", "messages", "(c,) float64; None: one each.")
 
     @property
     def n_multicasts(self) -> int:
