@@ -10,6 +10,7 @@ from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from test_few import least_moves
 
 import pylb
 from pylb.errors import (
@@ -300,7 +301,7 @@ def test_bestfit_has_the_balance_of_greedy_and_few_migrations(kind, where):
     plan, greedy = pylb.place(s, "BestFitLB"), pylb.place(s, "GreedyLB")
     keeps_its_word(s, plan)
     assert plan.after.max <= 1.0005 * greedy.after.max
-    assert plan.migrations < 1.35 * least_migrations(s) + 2 * p
+    assert plan.migrations < 1.35 * least_moves(s) + 2 * p
 
 
 @pytest.mark.parametrize("unit", [1.0, 0.1, 3e-5])
@@ -310,16 +311,7 @@ def test_bestfit_meets_what_multiples_of_a_load_can_make(unit):
     s = pylb.Snapshot(load, rng.integers(p, size=20_000), n_ranks=p)
     plan = pylb.place(s)
     assert plan.after.max == pytest.approx(unit * np.ceil(load.sum() / unit / p - 1e-9), rel=1e-9)
-    assert plan.migrations < 1.2 * least_migrations(s) + p
-
-
-def least_migrations(s):
-    """Return the objects that must leave ranks above the average in any placement."""
-    times, out = s.rank_times, 0
-    for r in np.flatnonzero(times > times.mean()):
-        heaviest = np.sort(s.load[s.rank == r])[::-1]
-        out += 1 + np.searchsorted(np.cumsum(heaviest), times[r] - times.mean())
-    return out
+    assert plan.migrations < 1.2 * least_moves(s) + p
 
 
 @pytest.mark.parametrize("name", ["BestFitLB", "RefineLB"])
