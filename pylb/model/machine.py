@@ -11,7 +11,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -142,11 +142,8 @@ def to_json(place: Place) -> dict[str, Any]:
 
 def from_json(content: dict[str, Any]) -> Place:
     children = tuple(from_json(child) for child in content.get("children", ()))
-    given = {
-        f.name: type(f.default)(content[f.name])
-        for f in fields(Place)
-        if f.name in content and f.name not in ("kind", "children")
-    }
+    kinds: dict[str, Any] = {"name": str, "speed": float, "load": float, "bandwidth": float}
+    given = {name: kind(content[name]) for name, kind in kinds.items() if name in content}
     return Place(str(content["kind"]), children=children, **given)
 
 
@@ -496,7 +493,9 @@ class Machine:
                 share += w * (place.bandwidth / comm[above])
             out[v] = out[above] * share
         power = np.empty(self.n_ranks)
-        power[list(self.ranks)] = [x for x, (_, at) in zip(out, tree, strict=True) if not at.children]
+        power[list(self.ranks)] = [
+            x for x, (_, at) in zip(out, tree, strict=True) if not at.children
+        ]
         return power
 
     def part_sizes(self, w_comm: float = W_COMM) -> F64:

@@ -15,7 +15,7 @@ from pylb.comm.directory import plan_on
 from pylb.comm.parcel import exchange_objects
 from pylb.errors import DomainError, PartitionerError
 from pylb.model import checks
-from pylb.model.snapshot import F64, I32, I64
+from pylb.model.snapshot import I32, I64
 from pylb.partitioning import arrays
 from pylb.partitioning.problem import Problem, complete
 from pylb.partitioning.ranks import Ranks, owners
@@ -285,7 +285,9 @@ def order(
     def answers() -> dict[int, Any]:
         if not came:
             return {}
-        columns = [np.concatenate(c) for c in zip(*(came[r][:3] for r in sorted(came)), strict=True)]
+        columns = [
+            np.concatenate(c) for c in zip(*(came[r][:3] for r in sorted(came)), strict=True)
+        ]
         n_blocks, seconds = came[0][3:]
         ends, parent = blocks[: n_blocks + 1].copy(), above[:n_blocks].copy()
         separators: I64 = np.diff(ends)[np.unique(parent[parent >= 0])][::-1].astype(np.int64)

@@ -73,4 +73,4 @@ def load(name: str) -> None:
 
         if not MPI.Is_initialized():
             MPI.Init()
-            atexit.register(lambda: MPI.Is_finalized() or MPI.Finalize())
+            atexit.register(lambda: None if MPI.Is_finalized() else MPI.Finalize())

@@ -275,8 +275,8 @@ def renumbered(problem: Problem, of: NDArray[Any], parts: int) -> Problem:
 
     shares, exist = problem.shares, of >= 0
     if shares is not None:
-        shares = np.bincount(of[exist], shares[exist], parts)
-        shares = shares / shares.sum() if shares.sum() > 0 else None
+        sums = np.bincount(of[exist], shares[exist], parts)
+        shares = sums / sums.sum() if sums.sum() > 0 else None
     fixed_part, old = moved(problem.fixed_part), moved(problem.old)
     return replace(problem, parts=parts, shares=shares, fixed_part=fixed_part, old=old)
 

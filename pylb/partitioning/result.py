@@ -243,9 +243,7 @@ Overlap = tuple[Any, Any, Any]
 _NO_OVERLAP: Overlap = (None, None, None)
 
 
-def settle(
-    problem: Problem, part: I32, rename: bool
-) -> tuple[dict[str, Any], I32 | None, F64]:
+def settle(problem: Problem, part: I32, rename: bool) -> tuple[dict[str, Any], I32 | None, F64]:
     """List the moves; if `rename`, first renumber parts so that most objects stay.  Collective.
 
     Returns fields of `Partition` by name, (k,) the final index of each part that the method made
