@@ -55,6 +55,8 @@ METHODS = {
     "random": _zoltan("", "RANDOM"),
 }
 
+# Names of the rows that a method divides (starts, entries, weights), for the C core.
+ROWS = {"graph": ("start", "to", "edge_weight"), "nets": ("net_start", "pin", "net_weight")}
 APPROACHES = ("partition", "repartition", "refine")
 
 
@@ -77,13 +79,6 @@ def started_mpi() -> Any:
 
     if not MPI.Is_initialized():
         MPI.Init()
-        atexit.register(_end_mpi)
+        atexit.register(lambda: None if MPI.Is_finalized() else MPI.Finalize())
     checks.mpi_runs(MPI)
     return MPI
-
-
-def _end_mpi() -> None:
-    from mpi4py import MPI
-
-    if not MPI.Is_finalized():
-        MPI.Finalize()

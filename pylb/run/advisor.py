@@ -163,7 +163,7 @@ class AdvisorInput:
                 raise DomainError(
                     f"seconds is {seconds!r}: expected one number for each of {together.size} ranks"
                 )
-            told = checks.floats("seconds", seconds, together.size)
+            told = checks.vector("seconds", seconds, together.size)
             for r in np.flatnonzero(~((told >= 0) & (told <= 1e30)))[:1]:
                 raise DomainError(f"seconds[{r}] is {told[r]:g}: expected seconds, 0 ... 1e30")
             together.loads = told

@@ -3,6 +3,7 @@
 import itertools
 from importlib.util import find_spec
 
+import dgraph_cases
 import numpy as np
 
 import pylb
@@ -12,22 +13,8 @@ SIDE = 20
 N = SIDE * SIDE
 
 
-def grid():
-    """Return the neighbours of each point of a square, by id."""
-    at = np.arange(N).reshape(SIDE, SIDE)
-    pairs = np.concatenate(
-        [
-            np.stack([at[:-1].ravel(), at[1:].ravel()]),
-            np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()]),
-        ],
-        axis=1,
-    )
-    both = np.concatenate([pairs, pairs[::-1]], axis=1)
-    src, dst = both[:, np.lexsort(both[::-1])]
-    return np.concatenate([[0], np.cumsum(np.bincount(src, minlength=N))]), dst
-
-
-START, TO = grid()
+GRID = dgraph_cases.grid(SIDE, SIDE)
+START, TO = GRID.indptr, GRID.indices.astype(int)
 WEIGHT = 1.0 + np.arange(N) % 3
 XY = np.stack(np.divmod(np.arange(N), SIDE), axis=1) + np.random.default_rng(0).random((N, 2)) / 4
 
