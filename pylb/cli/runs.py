@@ -34,7 +34,7 @@ from pylb.run import experience as learned
 from pylb.run.report import show_lb_steps
 from pylb.show import course, efficiency, exports, live, page, served
 from pylb.show.comparison import Comparison
-from pylb.virtual.cluster import MOST_RANKS
+from pylb.virtual.comm import MOST_RANKS
 
 # ---- demo ---------------------------------------------------------------------------------------
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import os
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,7 +28,16 @@ from pylb.errors import FormatError
 from pylb.files import begins, decoded, understood, writing
 from pylb.io import hdf5
 from pylb.io.hdf5 import SUFFIXES
-from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, RunFacts, Stretch, check_figures
+from pylb.io.run_record import (
+    FIGURES,
+    MOST,
+    OF_RANKS,
+    Loop,
+    RunData,
+    RunFacts,
+    Stretch,
+    check_figures,
+)
 from pylb.model.objects import COLUMNS, used
 from pylb.model.snapshot import F64
 
@@ -317,13 +328,9 @@ def _stretches(file: hdf5.Input, n_ranks: int) -> tuple[list[Stretch], Any, Any,
             tables.append(table[:complete])
         if complete < k:
             break
-        at = {
-            "objects": at["objects"] + n,
-            "edges": at["edges"] + m,
-            "iterations": at["iterations"] + k,
-            "load": at["load"] + k * n,
-            **{x: at[x] + count for x, count in more.items()},
-        }
+        more |= {"objects": n, "edges": m, "iterations": k, "load": k * n}
+        for name, count in more.items():
+            at[name] += count
     return out, np.concatenate(tables), remaining, starting
 
 
@@ -359,29 +366,26 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
         "rank": (0, n_ranks - 1),
         "home": (-1, n_ranks - 1),
         "nbytes": (0, most),
-        "load": (0, 1e30),
+        "load": (0, MOST),
+        "phases": (0, MOST),
+        "work": (0, math.inf),
+        "birth": (0, most),
+        "coords": (-sys.float_info.max, sys.float_info.max),
+        "shared": (-1, most),
         "src": (0, n - 1),
         "dst": (0, n - 1),
-        "edge_bytes": (0, 1e30),
-        "edge_messages": (0, 1e30),
+        "edge_bytes": (0, MOST),
+        "edge_messages": (0, MOST),
     }
+    rows = {**dict.fromkeys(used("optional"), n), "edge_multicast": len(s.src)}
     wrong = [] if np.all(np.diff(s.key) > 0) else ["key"]
-    if s.edge_multicast is not None and len(s.edge_multicast) != len(s.src):
-        wrong.append("edge_multicast")
-    if s.coords is not None and (s.coords.shape != (n, 3) or not np.isfinite(s.coords).all()):
-        wrong.append("coords")
-    if s.shared is not None and not (s.shared.shape == (n, 3) and (s.shared >= -1).all()):
-        wrong.append("shared")
-    for name in ("work", "birth"):
+    for name in {**rows, **allowed}:
         values = getattr(s, name)
-        if values is not None and (len(values) != n or not (values >= 0).all()):
+        if values is not None and len(values) != rows.get(name, len(values)):
             wrong.append(name)
-    if s.phases is not None and not ((s.phases >= 0) & (s.phases <= 1e30)).all():
-        wrong.append("phases")
-    for name, (low, high) in allowed.items():
-        values = getattr(s, name)
-        if values.size and not (low <= values.min() and values.max() <= high):
-            wrong.append(name)
+        elif values is not None and values.size and name in allowed:
+            low, high = allowed[name]
+            wrong += [name] * (not (low <= values.min() and values.max() <= high))
     if wrong:
         raise FormatError(f"{wrong[0]} is out of range from iteration {s.first} on")
 

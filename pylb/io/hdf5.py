@@ -120,15 +120,6 @@ class _Kept(io.RawIOBase):
         self._unwritten: list[tuple[int, bytes]] = []
         self.failed: OSError | None = None
 
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         self._at = offset + (self._end() if whence == io.SEEK_END else 0)
         return self._at

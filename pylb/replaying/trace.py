@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +14,11 @@ from numpy.typing import ArrayLike
 from pylb import optional
 from pylb.console import InNotebook, count
 from pylb.errors import DomainError, FormatError, OutOfRangeError
-from pylb.io import records, vt, vt_generated
+from pylb.io import records, vt
 from pylb.io.phases import Phases, frozen
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64, Snapshot
-from pylb.replaying.replayed import Optimum, Replay, replay
-from pylb.replaying.schedule import optimum
+from pylb.replaying.replayed import Optimum, Replay, optimum, replay
 from pylb.replaying.trace_conversion import snapshot_fields, trace_fields
 
 if TYPE_CHECKING:
@@ -103,27 +101,16 @@ class Trace(Phases, InNotebook):
         inside = (a["comm_src"] >= 0) & (a["comm_dst"] >= 0)
         keep: Any = slice(None) if inside.all() else np.flatnonzero(inside)
         ptr = np.concatenate([[0], np.cumsum(inside)])[a["comm_ptr"]]
+        edges = ("src", "dst", "bytes", "messages", "type")
         return cls(
+            **{f.name: a[f.name] for f in dataclasses.fields(cls) if f.name in a},
+            **{f"edge_{name}": frozen(a[f"comm_{name}"][keep]) for name in edges},
+            **_shared(a, len(run.texts)),
             n_ranks=len(run.texts),
             phase_id=frozen(run.phase_id),
-            entity_key=a["entity_key"],
-            entity_migratable=a["entity_migratable"],
-            entity_home=a["entity_home"],
-            entity_collection=a["entity_collection"],
-            task_ptr=a["task_ptr"],
-            task_entity=a["task_entity"],
-            task_rank=a["task_rank"],
-            task_load=a["task_load"],
             task_bytes=_sizes(a, "task_serialized_bytes", "task_footprint_bytes"),
             task_memory=_sizes(a, "task_footprint_bytes", "task_working_bytes"),
-            task_subphases=a.get("task_subphases"),
-            **_shared(a, len(run.texts)),
             edge_ptr=frozen(ptr.astype(np.int64, copy=False)),
-            edge_src=frozen(a["comm_src"][keep]),
-            edge_dst=frozen(a["comm_dst"][keep]),
-            edge_bytes=frozen(a["comm_bytes"][keep]),
-            edge_messages=frozen(a["comm_messages"][keep]),
-            edge_type=frozen(a["comm_type"][keep]),
             dangling_edges=int(len(inside) - np.count_nonzero(inside)),
             skipped=tuple(run.skipped),
             _run=run,
@@ -144,15 +131,9 @@ class Trace(Phases, InNotebook):
         True
         """
         n_ranks = checks.whole("n_ranks", n_ranks, 1, "a number of ranks", below=2**20 + 1)
-        n = left = self.n_entities
-        first = np.full(n, -1)  # the first task of each entity: most are in the first phase
-        for begin, end in pairwise(self.task_ptr.tolist()):
-            entity = self.task_entity[begin:end]
-            new = np.flatnonzero(first[entity] < 0)
-            first[entity[new]] = begin + new
-            left -= len(new)
-            if not left:
-                break
+        n, t = self.n_entities, len(self.task_entity)
+        first = np.full(n, -1)  # the first task of each entity: NumPy assigns it last
+        first[self.task_entity[::-1]] = np.arange(t)[::-1]
         order = np.lexsort((first, self.task_rank[first]))
         where = np.empty(n, np.int32)
         where[order] = (np.arange(n) * n_ranks // max(n, 1)).astype(np.int32)
@@ -228,12 +209,12 @@ class Trace(Phases, InNotebook):
             the trace was read from LBDatafiles: its tasks have changed, or a phase and its copies
             are not all written with the same placement.
         MissingPartError, StateError
-            The module brotli is absent (with `compress`); a file has changed since it was read.
+            msgspec is absent, or brotli (with `compress`); a file has changed since it was read.
         """
         checks.flag("compress", compress)
         where = self.task_rank if rank is None else self._placement(rank)
         if self._run is None or self._phases is None:
-            text = vt_generated.texts(self, where)
+            text = _vt_run().generated(self, where)
         else:
             _, tasks = vt.rows(self._run.arrays["task_ptr"], self._phases)
             for name in ("task_entity", "task_rank", "task_load"):
@@ -291,9 +272,10 @@ class Trace(Phases, InNotebook):
             "migratable": trace.movable(slice(None)),
             "home": trace.entity_home[entity],
             "collection": trace.entity_collection[entity],
+            "nbytes": trace.task_bytes,
+            "memory": trace.task_memory,
         }
-        sizes = {"nbytes": trace.task_bytes, "memory": trace.task_memory}
-        columns |= {name: array for name, array in sizes.items() if array is not None}
+        columns = {name: array for name, array in columns.items() if array is not None}
         if trace._run is not None and trace._phases is not None:
             arrays = trace._run.arrays
             _, tasks = vt.rows(arrays["task_ptr"], trace._phases)

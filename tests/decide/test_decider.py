@@ -303,7 +303,7 @@ def test_what_a_decider_is_made_of():
         "candidates": (("GreedyLB", "GreedyLB", False, 1, []),),
         "trigger": pylb.trigger("periodic", every=1),
         "selects": False,
-        "selection": [p.default for p in pylb.decide.selection.PARAMS],
+        "selection": [p.default for p in pylb.placing.registry.AUTO.params],
         "ledger": [row[1] for row in _core.ledger()],
         "gives_up": False,
         "learns": False,

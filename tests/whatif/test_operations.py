@@ -21,9 +21,8 @@ import pytest
 import pylb
 from pylb.cli.main import main
 from pylb.prediction.recorder import launch
-from pylb.prediction.recorder.launch import loaded, record
-from pylb.prediction.recorder.layout import Collective, Flag, OpKind
-from pylb.prediction.recorder.monitor import HEAD, RecordMonitor
+from pylb.prediction.recorder.launch import HEAD, RecordMonitor, loaded, record
+from pylb.prediction.recorder.recording import Collective, Flag, OpKind
 
 HERE = Path(__file__).parents[1]
 needs_recorder = pytest.mark.skipif(find_spec("pylb._record") is None, reason="built without MPI")
@@ -519,7 +518,7 @@ def test_lost_operations_and_clocks_that_differ_are_named():
     now = int(1e9 * time.monotonic())
     last = {"ops": 7, "ns": 10**8, "start": now, "now": now + 5 * 10**9, "beyond": 9 * 10**7}
     end = json.dumps({**last, "foreign": 0, "finalized": True}).encode()
-    ops = np.zeros(3, pylb.prediction.recorder.layout.OP)
+    ops = np.zeros(3, pylb.prediction.recorder.recording.OP)
     ops["kind"] = OpKind.PAUSE
     with contextlib.closing(RecordMonitor()) as monitor:
         parts = frame("C", WORLD), frame("O", ops.tobytes()), frame("O", ops[:1].tobytes(), first=5)

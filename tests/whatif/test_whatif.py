@@ -14,8 +14,7 @@ from pylb import whatif
 from pylb.errors import DomainError, FormatError, MissingFileError, OutOfRangeError
 from pylb.prediction import suggestion
 from pylb.prediction.prediction import Target, target
-from pylb.prediction.recorder.layout import OP, Collective, Flag, OpKind
-from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.recorder.recording import OP, Collective, Flag, OpKind, Recording
 
 MS = 1_000_000
 FAST = {"network": (0.0, 0.0), "overhead": 0.0}
