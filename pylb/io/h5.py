@@ -105,7 +105,12 @@ class Writer:
 
         `figures` (k, 8) has the `FIGURES` of all iterations of these stretches.
         """
-        self._set_loops(facts.loops)
+        if facts.loops != self._loops:  # write all again: costs are measured later
+            self._loops = list(facts.loops)
+            dataset = self._file["loops"]
+            dataset.resize(len(self._loops), axis=0)
+            dataset[:] = np.array(self._loops, np.float64).reshape(-1, len(Loop._fields))
+            self._out.flush()
         # A single answer is not written, because the parameters contain it.
         if len(facts.answers) > 1:
             self._append_lines("answers", map(json.dumps, facts.answers[self._n_answers :]))
@@ -156,15 +161,6 @@ class Writer:
     def _append_lines(self, name: str, lines: Iterable[str]) -> None:
         content = "".join(line + "\n" for line in lines)
         self._extend(name, np.frombuffer(content.encode(), np.uint8))
-
-    def _set_loops(self, loops: list[Loop]) -> None:
-        """Write all loops so far again, because costs of earlier loops are measured later."""
-        if loops != self._loops:
-            self._loops = list(loops)
-            dataset = self._file["loops"]
-            dataset.resize(len(loops), axis=0)
-            dataset[:] = np.array(loops, np.float64).reshape(-1, len(Loop._fields))
-            self._out.flush()
 
     def _extend(self, name: str, values: Any) -> None:
         if len(values):
@@ -247,9 +243,12 @@ def _record(name: str, file: hdf5.Input) -> RunData:
     stretches, table, remaining, starting = _stretches(file, n_ranks)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
+    parameters = dict(json.loads(file.bytes("parameters")))
+    for new in _lines(file, "changes"):
+        parameters |= new if isinstance(new, dict) else {}
     return RunData(
         n_ranks=n_ranks,
-        parameters=_parameters(file),
+        parameters=parameters,
         stretches=stretches,
         **dict(zip(FIGURES, columns, strict=True)),
         history=_history(file, end),
@@ -260,13 +259,6 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         phases=tuple(json.loads(file.bytes("phase_names") or b"[]")),
         path=name,
     )
-
-
-def _parameters(file: hdf5.Input) -> dict[str, Any]:
-    out = dict(json.loads(file.bytes("parameters")))
-    for new in _lines(file, "changes"):
-        out |= new if isinstance(new, dict) else {}
-    return out
 
 
 def _loops_of(file: hdf5.Input, end: int, starts: bool) -> list[Loop]:

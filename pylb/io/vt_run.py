@@ -170,7 +170,15 @@ def read(paths: list[Path], threads: int | None = None) -> vt.Run:
     for r, text in enumerate(vt.mapped(vt.unpacked, paths, threads)):
         file = decoded(names[r], text)
         heads.append(_head(names[r], r, file))
-        _check_phases(names[0], names[r], heads[0], heads[r])
+        if heads[r][3] != heads[0][3]:
+            a, b = (f"{len(head[3])} phases, {head[3][:9]}" for head in (heads[0], heads[r]))
+            raise FormatError(
+                f"ranks have different phases: {names[r]} has {b}, {names[0]} has {a}"
+            )
+        if heads[r] != heads[0]:
+            raise FormatError(
+                f"ranks disagree on phases: metadata.phases of {names[r]} and of {names[0]} differ"
+            )
         parts.append(columns(names[r], r, file, heads[r][1]))
         node = int(parts[r][0]["rank"].max(initial=0))
         if node >= len(paths):
@@ -218,18 +226,6 @@ def _ids(name: str, ids: Ids | None) -> list[int]:
     return sorted({i for first, last in spans for i in range(first, last + 1)})
 
 
-def _check_phases(
-    first: str, name: str, expected: tuple[list[int], ...], given: tuple[list[int], ...]
-) -> None:
-    if expected[3] != given[3]:
-        a, b = (f"{len(head[3])} phases, {head[3][:9]}" for head in (expected, given))
-        raise FormatError(f"ranks have different phases: {name} has {b}, {first} has {a}")
-    if expected != given:
-        raise FormatError(
-            f"ranks disagree on phases: metadata.phases of {name} and of {first} differ"
-        )
-
-
 # ---- the columns of a file --------------------------------------------------------------------
 
 
@@ -267,7 +263,8 @@ def _tasks(name: str, tasks: list[Task]) -> Columns:
     if None in ids:
         at = entities[ids.index(None)]
         raise FormatError(f"{name}: entity of a task without 'id' or 'seq_id': {at}")
-    user, given = {}, list(map(attrgetter("user_defined"), tasks))
+    user: Columns = {}
+    given = list(map(attrgetter("user_defined"), tasks))
     if given.count(None) < len(given):
         values = [msgspec.structs.astuple(u) if u else (None,) * len(vt.USER) for u in given]
         for key, column in zip(vt.USER, zip(*values, strict=True), strict=True):
@@ -310,7 +307,7 @@ def _comms(name: str, comms: list[Comm]) -> Columns:
     return out
 
 
-def _numbers(entities: list[Any]) -> list[Comm]:
+def _numbers(entities: list[Any]) -> list[Any]:
     return [e.seq_id if e.id is None else e.id for e in entities]
 
 

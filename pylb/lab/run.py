@@ -27,8 +27,7 @@ from pylb.lab.plan import SLACK, Change, LabPlan, Limit, Profile, Usage
 from pylb.lab.state import swap_on
 from pylb.model import checks
 
-JOIN = Path(__file__).with_name("join.py")
-METRONOME = Path(__file__).with_name("metronome.py")
+PROGRAM = [sys.executable, "-I", "-S", str(Path(__file__).with_name("programs.py"))]
 BEAT_US = 500  # microseconds between two checks of the quotas; the checks take 3 to 5 % of a core
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5.0  # seconds between asking the command to end and killing it
@@ -136,7 +135,7 @@ class Lab:
 
     def _join(self, name: str) -> list[str]:
         bases = ":".join(map(str, self._groups.bases))
-        return [sys.executable, "-I", "-S", str(JOIN), bases, name, str(self._limits_file)]
+        return [*PROGRAM, "join", bases, name, str(self._limits_file)]
 
     @property
     def _limits_file(self) -> Path:
@@ -195,11 +194,10 @@ class Lab:
 
     @contextmanager
     def _enforcing(self) -> Iterator[None]:
-        """Run helpers, so that the kernel enforces the limits: metronomes, and `keeping`."""
-        command = [sys.executable, "-I", "-S", str(METRONOME)]
+        """Run helpers, so that the kernel enforces the limits: `programs.beat`, and `keeping`."""
         with ExitStack() as helpers:
             for core in sorted(os.sched_getaffinity(0)):
-                words = [*command, str(core), str(BEAT_US), str(os.getpid())]
+                words = [*PROGRAM, "beat", str(core), str(BEAT_US), str(os.getpid())]
                 beat = helpers.enter_context(subprocess.Popen(words))
                 helpers.callback(beat.kill)
             if self.plan.needs_memory:
@@ -237,7 +235,7 @@ class Lab:
         commands = []
         for i in range(len(self.limits)):
             number = ["env", f"PYLB_LAB_RANK={i}"]
-            words = [*number, *self._join("rank"), sys.executable, "-I", "-S", str(PROBE)]
+            words = [*number, *self._join("rank"), *PROGRAM]
             host = self.plan.hosts[i].name if self.network else ""
             commands.append(self.network.entered(host, words) if self.network else words)
         with self._enforcing():
@@ -479,7 +477,7 @@ def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
     end = threading.Event()
 
     def keep() -> None:
-        with suppress(OSError):  # real-time priority if permitted, like the metronomes
+        with suppress(OSError):  # real-time priority if permitted
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         while not end.wait(PAUSE):
             for group, memory in ranks():
@@ -501,7 +499,6 @@ def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
 # ---- measuring: programs that try to use more than the limits -----------------------------------
 
 
-PROBE = Path(__file__).with_name("probe.py")
 SECONDS = 0.4  # duration of a busy loop, and of a transfer
 BEYOND = 1.25  # bytes that a program writes, as a multiple of its memory limit
 MOST_TOUCHED = 2**29  # largest number of bytes to write; a limit that needs more is not tested
@@ -549,13 +546,13 @@ def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Hel
 def joined(network: HostNetwork) -> list[Joined]:
     """Measure the connection from the first host to each other host, and back."""
     first, *others = [host.name for host in network.hosts]
-    python, out = [sys.executable, "-I", "-S", str(PROBE)], []
+    out = []
     for source, target in [pair for one in others for pair in ((first, one), (one, first))]:
-        with _start(network.entered(target, [*python, "serve"])) as server:
+        with _start(network.entered(target, [*PROGRAM, "serve"])) as server:
             try:
                 assert server.stdout is not None
                 port = server.stdout.readline().strip()
-                words = [*python, "transfer", target, port, str(SECONDS)]
+                words = [*PROGRAM, "transfer", target, port, str(SECONDS)]
                 found = _output_of(_start(network.entered(source, words)))
             finally:
                 server.kill()

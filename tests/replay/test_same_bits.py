@@ -46,9 +46,7 @@ class Program:
     n_ranks: int
     n_objects: int
     loops: tuple  # (n, stop) of each: its iterations, and the one in which a break ends it
-    load: (
-        str  # how loads change: "noise", "spot", "growth", "jump", "empty" (often none)
-    )
+    load: str  # how loads change: "noise", "spot", "growth", "jump", "empty" (often none)
     comes: float  # probability that an object comes in an iteration or between two loops
     goes: float  # probability that an object goes
     talks: str  # "": no messages; "ring"; "random", also to objects that leave; "casts": multicasts
