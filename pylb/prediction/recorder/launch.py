@@ -57,7 +57,7 @@ class RankLog:
     room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))  # memory for `ops`
     n_ops: int = 0
     numbers: list[int] = field(default_factory=list)  # the monitor's index of each communicator
-    end: dict[str, Any] | None = None  # the last frame
+    end: dict[str, Any] = field(default_factory=dict)  # the last frame; empty: it has not come
     end_offset: float = 0.0  # like `offset`, at the end
     lost: int = 0  # number of operations that did not arrive
     costs: dict[str, float] = field(default_factory=dict)  # measured costs of MPI calls
@@ -77,15 +77,15 @@ class RankLog:
         self.n_ops = n
 
 
+@dataclass(eq=False)
 class Connection:
     """The connection to one rank.  Data come in frames: messages with a kind and a length."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self.sock = sock
-        self.buffer = bytearray()
-        self.known = False  # whether the rank has sent the token
-        self.rank: RankLog | None = None
-        self.second = False  # whether the rank is in a second MPI program of the same command
+    sock: socket.socket
+    buffer: bytearray = field(default_factory=bytearray)
+    known: bool = False  # whether the rank has sent the token
+    rank: RankLog | None = None
+    second: bool = False  # whether the rank is in a second MPI program of the same command
 
 
 class RecordMonitor:
@@ -262,18 +262,19 @@ class RecordMonitor:
         """Make a recording of all data so far."""
         p = self.size
         known = [self.ranks.get(r) for r in range(p)]
-        ops = [np.zeros(0, OP) if r is None else r.ops() for r in known]
-        closed = np.array([r is not None and r.end is not None and not r.lost for r in known], bool)
+        ranks = [r for r in known if r]
+        ops = [r.ops() if r else np.zeros(0, OP) for r in known]
+        closed = np.array([bool(r and r.end and not r.lost) for r in known], bool)
         info: dict[str, Any] = {"command": command}
         if p:
-            info.update(self._times(known))
+            info.update(self._times([r for r in ranks if r.end]))
             info["hosts"] = [r.hello["host"] if r else None for r in known]
             info["cores"] = [
                 r.hello["core"] if r and r.hello["cores"] == 1 else None for r in known
             ]
-            info["library"] = next(r.hello["library"] for r in known if r)
-            info.update(self._costs(known))
-            info.update(self._asking(known))
+            info["library"] = ranks[0].hello["library"]
+            info.update(self._costs(ranks))
+            info.update(self._asking([r for r in ranks if "asked" in r.end]))
         warnings = list(dict.fromkeys(self.strange))
         if not self.ranks:
             warnings.append("no rank called MPI_Init with the recorder loaded")
@@ -288,40 +289,30 @@ class RecordMonitor:
             warnings.append(f"pylb whatif cannot simulate one-sided calls: {names}")
         return Recording(ops, list(self.members), closed, info, list(self.procedures), warnings)
 
-    def _times(self, known: list[RankLog | None]) -> dict[str, Any]:
+    def _times(self, ended: list[RankLog]) -> dict[str, Any]:
         """Return the wall time of the run, and the start of each rank, by the monitor's clock."""
-        here = socket.gethostname()
-        start, end = [], []
-        for rank in known:
-            if rank is not None and rank.end is not None:
-                shift = 0.0 if rank.hello["host"] == here else rank.offset
-                start.append(shift + 1e-9 * rank.end["start"])
-                end.append(start[-1] + 1e-9 * rank.end["ns"])
-        if not start or len(start) < len(known):
+        if len(ended) < self.size:
             return {}
-        zero = min(start)
-        return {"seconds": max(end) - zero, "starts": [s - zero for s in start]}
+        here = socket.gethostname()
+        shift = [0.0 if rank.hello["host"] == here else rank.offset for rank in ended]
+        start = [s + 1e-9 * rank.end["start"] for s, rank in zip(shift, ended, strict=True)]
+        end = [s + 1e-9 * rank.end["ns"] for s, rank in zip(start, ended, strict=True)]
+        return {"seconds": max(end) - min(start), "starts": [s - min(start) for s in start]}
 
     @staticmethod
-    def _costs(known: list[RankLog | None]) -> dict[str, float]:
+    def _costs(ranks: list[RankLog]) -> dict[str, float]:
         """Return the lowest measured costs of a call and a message; delays only increase them."""
-        reported = [rank.costs for rank in known if rank is not None and rank.costs]
-        out = {}
-        for name in ("overhead", "alpha", "beta"):
-            values = [costs[name] for costs in reported if costs[name] >= 0]
-            if values:
-                out[name] = min(values)
-        return out
+        names = ("overhead", "alpha", "beta")
+        values = {x: [r.costs[x] for r in ranks if r.costs and r.costs[x] >= 0] for x in names}
+        return {name: min(some) for name, some in values.items() if some}
 
     @staticmethod
-    def _asking(known: list[RankLog | None]) -> dict[str, float]:
+    def _asking(ended: list[RankLog]) -> dict[str, float]:
         """Return ``response`` if ranks sleep between polls: the mean delay in seconds until they
         notice a message; {} if they sleep for at most half of the time in which they poll.
         """
-        ended = [rank for rank in known if rank is not None and rank.end and "asked" in rank.end]
         wall, square, napped = (
-            sum(rank.end["asked"][name] for rank in ended if rank.end)
-            for name in ("wall", "square", "napped")
+            sum(rank.end["asked"][name] for rank in ended) for name in ("wall", "square", "napped")
         )
         if napped <= 0.5 * wall or wall <= 0:
             return {}
@@ -334,7 +325,7 @@ class RecordMonitor:
         out = []
         if rank.lost:
             out.append(f"{rank.lost} operations were lost in transmission")
-        if rank.end is None:
+        if not rank.end:
             out.append(f"it ended without MPI_Finalize: {rank.n_ops} operations are known")
             return out
         if not rank.end["finalized"]:
