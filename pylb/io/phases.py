@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.io import vt
-from pylb.io.run_record import RunFacts
+from pylb.io.run_record import OF_RANKS, RunFacts
 from pylb.model import checks
 from pylb.model.snapshot import F64, I32, I64, Rows, Snapshot
 
@@ -181,14 +181,10 @@ class Phases:
         entity = self.task_entity[t]
         index = np.empty(self.n_entities, np.int32)
         index[entity] = np.arange(len(entity), dtype=np.int32)
-        of_edges = (
-            self.edge_src[e],
-            self.edge_dst[e],
-            self.edge_bytes[e],
-            self.edge_messages[e],
-            None if self.edge_multicast is None else self.edge_multicast[e],
-        )
-        edges, multicasts = Rows.given(*of_edges).placed(index).split()
+        columns = (self.edge_src, self.edge_dst, self.edge_bytes, self.edge_messages)
+        which = None if self.edge_multicast is None else self.edge_multicast[e]
+        rows = Rows.given(*(column[e] for column in columns), which)
+        edges, multicasts = rows.placed(index).split()
         parts = self.parts_of(t)
         return Snapshot(
             load=self.task_load[t] if parts is None else parts,
@@ -200,16 +196,11 @@ class Phases:
             memory=None if self.task_memory is None else self.task_memory[t],
             migratable=self.movable(t),
             key=self.entity_key[entity],
-            speed=self.speed,
-            background=self.background,
-            memory_limit=self.memory_limit,
-            node_memory_limit=self.node_memory_limit,
-            node=self.node,
-            near=self.near,
             coords=None if self.task_coords is None else self.task_coords[t],
             block=None if self.task_block is None else self.task_block[t],
             block_bytes=self.block_bytes,
             home=self.block_home,
+            **{name: getattr(self, name) for name in (*OF_RANKS, "near")},
         )
 
     def parts_of(self, tasks: Any) -> F64 | None:
@@ -223,11 +214,8 @@ class Phases:
 
     def movable(self, tasks: Any) -> Bool:
         """Return whether the objects of these tasks may migrate."""
-        out: Bool
-        if self.task_migratable is None:
-            out = self.entity_migratable[self.task_entity[tasks]]
-        else:
-            out = self.task_migratable[tasks]
+        own, entity = self.task_migratable, self.task_entity[tasks]
+        out: Bool = self.entity_migratable[entity] if own is None else own[tasks]
         return out
 
     def _part(self: Self, phases: I64) -> Self:

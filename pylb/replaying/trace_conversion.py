@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from pylb import _core
 from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
-from pylb.io.run_record import OF_RANKS, RunData, RunFacts, Stretch
+from pylb.io.run_record import RunData, RunFacts, Stretch
 from pylb.model import checks
 from pylb.model.objects import blocks, shared_of
 from pylb.model.snapshot import I64, Rows, Snapshot
@@ -38,9 +39,9 @@ def trace_fields(run: RunData) -> Arrays:
     """Return the fields of the trace of a run record."""
     ranks = run.ranks_at(0)
     learned = [r.speed for r in run.history.lb_steps if r.moved and "speed" not in ranks]
-    remaining, starting = (
-        {at: on_ranks(s, ranks) for at, s in some.items()} for some in (run.remaining, run.starting)
-    )
+    facts = {field.name: getattr(run, field.name) for field in dataclasses.fields(RunFacts)}
+    for name in ("remaining", "starting"):
+        facts[name] = {at: on_ranks(s, ranks) for at, s in facts[name].items()}
     return {
         "n_ranks": run.n_ranks,
         **on_speeds(trace_arrays([on_ranks(s, ranks) for s in run.stretches]), ranks),
@@ -48,15 +49,7 @@ def trace_fields(run: RunData) -> Arrays:
         "measured": np.array(learned[-1]) if learned and learned[-1] else None,
         **sharing_of(run.parameters),
         **run.links,
-        "recorded": RunFacts(
-            parameters=run.parameters,
-            history=run.history,
-            loops=run.loops,
-            remaining=remaining,
-            starting=starting,
-            answers=run.answers,
-            phases=run.phases,
-        ),
+        "recorded": RunFacts(**facts),
     }
 
 
@@ -101,15 +94,11 @@ def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
     for name, column in (("nbytes", "task_bytes"), ("memory", "task_memory")):
         if all(getattr(s, name) is None for s in snapshots):
             out[column] = None
-    return {
-        **out,
-        "n_ranks": snapshots[0].n_ranks,
-        "speed": snapshots[0].speed,
-        "background": snapshots[0].background,
-        "memory_limit": snapshots[0].memory_limit,
-        "node_memory_limit": snapshots[0].node_memory_limit,
-        **{name: getattr(snapshots[0], name) for name in _distances(snapshots[0])},
-    }
+    names = ("n_ranks", *SAME, *_distances(snapshots[0]))
+    return {**out, **{name: getattr(snapshots[0], name) for name in names}}
+
+
+SAME = ("speed", "background", "memory_limit", "node_memory_limit")  # equal in all snapshots
 
 
 def _distances(s: Snapshot) -> tuple[str, ...]:
@@ -123,18 +112,15 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
     for i, s in enumerate(snapshots):
         checks.instance(f"snapshots[{i}]", s, Snapshot)
         _core.rank_times(s)  # checks the arrays of s, which the caller may have changed
-        if s.n_components != first.n_components:
-            raise DomainError(
-                f"snapshots[{i}] has {s.n_components} loads per object: expected "
-                f"{first.n_components}, as in the first"
-            )
-        if s.n_ranks != first.n_ranks:
-            raise DomainError(
-                f"snapshots[{i}] has {s.n_ranks} ranks: expected {first.n_ranks}, as in the first"
-            )
+        for what, name in (("loads per object", "n_components"), ("ranks", "n_ranks")):
+            if getattr(s, name) != getattr(first, name):
+                raise DomainError(
+                    f"snapshots[{i}] has {getattr(s, name)} {what}: expected "
+                    f"{getattr(first, name)}, as in the first"
+                )
         if (s.coords is None) != (first.coords is None):
             raise DomainError(f"snapshots[{i}] and the first: expected coords in both or in none")
-        for name in (*(name for name in OF_RANKS if name != "node"), *_distances(first), "near"):
+        for name in (*SAME, *_distances(first), "near"):
             a, b = getattr(s, name), getattr(first, name)
             if (a is None) != (b is None) or not np.array_equal(a, b):
                 raise DomainError(
