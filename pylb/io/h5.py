@@ -186,12 +186,11 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
         [*run.remaining.values(), *run.starting.values(), *run.stretches],
         key=lambda s: (s.first, s.iterations),
     )
-    with writing(path, "w+b") as file:
-        writer = Writer(file, run.n_ranks, run.parameters, n_objects)
-        try:
-            writer.extend(stretches, run.figures, run)
-        finally:
-            writer.close()
+    with (
+        writing(path, "w+b") as file,
+        contextlib.closing(Writer(file, run.n_ranks, run.parameters, n_objects)) as writer,
+    ):
+        writer.extend(stretches, run.figures, run)
 
 
 def _check(array: Any) -> int:

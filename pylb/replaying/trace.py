@@ -294,9 +294,10 @@ class Trace(Phases, InNotebook):
         """
         pandas = optional.require("pandas")
         trace = self if phase is None else self._only_phase(phase)
+        columns: dict[str, Any]
         if trace._run is None or trace._phases is None:
-            columns: dict[str, Any] = {
-                "phase": np.repeat(trace.phase_id, np.diff(trace.edge_ptr)),
+            ptr = trace.edge_ptr
+            columns = {
                 "from": trace.entity_key[trace.edge_src],
                 "to": trace.entity_key[trace.edge_dst],
                 "src": trace.edge_src,
@@ -304,18 +305,18 @@ class Trace(Phases, InNotebook):
                 "nbytes": trace.edge_bytes,
                 "messages": trace.edge_messages,
             }
-            return pandas.DataFrame(columns, copy=False)
-        arrays = trace._run.arrays
-        ptr, comms = vt.rows(arrays["comm_ptr"], trace._phases)
-        part = {k[5:]: a[comms] for k, a in arrays.items() if k.startswith("comm_")}
-        columns = {"phase": np.repeat(trace.phase_id, np.diff(ptr))}
-        for name in ("type", "rank", "from", "from_type", "to", "to_type", "src", "dst"):
-            columns[name] = part[name]
-            if name.endswith("type"):
+        else:
+            arrays = trace._run.arrays
+            ptr, comms = vt.rows(arrays["comm_ptr"], trace._phases)
+            names = ("type", "rank", "from", "from_type", "to", "to_type", "src", "dst")
+            columns = {name: arrays[f"comm_{name}"][comms] for name in names}
+            for name in ("type", "from_type", "to_type"):
                 texts = vt.COMM_TYPES if name == "type" else vt.ENTITY_TYPES
-                columns[name] = pandas.Categorical.from_codes(part[name], list(texts))
-        columns |= {"nbytes": part["bytes"], "messages": part["messages"]}
-        return pandas.DataFrame(columns, copy=False)
+                columns[name] = pandas.Categorical.from_codes(columns[name], list(texts))
+            columns["nbytes"] = arrays["comm_bytes"][comms]
+            columns["messages"] = arrays["comm_messages"][comms]
+        phase_id = np.repeat(trace.phase_id, np.diff(ptr))
+        return pandas.DataFrame({"phase": phase_id, **columns}, copy=False)
 
     def _only_phase(self, phase: int) -> Trace:
         i = self._index(phase)

@@ -7,6 +7,7 @@ import functools
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any, TypeVar, cast, overload
@@ -237,17 +238,13 @@ class Recording:
             "warnings": self.warnings,
             "closed": self.closed.tolist(),
         }
-        with writing(path, "w+b") as file:
-            out = hdf5.Output(file)
-            try:
-                out.text("format", FORMAT)
-                out.array("head", np.frombuffer(json.dumps(head).encode(), np.uint8))
-                for group, arrays in (("ops", self.ops), ("comms", self.comms)):
-                    out.h5.create_group(group)
-                    for i, array in enumerate(arrays):
-                        out.array(f"{group}/{i}", array)
-            finally:
-                out.close()
+        with writing(path, "w+b") as file, closing(hdf5.Output(file)) as out:
+            out.text("format", FORMAT)
+            out.array("head", np.frombuffer(json.dumps(head).encode(), np.uint8))
+            for group, arrays in (("ops", self.ops), ("comms", self.comms)):
+                out.h5.create_group(group)
+                for i, array in enumerate(arrays):
+                    out.array(f"{group}/{i}", array)
 
     @classmethod
     def given(cls, run: Recording | str | os.PathLike[str]) -> Recording:
