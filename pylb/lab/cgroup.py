@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pylb.errors import NotAllowedError
+from pylb.lab import state
 from pylb.lab.plan import SLACK, Limit, Usage
 from pylb.lab.state import abandoned, claim
 
@@ -280,3 +283,36 @@ def _remove(bases: Sequence[Path], folders: Sequence[Path] | None = None) -> Non
             except OSError:
                 continue
             break
+
+
+# ---- cleaning up after labs that were killed, e.g. by ``kill -9`` -------------------------------
+
+# A shell waits for a line from the lab.  If the lab ends without a line, the shell executes Python,
+# which cleans up.  So no Python process runs beside the ranks that are measured.
+WAIT = 'trap "" HUP INT TERM; read line || exec "$@"'
+CLEAN = "import sys; from pylb.lab import cgroup; cgroup.clean_up(sys.argv[1:])"
+
+
+class Guard:
+    """A process that outlives the lab, and cleans up in `where` if the lab was killed."""
+
+    def __init__(self, where: Sequence[Path]) -> None:
+        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", WAIT, "sh", sys.executable, "-c", CLEAN, *map(str, where)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # no signal to the lab's process group reaches it
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        )
+
+    def close(self) -> None:
+        """Tell the process that the lab has cleaned up itself; may be called twice."""
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            self._process.communicate(b"\n")
+
+
+def clean_up(where: Sequence[str]) -> None:
+    remove_stale([Path(name) for name in where])
+    state.remove_stale()

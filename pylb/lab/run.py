@@ -20,8 +20,7 @@ from pylb import files
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError, StateError
 from pylb.lab import state
-from pylb.lab.cgroup import Groups, control, parents
-from pylb.lab.guard import Guard
+from pylb.lab.cgroup import Groups, Guard, control, parents
 from pylb.lab.network import HostNetwork
 from pylb.lab.plan import SLACK, Change, LabPlan, Limit, Profile, Usage
 from pylb.lab.state import swap_on

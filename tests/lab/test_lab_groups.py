@@ -319,8 +319,8 @@ def test_a_killed_lab_leaves_nothing(where):
 def test_the_next_lab_removes_what_a_killed_one_left(where):
     """The next lab cleans up even if the guard, which normally does, was also killed."""
     alone = (
-        "import subprocess, sys; from pylb.cli.main import main; from pylb.lab import guard; "
-        "guard.WAIT = 'read line'; sys.exit(main(sys.argv[1:]))"
+        "import subprocess, sys; from pylb.cli.main import main; from pylb.lab import cgroup; "
+        "cgroup.WAIT = 'read line'; sys.exit(main(sys.argv[1:]))"
     )
     words = ["lab", "--share", "1", "--", sys.executable, "-c", WAITS]
     killed = subprocess.Popen([sys.executable, "-c", alone, *words], stdout=subprocess.PIPE)
