@@ -146,10 +146,13 @@ class OptionalPart:
 
     name: str  #: Name of a Python distribution or of a library.
     purpose: str  #: What pylb uses it for.
-    module: str = ""  #: The module that `require` imports; empty if it is called like the part.
+    module: str = ""  #: The module that `require` imports; default: `name`.
     extra: str = ""  #: The extra of pylb that installs it; empty if none does.
     #: The Debian packages for a part that is built with pylb; empty for a Python package.
     debian: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "module", self.module or self.name)
 
     def find(self) -> str:
         """Return the version ("present" if it has none); raise ImportError if it is absent."""
@@ -247,7 +250,7 @@ def require(name: str) -> ModuleType:
     """
     part = PARTS[name]
     try:
-        return importlib.import_module(part.module or name)
+        return importlib.import_module(part.module)
     except ModuleNotFoundError as error:
         other = needed_first(part, error) is not part
         raise missing_part(name, error if other else None) from error

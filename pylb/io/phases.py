@@ -181,10 +181,14 @@ class Phases:
         entity = self.task_entity[t]
         index = np.empty(self.n_entities, np.int32)
         index[entity] = np.arange(len(entity), dtype=np.int32)
-        columns = (self.edge_src, self.edge_dst, self.edge_bytes, self.edge_messages)
-        which = None if self.edge_multicast is None else self.edge_multicast[e]
-        rows = Rows.given(*(column[e] for column in columns), which)
-        edges, multicasts = rows.placed(index).split()
+        of_edges = (
+            self.edge_src[e],
+            self.edge_dst[e],
+            self.edge_bytes[e],
+            self.edge_messages[e],
+            None if self.edge_multicast is None else self.edge_multicast[e],
+        )
+        edges, multicasts = Rows.given(*of_edges).placed(index).split()
         parts = self.parts_of(t)
         return Snapshot(
             load=self.task_load[t] if parts is None else parts,

@@ -518,8 +518,8 @@ def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[in
     StateError
         A file has changed since it was read.
     """
-    for text in run.texts:
-        if isinstance(text, mmap.mmap) and text.size() != len(text):
+    for file in run.texts:
+        if isinstance(file, mmap.mmap) and file.size() != len(file):
             raise StateError("a file of the run has a different size than when it was read")
     if len(phases) < len(run.source) and len(set(run.source.tolist())) < len(run.source):
         raise DomainError(

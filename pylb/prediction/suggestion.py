@@ -139,7 +139,7 @@ class _Search:
             nbytes = np.bincount(where, sends["bytes"], len(peers))
             some = nbytes > 0
             sums.append((np.full(some.sum(), rank, np.int32), peers[some], nbytes[some]))
-        self.edges = Edges(*(np.concatenate(column) for column in zip(*sums, strict=True)))
+        self.edges: Any = Edges(*(np.concatenate(column) for column in zip(*sums, strict=True)))
         self.now = self.simulate(now)
         self.present = self.now.target.placement
 
