@@ -29,8 +29,7 @@ from pylb.errors import (
 )
 from pylb.placing.registry import Strategy, strategies, strategy
 from pylb.replaying.replayed import BASELINES, Optimum
-from pylb.replaying.run_record import RunRecord
-from pylb.replaying.trace import Trace
+from pylb.replaying.trace import RunRecord, Trace
 from pylb.show import course
 
 DEFAULT_STRATEGY = "GreedyLB"  # of the subcommands that compare schedules

@@ -18,7 +18,7 @@ from pylb import optional
 from pylb.errors import DomainError, StateError
 from pylb.model import checks
 from pylb.replaying.replayed import Replay
-from pylb.replaying.run_record import RunRecord
+from pylb.replaying.trace import RunRecord
 
 GRACE = 15.0  # seconds that the other ranks may go on after one has failed
 

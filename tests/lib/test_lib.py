@@ -15,7 +15,7 @@ from compiled import finished, flags, needs, needs_fortran, run
 
 import pylb
 from pylb.cli.main import main
-from pylb.decide.selection import registered
+from pylb.decide.decider import registered
 from pylb.errors import FormatError
 
 HERE = Path(__file__).parent
