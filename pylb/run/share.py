@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import traceback
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core, optional
+from pylb.comm import parcel
 from pylb.comm.agreement import Attempt
 from pylb.comm.connect import agreement_of
 from pylb.comm.transport_torch import is_group
@@ -337,13 +337,9 @@ class SharedCall:
                 given.append(rows.copy())  # fn may write to it, and it must outlive the message
                 at = end
             made = self.computed(given, n)
+            return False, parcel.freeze((self.single, made))
         except Exception:
             return True, traceback.format_exc().encode()
-        head = json.dumps(
-            [self.single, [(a.dtype.str, a.shape[1:]) for a in made]], separators=(",", ":")
-        ).encode()
-        parts = (np.ascontiguousarray(a).tobytes() for a in made)
-        return False, b"".join((len(head).to_bytes(8, "little"), head, *parts))
 
     def take(self, rank: int, failed: bool, rows: NDArray[np.int64], data: memoryview) -> None:
         if failed:
@@ -351,14 +347,7 @@ class SharedCall:
                 f"rank {rank} could not compute rows {_few(rows)} of rank {self.rank}:\n"
                 f"{bytes(data).decode(errors='replace')}"
             )
-        at = 8 + int.from_bytes(data[:8], "little")
-        self.single, kinds = json.loads(bytes(data[8:at]))
-        made: Arrays = []
-        for name, shape in kinds:
-            dtype = np.dtype(name)
-            end = at + len(rows) * dtype.itemsize * math.prod(shape)
-            made.append(np.frombuffer(data[at:end], dtype).reshape(len(rows), *shape))
-            at = end
+        self.single, made = parcel.unpack([data])
         self._keep(rows, made)
         if self.verify:
             self._verify(rank, rows, made)

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 
 import dgraph_cases
 import numpy as np
+from each_case import raised
 
 import pylb
 from pylb import errors
@@ -91,17 +92,6 @@ def moves(comm, ids, out):
     assert set().union(*comm.allgather(said)) == set().union(*comm.allgather(heard))
 
 
-def raised(comm, error, text, call):
-    """Check that every rank raises this error."""
-    try:
-        call()
-    except error as why:
-        assert text in str(why), why  # noqa: PT017
-    else:
-        raise AssertionError(f"no {error.__name__} on rank {comm.rank}")
-    comm.Barrier()
-
-
 # ---- cases -------------------------------------------------------------------------------------
 
 
@@ -162,7 +152,6 @@ def repartition(comm):
     fixed = np.where(ids % 50 == 0, ids // 50 % 4, -1)
     if comm.size > 1:
         raised(
-            comm,
             errors.DomainError,
             "method 'ptscotch' accepts no fixed objects: graph, zoltan, ",
             lambda: pylb.partition(method="scotch", fixed_part=fixed, **given),
@@ -225,7 +214,6 @@ def levels(comm):
     out = pylb.partition(method="rcb", machine="node:2 rank:2", comm=comm, **given)
     worth(comm, ids, out, 4)
     raised(
-        comm,
         errors.DomainError,
         "method has 1 names",
         lambda: pylb.partition(method=["rcb"], machine=machine, comm=comm, **given),
@@ -306,7 +294,7 @@ def wrong(comm):
         (errors.DomainError, "not symmetric at (900, 902)", of_graph | elsewhere),  # names ids
         (errors.DomainError, "graph is missing", of_graph | xy),
     ]:
-        raised(comm, error, text, lambda more=more: pylb.partition(**given, **more))
+        raised(error, text, lambda more=more: pylb.partition(**given, **more))
     out = pylb.partition(graph=(start, lone), method="graph", symmetrize=True, **given)
     assert out.max_over_mean < 1.1
     for text, more in (
@@ -324,7 +312,7 @@ def wrong(comm):
         else ()
     ):
         raised(
-            *(comm, errors.DomainError, text),
+            *(errors.DomainError, text),
             lambda more=more: pylb.partition(**(given | more)),
         )
 
