@@ -1,4 +1,4 @@
-/* Strategies and triggers by name, the program's own included; snapshots of the program. */
+/* Strategies and triggers by name, including the program's own; snapshots of the program. */
 #include "lib/internal.h"
 
 #include <stdatomic.h>

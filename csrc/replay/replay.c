@@ -147,7 +147,7 @@ static int judge(plb_replay_t *self, plb_err_t *err)
 }
 
 /* Move the objects.  Convert load estimates by the new speeds, unless they are work.  A distributed
- * strategy sets all speeds to 0: no rank knows them all.  Use the given ones. */
+ * strategy sets all speeds to 0, because no rank knows all of them: then use the given speeds. */
 static void move(plb_replay_t *self, bool goes_on)
 {
     plb_phases_t *phases = &self->phases;
