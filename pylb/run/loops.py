@@ -271,7 +271,7 @@ class BalancerLoop(IterationLoop):
             background=background,
             phases=parts,
             n_phases=len(parts),
-            hidden=objects.store.hidden if is_sync else 0.0,
+            hidden=objects.hidden if is_sync else 0.0,
         )
         self._sent = (0, 0) if is_sync else (messages, nbytes)
         stats, received = state.agreement.take(sample, sends, error, phases)
