@@ -325,7 +325,8 @@ def trace_optimum(
 class Replay:
     def __new__(
         cls, *, n_ranks: int, decider: Decider | None, advisor: Advisor | None, ahead: int,
-        lag: int, as_recorded: bool, foresight: bool, moves: bool, network: tuple[float, float], cost: float,
+        lag: int, as_recorded: bool, foresight: bool, moves: bool,
+        network: tuple[float, float], cost: float,
         model: tuple[float, float, float, float, float], per_move: float, per_byte: float,
         steps: list[tuple[Any, ...]], keep_times: bool, keep_ranks: bool,
     ) -> Replay: ...

@@ -856,9 +856,8 @@ PLB_PY_DEF(steps, take, "seconds due=True",
     bool have = false, due = true;
     double seconds;
     PLB_PASS(PLB_READ(c, PLB_ONE(&seconds), PLB_ONE(&due)));
-    PLB_PASS(PLB_PY_UNLOCKED(
-        c, plb_steps_take(&self->core, due, nanoseconds(seconds), plb_py_tick, &c->state, &have,
-                          &c->err)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_steps_take(&self->core, due, nanoseconds(seconds), plb_py_tick,
+                                               &c->state, &have, &c->err)));
     return have ? plb_py_answer(c, plb_py_stats(&self->core.all)) : PLB_OK;
 }
 

@@ -63,25 +63,20 @@ static int replay_init(replay_t *self, plb_py_call_t *c)
 {
     plb_replay_opts_t o = {0};
     PyObject *decider, *advisor, *steps;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&o.n_ranks), PLB_ONE(&decider), PLB_ONE(&advisor),
-                      PLB_ONE(&o.ahead), PLB_ONE(&o.lag), PLB_ONE(&o.as_recorded),
-                      PLB_ONE(&o.foresight), PLB_ONE(&o.moves),
-                      PLB_ONE(&o.network.alpha), PLB_ONE(&o.cost), PLB_ONE(&o.model.alpha),
-                      PLB_ONE(&o.per_move), PLB_ONE(&o.per_byte), PLB_ONE(&steps),
-                      PLB_ONE(&o.keep_times), PLB_ONE(&o.keep_ranks)));
+    PLB_PASS(PLB_READ(
+        c, PLB_ONE(&o.n_ranks), PLB_ONE(&decider), PLB_ONE(&advisor), PLB_ONE(&o.ahead),
+        PLB_ONE(&o.lag), PLB_ONE(&o.as_recorded), PLB_ONE(&o.foresight), PLB_ONE(&o.moves),
+        PLB_ONE(&o.network.alpha), PLB_ONE(&o.cost), PLB_ONE(&o.model.alpha), PLB_ONE(&o.per_move),
+        PLB_ONE(&o.per_byte), PLB_ONE(&steps), PLB_ONE(&o.keep_times), PLB_ONE(&o.keep_ranks)));
     PLB_PASS(decider != Py_None && (o.decider = plb_py_decider(decider)) == NULL);
     o.advisor = advisor == Py_None ? NULL : plb_py_advisor(advisor);
     /* Read the measured LB steps from a list of tuples; the replay keeps them. */
-    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_measured_step_t, iteration),
-                                            PLB_PY_FIELD(plb_measured_step_t, strategy),
-                                            PLB_PY_FIELD(plb_measured_step_t, migrations),
-                                            PLB_PY_FIELD(plb_measured_step_t, bytes),
-                                            PLB_PY_FIELD(plb_measured_step_t, statistics),
-                                            PLB_PY_FIELD(plb_measured_step_t, placing),
-                                            PLB_PY_FIELD(plb_measured_step_t, migration),
-                                            PLB_PY_FIELD(plb_measured_step_t, whole),
-                                            PLB_PY_FIELD(plb_measured_step_t, hidden),
-                                            {0}};
+    static const plb_py_field_t fields[] = {
+        PLB_PY_FIELD(plb_measured_step_t, iteration),  PLB_PY_FIELD(plb_measured_step_t, strategy),
+        PLB_PY_FIELD(plb_measured_step_t, migrations), PLB_PY_FIELD(plb_measured_step_t, bytes),
+        PLB_PY_FIELD(plb_measured_step_t, statistics), PLB_PY_FIELD(plb_measured_step_t, placing),
+        PLB_PY_FIELD(plb_measured_step_t, migration),  PLB_PY_FIELD(plb_measured_step_t, whole),
+        PLB_PY_FIELD(plb_measured_step_t, hidden),     {0}};
     const Py_ssize_t n = PyList_GET_SIZE(steps);
     self->steps = plb_malloc((size_t)n, sizeof *self->steps);
     if (self->steps == NULL) {
@@ -138,9 +133,8 @@ PLB_PY_DEF(
     plb_trace_t trace;
     PLB_PASS(PLB_READ(c, PLB_ONE(&left), PLB_ONE(&early), PLB_ONE(&begins)));
     PLB_PASS(left != Py_None && read_trace(c, left, &trace) != 0);
-    return PLB_PY_UNLOCKED(
-        c,
-        plb_replay_settle(&self->core, left == Py_None ? NULL : &trace, early, begins, &c->err));
+    return PLB_PY_UNLOCKED(c, plb_replay_settle(&self->core, left == Py_None ? NULL : &trace,
+                                                early, begins, &c->err));
 }
 
 PLB_PY_DEF(replay, metrics, "begin",
@@ -175,12 +169,13 @@ PLB_PY_DEF(replay, take, "",
                              : Py_NewRef(Py_None)));
 }
 
-static const plb_py_def_t *const replay_methods[] = {
-    &replay_loop, &replay_feed, &replay_settle, &replay_metrics, &replay_take, NULL};
+static const plb_py_def_t *const replay_methods[] = {&replay_loop,    &replay_feed, &replay_settle,
+                                                     &replay_metrics, &replay_take, NULL};
 
 PLB_PY_TYPE(
     replay, "pylb._core.Replay",
-    "* n_ranks decider advisor ahead lag as_recorded foresight moves network:2 cost model:5 per_move per_byte "
+    "* n_ranks decider advisor ahead lag as_recorded foresight moves network:2 cost model:5 "
+    "per_move per_byte "
     "steps:L keep_times keep_ranks",
     "Replays a recorded run under a decider (None: without one); see csrc/replay/replay.h.\n"
     "advisor: an `Advisor` of this decider, or None.\n"

@@ -27,8 +27,12 @@ const plb_strategy_t plb_own_strategy = {
 
 void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places)
 {
-    *self = (plb_advisor_t){
-        .decider = decider, .places = places, .at = -1, .share = 1.0, .with_move = NAN, .price = NAN};
+    *self = (plb_advisor_t){.decider = decider,
+                            .places = places,
+                            .at = -1,
+                            .share = 1.0,
+                            .with_move = NAN,
+                            .price = NAN};
 }
 
 /* ---- the record of a rank ------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ typedef struct plb_advisor {
     double with_move; /* seconds of the iteration after the last advice; NAN: it is not over */
     int64_t at;       /* iteration after which the last LB step was advised; -1: none yet */
     int64_t migrations, bytes; /* number and bytes of objects that the plan moves; 0: no plan */
-    double share;  /* cores per rank, at most 1, if loads include waits for a core; else 1 */
+    double share; /* cores per rank, at most 1, if loads include waits for a core; else 1 */
     /* In a replay: seconds that each LB step costs; NAN: as its parts.  stays: nothing moves. */
     double price;
     bool stays;
@@ -68,7 +68,8 @@ void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places);
 /** The code's own redistribution.  It is not in the table of strategies and cannot be run. */
 extern const plb_strategy_t plb_own_strategy;
 
-/** Sum the loads of a rank's cells exactly, as a replay does.  PLB_ERR_VALUE: a load or *sum is not 0 ... 1e30 seconds. */
+/** Sum the loads of a rank's cells exactly, as a replay does.  PLB_ERR_VALUE: a load or *sum is
+ * not 0 ... 1e30 seconds. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err);
 
 typedef struct plb_advisor_sample {
@@ -78,7 +79,7 @@ typedef struct plb_advisor_sample {
     double time;     /* seconds since the previous step, without LB steps; 0: not measured */
     double cost;     /* seconds that this rank spent in the LB step before this iteration */
     bool rebalanced; /* whether this rank has carried out that LB step */
-    double hidden;   /* seconds for which this rank computed while the data of that LB step moved */
+    double hidden; /* seconds for which this rank computed while the data of that LB step moved */
 } plb_advisor_sample_t;
 
 /** Make the record of a rank.  PLB_ERR_VALUE: a time of the sample is not in 0 ... 1e30. */

@@ -925,7 +925,8 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     PLB_PASS(plb_lib_advisor_begin_leaving(self, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
         /* Take the next record now, even if the lag would allow to take it later. */
-        PLB_PASS(plb_steps_take(&self->steps, false, PLB_WAIT_PATIENCE_NS, look, self, &have, err));
+        PLB_PASS(
+            plb_steps_take(&self->steps, false, PLB_WAIT_PATIENCE_NS, look, self, &have, err));
         if (!have && plb_steps_under_way(&self->steps) > 0) {
             fprintf(stderr,
                     "pylb: rank %d has waited 10 s for the other ranks to close an advisor before "

@@ -146,8 +146,9 @@ static int judge(plb_replay_t *self, plb_err_t *err)
     return plb_decider_judge(self->opt.decider, gain, err);
 }
 
-/* Move the objects.  Convert load estimates by the new speeds, unless they are work.  A distributed
- * strategy sets all speeds to 0, because no rank knows all of them: then use the given speeds. */
+/* Move the objects.  Convert load estimates by the new speeds, unless they are work.  A
+ * distributed strategy sets all speeds to 0, because no rank knows all of them: then use the given
+ * speeds. */
 static void move(plb_replay_t *self, bool goes_on)
 {
     plb_phases_t *phases = &self->phases;
@@ -196,8 +197,7 @@ static int plan(plb_replay_t *self, plb_err_t *err)
     plb_database_t db;
     PLB_PASS_GROW(self->answer, self->room_of_answer, self->phases.n + 1);
     PLB_PASS(cells(self, &db, err));
-    PLB_PASS(
-        plb_decider_place(self->opt.decider, &db, self->answer, self->speed, &placing, err));
+    PLB_PASS(plb_decider_place(self->opt.decider, &db, self->answer, self->speed, &placing, err));
     PLB_PASS(price(self, &db.snapshot, &placing, &done, err));
     PLB_PASS(plb_advisor_placed(self->opt.advisor, &placing, self->speed, done.migrations,
                                 done.bytes, err));
@@ -236,8 +236,8 @@ static int tell(plb_replay_t *self, int64_t end, bool is_over, plb_err_t *err)
     return PLB_OK;
 }
 
-/* End a step of the program.  If the objects have changed since they were placed, nothing moves, as
- * if the program had ignored the advice: none of its own LB steps was there. */
+/* End a step of the program.  If the objects have changed since they were placed, nothing moves,
+ * as if the program had ignored the advice: none of its own LB steps was there. */
 static int advise(plb_replay_t *self, plb_err_t *err)
 {
     self->late[(self->n - 1) % (self->opt.lag + 1)] = self->last;

@@ -11,9 +11,9 @@
  * phase, the cost is the measured cost of that LB step.  Otherwise the cost comes from the cost
  * model (model/model.h).
  *
- * The run of a program that owns its data (decide/advisor.h) is replayed by its advisor: an LB step
- * places the objects of the phase that has just ended, by their loads in this phase, and they move
- * before the next phase, or one phase later if the program computes while they move.
+ * The run of a program that owns its data (decide/advisor.h) is replayed by its advisor: an LB
+ * step places the objects of the phase that has just ended, by their loads in this phase, and they
+ * move before the next phase, or one phase later if the program computes while they move.
  *
  * Phases may be given in parts: shadow mode gives them while the program runs. */
 #pragma once
@@ -333,13 +333,13 @@ typedef struct plb_replay {
     bool unobserved;      /* whether the decider must still observe `last` */
     double hidden;        /* seconds, as measured for the last LB step; then 0 */
     /* With an advisor: statistics of the last phases, a ring [lag + 1] (owned), of which the
-     * advisor has observed those of the first n_told phases; the phase at whose end objects move to
-     * `answer` (-1: none do); and what the ranks report about the LB step then. */
+     * advisor has observed those of the first n_told phases; the phase at whose end objects move
+     * to `answer` (-1: none do); and what the ranks report about the LB step then. */
     plb_iteration_t *late;
     int64_t n_told, moves_at;
     plb_advisor_outcome_t outcome;
-    int32_t *answer;      /* owned: [phases.n] ranks from an LB step */
-    double *speed;        /* owned: [n_ranks] speeds from an LB step */
+    int32_t *answer; /* owned: [phases.n] ranks from an LB step */
+    double *speed;   /* owned: [n_ranks] speeds from an LB step */
     int64_t room_of_answer;
 } plb_replay_t;
 

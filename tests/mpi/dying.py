@@ -3,8 +3,9 @@
 WAY is how objects are balanced (BALANCED), or names a service, a function of this file.  The last
 rank dies at AT: with objects, the name of a `Step` of the LB step, or BODY, while objects come and
 go; in a service, its AT-th collective step (0: the first; "count": no rank dies, and rank 0 prints
-the names of the steps).  HOW is kill, exit, raise, interrupt, late, memory (the next allocation of pylb fails;
-no_malloc.c is preloaded) or call (the next call of MPI fails; faulty_mpi.c is preloaded).  If the
+the names of the steps).  HOW is kill, exit, raise, interrupt, late, memory (the next allocation of
+pylb fails; no_malloc.c is preloaded) or call (the next call of MPI fails; faulty_mpi.c is
+preloaded).  If the
 rank raises, every rank prints how it ended; otherwise mpiexec reports the end.
 """
 
