@@ -56,7 +56,8 @@ def of(course: Course, first: int, end: int, columns: int) -> tuple[int, list[La
         rows = times[part].T
         if course.n_ranks > MOST_LANES:
             rows = np.quantile(rows, list(QUANTILES.values()), axis=0)
-        return Lanes(name, whole, *(grouped(x[part]) for x in lines), grouped(rows))
+        iteration, deciding, moving, hidden = (grouped(x[part]) for x in lines)
+        return Lanes(name, whole, iteration, deciding, moving, hidden, grouped(rows))
 
     none, moving, replayed = np.zeros(course.n_iterations), course.moving, course.iteration_time
     steps, gained, times = course.step_seconds - moving, course.gained, course.times_without
