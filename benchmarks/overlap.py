@@ -90,13 +90,32 @@ def draw(megabytes: float, steps: int, path: str) -> None:
     """Draw the ranks around the first LB step, without and with overlap, from recorded runs."""
     import matplotlib.pyplot as plt
 
-    figure, both = plt.subplots(2, sharex=True, figsize=(7.5, 4.0), layout="constrained")
+    from pylb.show import course, lanes
+    from pylb.show.plots import BLUE, GREY, VERMILLION, finish
+
+    figure, ax = plt.subplots(figsize=(7.5, 3.0), layout="constrained")
+    ticks, wide = [], {"linewidth": 0}
     with tempfile.TemporaryDirectory() as folder:
-        for way, ax in zip(("at once", "overlap"), both, strict=True):
-            record = str(Path(folder, f"{way[:2]}.h5"))
+        for low, way in ((3, "at once"), (0, "overlap")):
+            record = Path(folder, f"{way[:2]}.h5")
             answer_of(2, way.replace(" ", "_"), megabytes, steps, record)
-            pylb.plots.timeline(record, iterations=(EVERY - 1, EVERY + 1), ax=ax)
-            ax.set_title(f"objects move {'at once' if way == 'at once' else 'while ranks compute'}")
+            run = lanes.of(course.of(record), EVERY - 1, EVERY + 1, 2)[1][-1]
+            decides = run.iteration[0]
+            moves = decides + run.deciding[0]
+            begin = moves + run.moving[0]
+            for r in (0, 1):
+                y, last = low + r, float(run.computing[r][1])
+                bars = [(0.0, float(run.computing[r][0])), (begin, last)]
+                ax.broken_barh(bars, (y, 0.9), color=BLUE, **wide)
+                ax.broken_barh([(decides, run.deciding[0])], (y, 0.9), color="black", **wide)
+                ax.broken_barh([(moves, run.moving[0])], (y, 0.9), color=VERMILLION, **wide)
+                ax.broken_barh([(begin, run.hidden[1])], (y, 0.2), color=VERMILLION, **wide)
+                ticks.append((y + 0.45, f"{way}, rank {r}"))
+    for name, colour in (("computes", BLUE), ("decides", "black"), ("moves objects", VERMILLION)):
+        ax.plot([], [], "s", color=colour, label=name)
+    finish(ax, "seconds", "", whole="")
+    ax.grid(axis="x", color=GREY, alpha=0.3)
+    ax.set_yticks(*zip(*ticks, strict=True))
     figure.savefig(path, dpi=110)
 
 
