@@ -532,8 +532,8 @@ bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank);
 /** Divide the ranks into groups that share cores: ranks of one host whose sets of cores overlap,
  * or that are under the same quota.  group[p]: the lowest rank of each rank's group; cores[p]: the
  * number of cores of this group; if it is unknown, one for each rank.  A rank with a quota of its
- * own uses only a part of a core at a time: four such ranks with half a core each have as much of
- * two cores as they can use, and these count as four. */
+ * own cannot use more than this quota.  So cores count as more for such ranks: e.g. two cores
+ * count as four for four ranks with quotas of half a core each, none of which has to wait. */
 int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *cores,
                      plb_err_t *err);
 
