@@ -3,10 +3,10 @@
 #include <string.h>
 
 enum {
-    DIGIT_BITS = 12,
+    DIGIT_BITS = 12, /* the counts of all digits, 16 KiB, stay in the first-level cache */
     PARTS = 1 << DIGIT_BITS,
-    FEW = 16,         /* up to this many items, insertion sort is the fastest; more are merged */
-    FEW_LOADS = 4096, /* with fewer loads, a pass of the radix sort costs more than it saves */
+    FEW_LOADS = PARTS, /* with fewer loads, a pass of the radix sort costs more than it saves */
+    FEW = 16, /* up to this many items, insertion sort is the fastest (Sedgewick 1978) */
 };
 
 /* ---- items: put into bins by interpolation, then insertion sort ----------------------------- */

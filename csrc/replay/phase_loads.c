@@ -212,7 +212,8 @@ static const double *figures_of(const plb_phases_t *self)
 }
 
 /* If the measured time of an iteration is a smaller fraction of the largest load, loads are in
- * another unit than seconds.  A background that the user has told may make it less than 1. */
+ * another unit than seconds.  A background that the user has told may make it less than 1.
+ * tuned: ratio; units differ by a factor of 1000 (ms), or are numbers of cells or particles */
 #define NO_SECONDS 0.1
 
 /* ---- the time of a phase -------------------------------------------------------------------- */

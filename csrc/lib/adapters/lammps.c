@@ -14,7 +14,8 @@
 
 #include "lib/pylb.h"
 
-enum { PERIOD = 50 }; /* time steps between two decisions, at least */
+/* tuned: time steps between two decisions, at least; TODO-PERIOD */
+enum { PERIOD = 50 };
 
 /* LAMMPS' interface for C; absent in other programs */
 #define LAMMPS __attribute__((weak)) extern
