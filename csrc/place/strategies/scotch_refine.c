@@ -89,7 +89,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     int ret = PLB_OK;
     PLB_TRY(plb_parts_init(&parts, in, true, imbalance, opts->seed, err));
     PLB_TRY(plb_snapshot_metrics(in, NULL, &before, err));
-    if (average > 0.0) { /* that of the present placement, but a possible value */
+    if (average > 0.0) { /* allow at most the present imbalance, but a possible value */
         imbalance = fmax(self->params[0].least, fmin(imbalance, before.max / average));
         parts.question.imbalance = imbalance;
     }
@@ -101,8 +101,8 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     PLB_TRY(try_fresh(&parts, imbalance, part, fresh.rank, err));
     PLB_TRY(measure(&parts, &fresh, part, err));
     PLB_TRY(measure(&parts, &near, part, err));
-    /* the better balance is better (times up to the limit, and differences up to PLB_NOISE
-     * do not count), then the lower cost */
+    /* the better balanced placement is better (times below the limit are equal, and so are times
+     * that differ by less than PLB_NOISE); in a tie, the one with the lower cost */
     const double a = fmax(near.longest, imbalance * average);
     const double b = fmax(fresh.longest, imbalance * average);
     const double less = 1.0 - PLB_NOISE;
