@@ -233,7 +233,7 @@ def _length(iterations: Any, *series: Any) -> int:
 def _series(name: str, value: Any, n: int) -> F64 | None:
     if value is None:
         return None
-    out = checks.floats(name, value, n)
+    out = checks.vector(name, value, n)
     if not np.isfinite(out).all():
         raise DomainError(
             f"{name}[{int(np.argmin(np.isfinite(out)))}] is not finite: expected finite numbers"

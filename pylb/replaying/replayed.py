@@ -661,7 +661,7 @@ def _with_ranks(
     memory_limit: ArrayLike | None,
 ) -> Phases:
     given: dict[str, Any] = {
-        name: checks.floats(name, value, trace.n_ranks)
+        name: checks.vector(name, value, trace.n_ranks)
         for name, value in [("speed", speed), ("background", background)]
         if value is not None
     }

@@ -143,11 +143,7 @@ class Cluster:
         """
         if not callable(program):
             raise DomainError(f"program is {program!r}: expected a function, program(comm)")
-        with tempfile.NamedTemporaryFile(
-            dir=self._folder.name, prefix="run-", suffix=".h5", delete=False
-        ) as file:
-            record = Path(file.name)
-        record.unlink()
+        record = Path(self._folder.name, f"run-{time.monotonic_ns()}.h5")
         sent = optional.require("cloudpickle").dumps((program, args, kwargs))
         from IPython.core.getipython import get_ipython
         from IPython.display import display

@@ -505,7 +505,7 @@ class VirtualCluster:
     ) -> None:
         below = MOST_RANKS + 1
         self.n_ranks = checks.whole("n_ranks", n_ranks, 1, "a number of ranks", below=below)
-        self.speed: F64 = checks.floats(
+        self.speed: F64 = checks.vector(
             "speed", [1.0] * self.n_ranks if speed is None else speed, self.n_ranks
         )
         if not (np.isfinite(self.speed) & (self.speed > 0)).all():
