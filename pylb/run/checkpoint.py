@@ -192,7 +192,13 @@ def restore(
         if network is not None:
             state.decider.core.network(*network)
         state.ignore_recording_by_environment()
-        _check_options(state)
+        options = state.options
+        if options.mode == "shadow" or options.replay is not None or options.record is not False:
+            raise StateError(
+                "restore(): expected mode='on' or 'off', record=False and no replay, because "
+                f"shadow mode{options.settings.said_by('mode')}, a record and a replay need all "
+                "iterations of a run"
+            )
         checks.flag("pickled", pickled)
         folder = Path(files.decoded(path))
         head = disk.head(folder)
@@ -207,16 +213,6 @@ def restore(
             _enter_run(state, mode, run, head)
     words = f"restore({str(path)!r}), pickled={pickled}"
     agreement.agree(Step.RESTORE, words, tried.error)
-
-
-def _check_options(state: RunState) -> None:
-    options = state.options
-    if options.mode == "shadow" or options.replay is not None or options.record is not False:
-        raise StateError(
-            "restore(): expected mode='on' or 'off', record=False and no replay, because shadow "
-            f"mode{options.settings.said_by('mode')}, a record and a replay need all iterations of "
-            "a run"
-        )
 
 
 def _check_request(head: disk.Head, unpack: Unpack | None, pickled: bool) -> None:
