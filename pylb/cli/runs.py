@@ -29,14 +29,13 @@ from pylb.model import checks
 from pylb.partitioning import libraries
 from pylb.placing import registry
 from pylb.replaying.replayed import BASELINES, Optimum, Replay
-from pylb.replaying.run_record import RunRecord
-from pylb.replaying.trace import Trace
+from pylb.replaying.trace import RunRecord, Trace
 from pylb.run import demo as program
 from pylb.run import experience as learned
 from pylb.run.report import show_lb_steps
 from pylb.show import course, efficiency, exports, live, page, served
 from pylb.show.comparison import Comparison
-from pylb.virtual.cluster import MOST_RANKS
+from pylb.virtual.comm import MOST_RANKS
 
 # ---- what the commands share: the user's own functions, recorded runs ---------------------------
 

@@ -21,8 +21,7 @@ from pylb.io.run_record import Stretch
 from pylb.model.metrics import PhaseMetrics
 from pylb.model.snapshot import F64, I32, I64
 from pylb.replaying.replayed import Replay, placed, replay
-from pylb.replaying.run_record import RunRecord
-from pylb.replaying.trace import Trace
+from pylb.replaying.trace import RunRecord, Trace
 from pylb.replaying.trace_conversion import or_zeros, stretch_of
 from pylb.show.objects import Objects
 

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs
 
 from pylb.console import json_text, plain, script_json
 from pylb.errors import DomainError, FormatError
-from pylb.replaying.run_record import RunRecord
+from pylb.replaying.trace import RunRecord
 from pylb.show import course, live, page
 
 SHARE = {True: 0.05, False: 0.005}  # fraction of a core for reading: with SCHED_IDLE, without it

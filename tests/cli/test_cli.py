@@ -145,7 +145,9 @@ def test_info_json_lists_what_is_installed():
 
 def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys, with_mpi):
     def part(name, find):
-        return name, optional.OptionalPart(name, "nothing", find, name.lower())
+        made = optional.OptionalPart(name, "nothing", name.lower())
+        object.__setattr__(made, "find", find)
+        return name, made
 
     def absent():
         raise ModuleNotFoundError("No module named 'absent'")
@@ -176,11 +178,11 @@ def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys, with
 
 
 def test_require_imports_or_names_the_command(monkeypatch):
-    part = optional.OptionalPart("Absent", "nothing", str, "pylb_no_such_module")
+    part = optional.OptionalPart("Absent", "nothing", "pylb_no_such_module")
     monkeypatch.setitem(optional.PARTS, "Absent", part)
     with pytest.raises(MissingPartError, match=r"Absent is missing.*nothing: pip install Absent"):
         optional.require("Absent")
-    there = optional.OptionalPart("There", "nothing", str, "json")
+    there = optional.OptionalPart("There", "nothing", "json")
     monkeypatch.setitem(optional.PARTS, "There", there)
     assert optional.require("There") is json
 
