@@ -329,8 +329,9 @@ static int start_greedy(layer_t *l, plb_err_t *err)
             }
         }
         PLB_FAIL_IF(l->k[o] == 0, err, PLB_ERR_INFEASIBLE,
-                    "object %d with its %lld bytes fits on no rank beside the others", o,
-                    (long long)(l->memory == NULL ? 0 : l->memory[o]));
+                    l->extra ? "object %d with its %lld bytes fits on no rank beside the others"
+                             : "group %d with its %lld objects fits on no node beside the others",
+                    o, (long long)(l->memory == NULL ? 0 : l->memory[o]));
         for (int32_t t = 0; t < n_taken; t++) {
             if (l->slot[l->first[taken[t] + 1] - 1] < 0) { /* slots are filled in order */
                 plb_heap_push(&heap, (plb_item_t){l->time[taken[t]], taken[t]});
