@@ -105,9 +105,9 @@ def counted(p: int) -> Iterator[Traffic]:
 def kept(lb: pylb.Balancer) -> tuple[int, int]:
     """Return the bytes that a rank keeps to know where objects are, and for its own objects."""
     objects = lb._objects
-    store, places = objects.store, objects.addresses
-    columns = [store.keys, store.seconds, store.window, store.estimates]
-    own = sum(x.nbytes for x in [*columns, *store.objects.columns.values()])
+    places = objects.addresses
+    columns = [objects.keys, objects.seconds, objects.window, objects.estimates]
+    own = sum(x.nbytes for x in [*columns, *objects.table.columns.values()])
     return places.nbytes, own
 
 

@@ -26,7 +26,7 @@ while True:
 
 # Moves the slider to 40 iterations; returns the milliseconds until each is drawn.
 FRAMES = """async () => {
-  const slider = document.querySelector("#iteration"), out = [];
+  const slider = document.querySelector("[aria-label=Iteration]"), out = [];
   for (let k = 0; k < 40; k += 1) {
     const begin = performance.now();
     slider.value = Math.floor(k * slider.max / 40);

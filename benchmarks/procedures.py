@@ -25,7 +25,7 @@ from common.pinned import Place, run
 
 import pylb
 from pylb.console import show
-from pylb.prediction.recorder.layout import OP, OpKind
+from pylb.prediction.recorder.recording import OP, OpKind
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARE = 0.4

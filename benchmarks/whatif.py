@@ -46,8 +46,7 @@ from common.still import Stillness
 import pylb
 from pylb.console import show
 from pylb.prediction.prediction import target
-from pylb.prediction.recorder.layout import OP, OpKind
-from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.recorder.recording import OP, OpKind, Recording
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("jacobi2d", "kneighbor", "leanmd", "spa", "server", "stencil", "pipeline")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import math
@@ -75,6 +76,11 @@ def digits(values: Any, n: int = 4) -> list[float]:
 
 
 # ---- JSON ---------------------------------------------------------------------------------------
+
+
+def packed(values: Any, dtype: str) -> str:
+    """Return numbers for JSON as base64 of their bytes; `dtype` is little-endian."""
+    return base64.b64encode(np.asarray(values, dtype).tobytes()).decode()
 
 
 def plain(value: Any) -> Any:
@@ -226,10 +232,15 @@ def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[
     used = [i for i in range(len(columns)) if any(row[i] is not None for row in cells)]
 
     def line(tag: str, row: Sequence[Any]) -> str:
-        return f"<tr>{''.join(_html_cell(tag, row[i]) for i in used)}</tr>"
+        out = []
+        for cell in (row[i] for i in used):
+            side = "right" if is_number(cell) else "left"
+            style = f"text-align:{side};white-space:nowrap;padding-right:1em"
+            out.append(f'<{tag} style="{style}">{escape(text(cell))}</{tag}>')
+        return f"<tr>{''.join(out)}</tr>"
 
     body = "".join(line("td", row) for row in cells)
-    foot = "".join(f"<div><small>{escape(text)}</small></div>" for text in below)
+    foot = "".join(f"<div><small>{escape(one)}</small></div>" for one in below)
     table = f"<table><thead>{line('th', columns)}</thead><tbody>{body}</tbody></table>"
     return f'<div style="overflow-x:auto" tabindex="0">{table}</div>{foot}'
 
@@ -299,12 +310,6 @@ class Listing(dict[str, Value]):
 
     def _repr_html_(self) -> str:
         return html(list(self._columns), self._rows())
-
-
-def _html_cell(tag: str, cell: Any) -> str:
-    side = "right" if is_number(cell) else "left"
-    style = f"text-align:{side};white-space:nowrap;padding-right:1em"
-    return f'<{tag} style="{style}">{escape(text(cell))}</{tag}>'
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:

@@ -16,7 +16,6 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -147,11 +146,24 @@ class OptionalPart:
 
     name: str  #: Name of a Python distribution or of a library.
     purpose: str  #: What pylb uses it for.
-    find: Callable[[], str]  #: Returns the version ("present" if none), or raises ImportError.
-    module: str  #: The module that `require` imports.
+    module: str = ""  #: The module that `require` imports; default: `name`.
     extra: str = ""  #: The extra of pylb that installs it; empty if none does.
     #: The Debian packages for a part that is built with pylb; empty for a Python package.
     debian: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "module", self.module or self.name)
+
+    def find(self) -> str:
+        """Return the version ("present" if it has none); raise ImportError if it is absent."""
+        if not self.debian:
+            from importlib.metadata import version
+
+            return version(self.name)
+        module = importlib.import_module(self.module)
+        if self.name == "MPI":
+            return first_line(module.library_version())
+        return str(getattr(module, "version", "present"))
 
     @property
     def command(self) -> str:
@@ -160,31 +172,6 @@ class OptionalPart:
             return f"apt-get install -y {self.debian} && {rebuild()}"
         own = installed()
         return own.with_extra(self.extra) if own and self.extra else f"pip install {self.name}"
-
-
-def _python(name: str, extra: str, purpose: str, module: str = "") -> OptionalPart:
-    find = functools.partial(_distribution_version, name)
-    return OptionalPart(name, purpose, find, module or name, extra=extra)
-
-
-def _distribution_version(name: str) -> str:
-    from importlib.metadata import version
-
-    return version(name)
-
-
-def _library(name: str, packages: str, purpose: str, module: str = "") -> OptionalPart:
-    module = module or f"{PACKAGE}._{name.lower()}"
-    find = functools.partial(_version, module)
-    return OptionalPart(name, purpose, find, module, debian=packages)
-
-
-def _version(module: str) -> str:
-    return str(getattr(importlib.import_module(module), "version", "present"))
-
-
-def _mpi() -> str:
-    return first_line(importlib.import_module("pylb._mpi").library_version())
 
 
 def first_line(library: str) -> str:
@@ -196,40 +183,37 @@ PARTS: dict[str, OptionalPart] = {
     part.name: part
     for part in (
         OptionalPart(
-            "MPI",
-            "balancing under mpiexec",
-            _mpi,
-            "pylb._mpi",
-            debian="libopenmpi-dev openmpi-bin",
+            "MPI", "balancing under mpiexec", "pylb._mpi", debian="libopenmpi-dev openmpi-bin"
         ),
-        _library("Scotch", "libscotch-dev", "partitioning graphs"),
-        _library("METIS", "libmetis-dev", "partitioning graphs"),
-        _library(
+        OptionalPart("Scotch", "partitioning graphs", "pylb._scotch", debian="libscotch-dev"),
+        OptionalPart("METIS", "partitioning graphs", "pylb._metis", debian="libmetis-dev"),
+        OptionalPart(
             "Zoltan",
-            "libopenmpi-dev libtrilinos-zoltan-dev",
             "partitioning graphs, hypergraphs and points",
+            "pylb._zoltan",
+            debian="libopenmpi-dev libtrilinos-zoltan-dev",
         ),
-        _library(
+        OptionalPart(
             "PT-Scotch",
-            "libopenmpi-dev libtrilinos-zoltan-dev libptscotch-dev",
             "colouring (with Zoltan) and ordering graphs",
             "pylb._dgraph",
+            debian="libopenmpi-dev libtrilinos-zoltan-dev libptscotch-dev",
         ),
-        _python("mtkahypar", "partition", "partitioning hypergraphs"),
-        _python("mpi4py", "mpi", "balancing under mpiexec"),
-        _python("h5py", "io", "run records in HDF5"),
-        _python("msgspec", "io", "records of vt"),
-        _python("Brotli", "io", "compressed records of vt", module="brotli"),
-        _python("pandas", "", "tables of a run"),
-        _python("matplotlib", "plot", "plots"),
-        _python("rich", "cli", "progress on a terminal, and pylb watch"),
-        _python("shtab", "cli", "completing words in a shell"),
-        _python("PyYAML", "lab", "files that describe a lab", module="yaml"),
-        _python("jupyterlab", "notebook", "notebooks"),
-        _python("ipywidgets", "notebook", "the notebook's widget"),
-        _python("anywidget", "notebook", "the notebook's widget"),
-        _python("ipyparallel", "notebook", "MPI ranks for a notebook"),
-        _python("cloudpickle", "notebook", "MPI ranks for a notebook"),
+        OptionalPart("mtkahypar", "partitioning hypergraphs", extra="partition"),
+        OptionalPart("mpi4py", "balancing under mpiexec", extra="mpi"),
+        OptionalPart("h5py", "run records in HDF5", extra="io"),
+        OptionalPart("msgspec", "records of vt", extra="io"),
+        OptionalPart("Brotli", "compressed records of vt", "brotli", extra="io"),
+        OptionalPart("pandas", "tables of a run"),
+        OptionalPart("matplotlib", "plots", extra="plot"),
+        OptionalPart("rich", "progress on a terminal, and pylb watch", extra="cli"),
+        OptionalPart("shtab", "completing words in a shell", extra="cli"),
+        OptionalPart("PyYAML", "files that describe a lab", "yaml", extra="lab"),
+        OptionalPart("jupyterlab", "notebooks", extra="notebook"),
+        OptionalPart("ipywidgets", "the notebook's widget", extra="notebook"),
+        OptionalPart("anywidget", "the notebook's widget", extra="notebook"),
+        OptionalPart("ipyparallel", "MPI ranks for a notebook", extra="notebook"),
+        OptionalPart("cloudpickle", "MPI ranks for a notebook", extra="notebook"),
     )
 }
 
@@ -265,9 +249,6 @@ def require(name: str) -> ModuleType:
         The part is not installed or cannot be loaded; the message has the command that installs it.
     """
     part = PARTS[name]
-    known = sys.modules.get(part.module)
-    if known is not None:
-        return known
     try:
         return importlib.import_module(part.module)
     except ModuleNotFoundError as error:

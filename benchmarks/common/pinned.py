@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pylb.lab import Lab
-from pylb.prediction.recorder.launch import loaded
-from pylb.prediction.recorder.monitor import TOKEN, RecordMonitor
+from pylb.prediction.recorder.launch import TOKEN, RecordMonitor, loaded
 from pylb.prediction.recorder.recording import Recording
 
 PIN = Path(__file__).with_name("pin.py")

@@ -246,7 +246,7 @@ void plb_mem_fail_at(int64_t n);
 #define PLB_MULTIVERSION
 #endif
 
-/* Arrays of 32-bit or 64-bit integers, both read without a copy; whole numbers. */
+/* An array of 32-bit or of 64-bit integers, which is read without a copy; whole numbers. */
 
 typedef struct plb_ints {
     const void *data; /* the array; NULL: there is none */
@@ -387,8 +387,8 @@ typedef enum plb_clock {
     PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time, including all waits */
     PLB_CLOCK_CPU = CLOCK_THREAD_CPUTIME_ID, /* processor time of this thread only */
     PLB_CLOCK_NONE = -1,                     /* no clock: only plb_clock_declare adds time */
-    PLB_CLOCK_AUTO = -2, /* elapsed time, without the time that the thread waited for a core */
-    PLB_CLOCK_MPI = -3,  /* the same, also without the thread's calls of MPI; see plb_mpi_clock */
+    PLB_CLOCK_AUTO = -2,     /* elapsed time, without the time that the thread waited for a core */
+    PLB_CLOCK_MPI = -3,      /* like PLB_CLOCK_AUTO, also without the thread's calls of MPI */
     PLB_CLOCK_MPI_WALL = -4, /* elapsed time without the thread's calls of MPI */
 } plb_clock_t;
 
@@ -461,10 +461,10 @@ typedef struct plb_wait {
     void *arg;
 } plb_wait_t;
 
-/* What is said if a rank waits for the other ranks for longer than PLB_WAIT_PATIENCE_NS. */
+/* What a rank reports when it has waited for other ranks for longer than PLB_WAIT_PATIENCE_NS. */
 static const int64_t PLB_WAIT_PATIENCE_NS = 10000000000;
 typedef struct plb_patience {
-    void (*say)(void *arg); /* NULL: nothing is said */
+    void (*say)(void *arg); /* NULL: nothing is reported */
     void *arg;
 } plb_patience_t;
 
@@ -565,7 +565,7 @@ void plb_groups_free(plb_groups_t *self);
 #define PLB_EXACT_MOST 1e30 /* largest value that may be added */
 
 typedef struct plb_exact {
-    uint64_t limb[PLB_EXACT_LIMBS]; /* least significant first */
+    uint64_t limb[PLB_EXACT_LIMBS]; /* the least significant limb comes first */
 } plb_exact_t;
 
 /** Add x, 0 <= x <= PLB_EXACT_MOST (the caller has checked). */
@@ -593,8 +593,8 @@ static inline uint64_t plb_hash(int64_t key)
     return plb_mix64((uint64_t)key + UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* Open addressing with linear probing, for all hash tables: the first of n slots to look at for a
- * hash, and the one after slot i.  The last slot to look at is an empty one. */
+/* All hash tables use open addressing with linear probing: the first of n slots to examine for a
+ * hash, and the slot to examine after slot i.  The search ends at an empty slot. */
 static inline int64_t plb_slot_first(uint64_t hash, int64_t n)
 {
     return (int64_t)(((hash & UINT32_MAX) * (uint64_t)n) >> 32);
@@ -640,7 +640,7 @@ int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err);
 int plb_keys_over(plb_keys_t *self, const int64_t *key, int64_t n, plb_err_t *err);
 void plb_keys_free(plb_keys_t *self);
 
-/** The bucket of a key; if the key is not in the table, which has buckets, the one for it. */
+/** The bucket that a key has in the table, or would have.  The table must have buckets. */
 static inline int32_t *plb_keys_bucket(const plb_keys_t *self, int64_t key)
 {
     int64_t b = plb_slot_first(plb_hash(key), self->index.n_buckets);
@@ -660,10 +660,10 @@ static inline int32_t plb_keys_find(const plb_keys_t *self, int64_t key)
 /** Add a key if it is new; *number: its number.  PLB_ERR_RANGE: more than 2^30 keys. */
 int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err);
 
-/* Heaps of items with the smallest on top; ties have a rule (item.h), so the order of pops depends
- * only on the items.  For a max-heap, negate the keys.  Each node has four children, which fill 64
- * bytes; so a heap has half the depth of a binary heap.  The caller owns the array of items, which
- * must be large enough for all items that will be pushed.
+/* Heaps of items with the smallest on top.  The id decides ties (plb_item_before), so the order of
+ * pops depends only on the items.  For a max-heap, negate the keys.  Each node has four children,
+ * which fill 64 bytes; so a heap has half the depth of a binary heap.  The caller owns the array
+ * of items, which must be large enough for all items that will be pushed.
  *
  * In a plb_heap_t, only the top item can be changed or removed, and ids may repeat.  In a
  * plb_queue_t, any item can: it is found by its id. */
@@ -838,7 +838,7 @@ static inline double plb_point_read(const char *text, char **end)
 /* Medians and quantiles, in a time that is linear on average (quadratic at worst). */
 
 /** The k-th smallest of x[n]; k = 0: the smallest.  Reorders x: x[k] is then this value, no entry
- *  before it is greater, and no entry after it is smaller. */
+ * before it is greater, and no entry after it is smaller. */
 double plb_nth(double *x, int64_t n, int64_t k);
 
 /** The median of x[n], n > 0; for even n the mean of the two middle values.  Reorders x. */
@@ -894,6 +894,6 @@ void plb_loads_free(plb_loads_t *self);
 #define PLB_SORT_BINS(n) (2 * (int64_t)(n))
 
 /** Sort item[n], whose keys lie in [low, high] and whose ids all differ.  spare[n] and
- *  bin[PLB_SORT_BINS(n)] are scratch memory. */
+ * bin[PLB_SORT_BINS(n)] are scratch memory. */
 void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                     uint32_t *bin);

@@ -124,7 +124,7 @@ int plb_wait_pause(plb_wait_t *self)
         sched_yield();
         return 0;
     }
-    /* a quarter of what was waited so far */
+    /* sleep for a quarter of the time waited so far */
     const struct timespec t = {0, waited / 4 < PLB_WAIT_MOST_NS ? waited / 4 : PLB_WAIT_MOST_NS};
     nanosleep(&t, NULL);
     if (self->tick != NULL && now - self->ticked > PLB_TICK_NS) {

@@ -169,10 +169,10 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
                      plb_err_t *err)
 {
     int ret = PLB_OK;
-    uint64_t(*mask)[WORDS] = NULL; /* of the group whose lowest rank is r: the union */
+    uint64_t(*mask)[WORDS] = NULL; /* union of the masks of the group whose lowest rank is r */
     int32_t *kind = NULL, n = 0;   /* [n] first ranks that have the same host, mask and quota */
     double *used = NULL,
-           *size = NULL; /* of a group: cores that its ranks use at most, and ranks */
+           *size = NULL; /* of a group: cores that its ranks can use at most; number of ranks */
     PLB_NEW0_EACH(p, mask, used, size);
     PLB_NEW(kind, p);
     for (int32_t r = 0, k; r < p; r++) {
@@ -213,7 +213,7 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
             cores[r] = all[r].quota < cores[r] ? all[r].quota : cores[r];
         }
     }
-    /* ranks of one group have the same number: the smallest */
+    /* a group has the smallest number of cores that one of its ranks has */
     for (int32_t r = 0; r < p; r++) {
         cores[group[r]] = cores[r] < cores[group[r]] ? cores[r] : cores[group[r]];
     }

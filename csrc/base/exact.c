@@ -7,7 +7,7 @@ enum { LOWEST_BIT = -192 };
 void plb_exact_add(plb_exact_t *self, double x)
 {
     int exponent;
-    x = fmin(x, PLB_EXACT_MOST); /* more, or NaN, would have no place in `limb` */
+    x = fmin(x, PLB_EXACT_MOST); /* a larger number, or NaN, would not fit into `limb` */
     uint64_t bits = (uint64_t)(frexp(x, &exponent) * 0x1p53); /* x = bits * 2^(exponent - 53) */
     int shift = exponent - 53 - LOWEST_BIT;
     if (shift < 0) {

@@ -5,7 +5,7 @@
 enum {
     DIGIT_BITS = 12,
     PARTS = 1 << DIGIT_BITS,
-    FEW = 16,         /* up to this many items, insertion sort is the fastest; more are merged */
+    FEW = 16,         /* insertion sort is the fastest for up to this many items */
     FEW_LOADS = 4096, /* with fewer loads, a pass of the radix sort costs more than it saves */
 };
 
@@ -244,7 +244,7 @@ int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_directio
     int ret;
     PLB_TRY(plb_loads_init(self, x, n, direction, err));
     for (int64_t done = 0; done < n; done = self->ready) {
-        plb_loads_sort(self, done + 1); /* one part */
+        plb_loads_sort(self, done + 1); /* sorts one more part */
         PLB_TRY(plb_interrupted(8 * (self->ready - done)));
     }
 out:

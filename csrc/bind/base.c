@@ -181,7 +181,7 @@ PLB_PY_DEF(
     const int32_t p = PyBytes_Check(all) ? (int32_t)(PyBytes_GET_SIZE(all) / size) : 0;
     PLB_PASS(plb_py_refuse(
         rank < 0 || rank >= p || PyBytes_GET_SIZE(all) % size != 0, PyExc_ValueError,
-        "all: expected the bytes of cores() of each rank; rank: one of these ranks"));
+        "expected all: the bytes of cores() of every rank, and rank: one of these ranks"));
     const plb_cores_t *here = (const plb_cores_t *)PyBytes_AS_STRING(all);
     int32_t *group = plb_py_new(c, NPY_INT32, p);
     double *cores = plb_py_new(c, NPY_FLOAT64, p);

@@ -44,12 +44,12 @@ static const plb_py_def_t *const methods[] = {&fn_route, &fn_home, NULL};
 /* ---- numbers of ids ------------------------------------------------------------------------- */
 
 /* A number, 0 or more, for each of some ids, in a hash table that is at most three quarters full.
- * (Entries lie in the slots, not in arrays by number as in hash.h: a look-up among 2 * 10^6 ids
- * would take twice as long.) */
+ * (Each slot holds an id and its number.  A look-up among 2 * 10^6 ids takes twice as long with
+ * plb_keys_t, whose slots refer to another array.) */
 typedef struct table {
     PLB_PY_HEAD int64_t *id;  /* [n_slots] */
     int32_t *value;           /* [n_slots] */
-    int64_t n_slots, n, used; /* n: number of entries; used: with those that were removed */
+    int64_t n_slots, n, used; /* n: number of entries; used: including removed entries */
 } table_t;
 
 enum {
@@ -86,7 +86,7 @@ static int reserve(table_t *self, int64_t more, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t n = self->n + more;
-    PLB_FAIL_IF(n > INT32_MAX, err, PLB_ERR_RANGE, "%lld ids on a rank: expected below 2^31",
+    PLB_FAIL_IF(n > INT32_MAX, err, PLB_ERR_RANGE, "%lld ids on a rank: expected fewer than 2^31",
                 (long long)n);
     if (4 * (self->used + more) < 3 * self->n_slots) {
         return PLB_OK;

@@ -328,7 +328,7 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
     }
     PLB_PASS(plb_py_refuse(
         !good, PyExc_ValueError,
-        "expected ascending ranks of the communicator, and starts that rise from 0"));
+        "expected ranks of the communicator in ascending order, and starts that rise from 0"));
     return 0;
 }
 
@@ -616,7 +616,7 @@ static int wait_and_unpack(lane_t *self, PyThreadState **state, plb_err_t *err)
 static PyObject *lane_finish(lane_t *self, plb_py_call_t *c)
 {
     const int ret = PLB_PY_UNLOCKED(c, wait_and_unpack(self, &c->state, &c->err));
-    /* a signal has ended only the wait: MPI still uses the arrays */
+    /* a signal has ended the wait, but not the exchange: MPI still uses the arrays */
     if (ret == PLB_ERR_INTERRUPTED) {
         return plb_py_raise(ret, &c->err);
     }

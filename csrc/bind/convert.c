@@ -85,7 +85,7 @@ int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values
 {
     enum { MOST = 32 };
     plb_py_arg_t args[MOST + 1] = {{0}};
-    double sums[MOST]; /* the values of fields of type plb_exact_t, which they are added to */
+    double sums[MOST]; /* fields of type plb_exact_t: the values to add to them */
     char spec[32 * MOST] = "";
     Py_ssize_t n = 0;
     for (; fields[n].name != NULL && n < MOST; n++) {

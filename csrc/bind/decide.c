@@ -244,14 +244,12 @@ PLB_PY_DEF(fn, ledger, "",
     return plb_py_answer(c, plb_py_params(plb_ledger_params, PLB_N_LEDGER));
 }
 
-/* ---- the decider ---------------------------------------------------------------------------- */
-
 typedef struct decider {
     PLB_PY_HEAD plb_decider_t core;
     PyObject *trigger, *candidates; /* owned, because `core` borrows their contents */
 } decider_t;
 
-/* ---- libraries; each is loaded when a strategy that needs it first runs ---- */
+/* ---- libraries: each is loaded when a strategy that needs it first runs --------------------- */
 
 static int load(const char *library)
 {

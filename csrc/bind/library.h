@@ -5,7 +5,7 @@
 
 #include "partition/libraries/partitioners.h"
 
-static const char plb_py_partitioner_name[] = "pylb.partitioner"; /* of the capsules */
+static const char plb_py_partitioner_name[] = "pylb.partitioner"; /* name of the capsules */
 
 static inline int plb_py_add_library(PyObject *module, const plb_partitioner_t *library)
 {

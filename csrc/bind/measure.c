@@ -31,8 +31,6 @@ static int constants(PyObject *module)
            PyModule_AddIntConstant(module, "STATS_BYTES", sizeof(plb_stats_t));
 }
 
-/* ---- speeds --------------------------------------------------------------------------------- */
-
 PLB_PY_DEF(
     fn, drum_benchmark, "seconds",
     "Run a benchmark for `seconds`, at most 10.  Returns steps, wall and processor seconds.")

@@ -22,7 +22,7 @@ static int set_phases(plb_stats_t *s, const double *x, int64_t n, int64_t d, dou
 {
     double seconds[PLB_MOST_PHASES];
     PLB_PASS(plb_py_refuse(d > PLB_MOST_PHASES || n % d != 0, PyExc_ValueError,
-                           "%lld loads in %lld phases: expected as many in each of 1 ... %d",
+                           "%lld loads in %lld phases: expected equally many in each of 1 ... %d",
                            (long long)n, (long long)d, PLB_MOST_PHASES));
     for (int64_t k = 0; k < d; k++) {
         PLB_PASS(add_up("phases", x, k * (n / d), (k + 1) * (n / d), &seconds[k]));
@@ -51,7 +51,7 @@ int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out
                   PLB_ONE(&d))));
     PLB_PASS(add_up("loads", loads, 0, n, &load));
     PLB_PASS(d > 0 && set_phases(out, phases, m, d, background) != 0);
-    plb_py_release(&c->held); /* a call may read many samples */
+    plb_py_release(&c->held); /* released early, because a call may read many samples */
     out->load_max = out->load_min = background + load;
     plb_exact_add(&out->load_sum, out->load_max);
     out->n_ranks = 1;

@@ -98,8 +98,6 @@ PLB_PY_DEF(fn, check_snapshot, "!snapshot",
     return plb_py_snapshot(c, c->arg, &view);
 }
 
-/* ---- ranks that share cores ---------------------------------------------------------------- */
-
 /* Evaluate the rows of x[k, p], one for each iteration: either their times (k,), or the loads
  * without waits (k, p). */
 static int on_shared_cores(plb_py_call_t *c, bool times)
@@ -110,7 +108,7 @@ static int on_shared_cores(plb_py_call_t *c, bool times)
     int64_t p = -1, n = -1;
     PLB_PASS(PLB_READ(c, PLB_MANY(&group, &p), PLB_MANY(&cores, &p), PLB_MANY(&x, &n)));
     PLB_PASS(plb_py_refuse(p < 1 || n % p != 0, PyExc_ValueError,
-                           "expected rows with a number for each rank"));
+                           "expected rows with one number for each rank"));
     double *out = plb_py_new(c, NPY_FLOAT64, times ? n / p : n);
     PLB_PASS(out == NULL);
     PLB_PASS(plb_sharing_init(&sharing, group, cores, (int32_t)p, &c->err));

@@ -1,4 +1,4 @@
-/* Communicators of Python: of any version of mpi4py, without its C interface, or of others. */
+/* MPI communicators from Python: of any version of mpi4py (not by its C interface), or others. */
 #pragma once
 
 #include "bind/views.h"

@@ -1,4 +1,4 @@
-/* Python binding of csrc/partition: library calls, checks of rows, fill, new numbers; Mt-KaHyPar.
+/* Python binding of csrc/partition: libraries, checks of rows, fill, numbers of parts; Mt-KaHyPar.
  */
 #include "partition/partition.h"
 

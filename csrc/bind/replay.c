@@ -189,8 +189,6 @@ PLB_PY_TYPE(
     "model: a plb_lb_cost_t (csrc/model/model.h).  steps: the measured LB steps, each as\n"
     "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole).", )
 
-/* ---- the best schedule ---------------------------------------------------------------------- */
-
 PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
            "Return the best schedule found: (seconds, phases at whose end to rebalance, lower\n"
            "bound of the seconds, whether the schedule is proven to be the best, index of the\n"

@@ -81,7 +81,7 @@ typedef struct recorder {
     PyArrayObject *keys;    /* [n] int64 */
     PyObject *values;       /* list of the objects */
     PyArrayObject *seconds; /* [n] float64, seconds in this iteration so far */
-    struct loop *running;   /* the loop that is measuring an object now; NULL: none; borrowed */
+    struct loop *running;   /* borrowed: the loop that is measuring an object now, or NULL */
 } recorder_t;
 
 /* One `for` loop.  It owns its arrays, so they exist whatever the loop's body does. */
@@ -197,7 +197,7 @@ static PyType_Spec loop_spec = {
     .slots = loop_slots,
 };
 
-static PyTypeObject *loop_type; /* one type for the whole process */
+static PyTypeObject *loop_type; /* a single type for the whole process */
 
 static int recorder_init(recorder_t *self, plb_py_call_t *c)
 {
@@ -312,8 +312,6 @@ static int add_loop(PyObject *module)
     loop_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &loop_spec, NULL);
     return loop_type != NULL ? 0 : -1;
 }
-
-/* ---- a loop without barriers ---------------------------------------------------------------- */
 
 enum { N_ANSWERS = PLB_ATSYNC_FAILED + 1 };
 

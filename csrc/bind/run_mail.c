@@ -74,10 +74,10 @@ static int64_t bytes_of(PyObject *data)
     Py_XDECREF(nbytes);
     const bool failed = PyErr_Occurred() != NULL;
     if (failed && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
-        PyErr_SetInterrupt(); /* raised again, outside of the user's property */
+        PyErr_SetInterrupt(); /* raise it again, but not within the user's property `nbytes` */
     }
     PyErr_Clear();
-    const int64_t most = INT64_C(1) << 53; /* so that sums do not overflow */
+    const int64_t most = INT64_C(1) << 53; /* a bound, so that sums do not overflow */
     return failed || bytes < 0 || bytes > most ? 8 : bytes;
 }
 
@@ -151,10 +151,10 @@ static int visit_pile(const pile_t *self, visitproc visit, void *arg)
 
 typedef struct head {
     int64_t target, source;
-    int16_t kind; /* NumPy type of an array, or one of OTHER ... NOTHING below */
+    int16_t kind; /* an array's NumPy type, or one of OTHER ... NOTHING below */
     int16_t ndim;
     int32_t more;  /* number of further targets of a multicast, whose keys follow the head with 8
-                      bytes each. Negative: minus that number, and the receivers share the data */
+                      bytes each.  Negative: minus that number, and the receivers share the data */
     int64_t extra; /* for an array: 1 if its layout is that of Fortran; for frozen data: number of
                       bytes; for an integer: its value; for a float: its bits */
 } head_t;
@@ -351,7 +351,7 @@ typedef struct mail {
     pile_t coming;  /* letters that have arrived, but are not delivered yet */
     pile_t astray;  /* letters that have arrived, but whose target is on another rank */
     pile_t in;      /* delivered letters: the messages of the previous iteration */
-    int32_t *order; /* [in.n], with start[n + 1]: result of inbox_order */
+    int32_t *order; /* [in.n] result of inbox_order, as is start[n + 1] */
     int64_t *start;
     int64_t n;  /* number of objects that were here at the delivery */
     int64_t at; /* index of the object that was looked up most recently */
@@ -490,7 +490,7 @@ static int64_t frozen_in(const mail_t *self)
     return n;
 }
 
-/* Return the targets of a pile's letters as an array; sources true: the sources instead. */
+/* Return the targets of a pile's letters as an array; if `sources` is true, their sources. */
 static PyObject *ends_of(const pile_t *self, bool sources)
 {
     npy_intp n = (npy_intp)self->n;
@@ -504,7 +504,7 @@ static PyObject *ends_of(const pile_t *self, bool sources)
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* Return (rank, number of messages, wire, others), see head_t, of the letters to a rank. */
+/* Pack the letters to a rank; return (rank, number of messages, wire, others). */
 static PyObject *parcel_of(const mail_t *self, const pile_t *pile, int rank, const int32_t *index,
                            int64_t n)
 {
@@ -585,7 +585,7 @@ PLB_PY_DEF(
     "pack it.  Messages to this rank, `me`, are not packed: they count as arrived.  Returns\n"
     "a list of (rank, number of messages, wire, others).")
 {
-    /* objects send further messages while these are packed or restored: those wait */
+    /* packing and restoring can make objects send further messages, which wait in `out` */
     if (move_all(&self->out, &self->going) != 0) {
         return -1;
     }
@@ -682,7 +682,7 @@ PLB_PY_DEF(
             PLB_PASS(own == NULL);
             if (i >= self->coming.n || self->coming.letter[i].data != letter.data) {
                 Py_DECREF(own);
-                plb_py_fail(PLB_ERR_STATE, "a message delivers messages while it is restored");
+                plb_py_fail(PLB_ERR_STATE, "restoring a message must not deliver messages");
                 return -1;
             }
             self->coming.letter[i].data = own;
@@ -702,7 +702,7 @@ static bool is_sorted(const int32_t *order, const int64_t *source, int64_t n)
     return true;
 }
 
-/* By source, then in order of arrival. */
+/* Order by source, then by arrival. */
 static int by_source(const void *a, const void *b, void *arg)
 {
     const int64_t *source = arg;

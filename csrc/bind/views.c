@@ -61,7 +61,7 @@ int plb_py_refuse(bool wrong, PyObject *type, const char *format, ...)
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-/* Say that the object of this call is in another call. */
+/* Raise an error: another call is using this object. */
 static int refuse_call(const plb_py_call_t *c)
 {
     const char *type = strrchr(Py_TYPE(c->self)->tp_name, '.') + 1;

@@ -72,7 +72,7 @@ typedef struct plb_py_def {
 
 typedef struct plb_py_call {
     plb_py_object_t *self; /* the object whose method is called; NULL: a function */
-    const char *name;      /* of the method */
+    const char *name;      /* name of the method */
     const char *spec;      /* the arguments that were not read yet */
     PyObject *arg;         /* the only argument, if `spec` begins with "!" */
     PyObject *answer;      /* NULL: None */
@@ -80,7 +80,7 @@ typedef struct plb_py_call {
     plb_py_held_t held;
     void *memory[PLB_PY_MAX_MEMORY];
     int n_memory;
-    PyThreadState *state;  /* of the thread, while the GIL is released */
+    PyThreadState *state;  /* state of the thread while the GIL is released */
     plb_interrupt_t outer; /* the previous setting of base/base.h, which plb_py_lock restores:
                               if this call is in a callback, the setting of the outer call */
     int code;
@@ -100,9 +100,9 @@ int plb_py_answer(plb_py_call_t *c, PyObject *answer);
 
 /* Where the value of an argument goes; its C type says how the value is read. */
 typedef struct plb_py_arg {
-    int kind;   /* of PLB_PY_KIND; 0: the end of a table */
+    int kind;   /* a letter, see PLB_PY_KIND; 0: the end of a table */
     void *to;   /* the target */
-    int64_t *n; /* of an array: its number of entries */
+    int64_t *n; /* number of entries of an array */
 } plb_py_arg_t;
 
 /* A letter for each type of a target: numbers, bool, text, any object, plb_exact_t, an array of
@@ -141,13 +141,13 @@ enum { PLB_PY_IN_PLACE = 128 };
  * The spec of a function, method or type, "name name:flags ...=default", names the arguments in
  * order; help() shows it as a signature.  Flags:
  *
- *     ?       None gives NULL, for an int64_t INT64_MAX
- *     2 ... 9 a sequence of 2 ... 9 numbers, for a double[]
+ *     ?       the argument may be None: the target becomes NULL (an int64_t: INT64_MAX)
+ *     2 ... 9 a sequence of 2 ... 9 numbers; the target is a double[]
  *     T L     a tuple, a list
  *     +       an array has one entry more than n
  *     @       an array may have any shape; without it: one dimension
- *     =text   at the end: the argument is optional.  If it is absent, the target keeps its value;
- *             help() shows `text` as the default, so the caller must set the target to it before
+ *     =text   at the end: the argument is optional.  If it is absent, the target keeps its value,
+ *             which must be the default `text` that help() shows
  *
  * The arguments after `*` are keyword-only.  `...`: the next PLB_READ reads the rest.  "!name":
  * the only argument is c->arg, which is not converted. */
@@ -175,8 +175,8 @@ int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, const pl
          : ((c)->code = -1))
 
 /** Release the GIL, and let Ctrl-C end long loops in C; plb_py_lock takes the GIL again.  In a
- * method: false, with an exception and its code, if the object is in such a call already (of this
- * thread, which is in a function of the user that the core has called). */
+ * method, return false, with an exception, if its object is in such a call already: then this
+ * thread is in a function of the user that the core has called. */
 bool plb_py_unlock(plb_py_call_t *c);
 void plb_py_lock(plb_py_call_t *c);
 
@@ -194,7 +194,8 @@ int plb_py_check_signals(void);
  * already pending, e.g. of a callback, is kept. */
 PyObject *plb_py_raise(int code, const plb_err_t *err);
 
-/** Raise the exception of a code with a message, or, if `wrong`, an exception of this type; -1. */
+/** plb_py_fail: raise the exception of a code with a message; return -1.  plb_py_refuse: if
+ * `wrong`, raise an exception of this type, and return -1; else return 0. */
 int plb_py_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int plb_py_refuse(bool wrong, PyObject *type, const char *format, ...);
 
@@ -209,7 +210,7 @@ void *plb_py_new(plb_py_call_t *c, int type, int64_t n);
 void *plb_py_new2(plb_py_call_t *c, int type, int64_t rows, int64_t cols);
 
 /** Return a new reference to the array whose memory is `data`, from plb_py_new; NULL gives None.
- *  plb_py_sealed: the array is then read-only. */
+ * plb_py_sealed: the array is then read-only. */
 PyObject *plb_py_out(plb_py_call_t *c, const void *data);
 PyObject *plb_py_sealed(plb_py_call_t *c, const void *data);
 
@@ -378,7 +379,7 @@ static inline PyObject *plb_py_module(const char *name, const char *text,
 
 typedef struct plb_py_field {
     const char *name; /* Python sees what follows the last dot */
-    int kind;         /* of PLB_PY_KIND */
+    int kind;         /* a letter, see PLB_PY_KIND */
     size_t offset;
 } plb_py_field_t;
 
@@ -432,8 +433,8 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 plb_candidate_strategy_t *plb_py_candidates(plb_py_call_t *c, PyObject *rows);
 
 /** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments, failed,
- *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
- *  messages_open, background.  The call then holds no arrays. */
+ * n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
+ * messages_open, background.  The call then holds no arrays. */
 int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out);
 
 /** Return a record of statistics as a tuple: the fields of PLB_STATS in order, then whether
@@ -452,6 +453,6 @@ const plb_keys_t *plb_py_keys(PyObject *object);
 
 /** Return the reductions in `capsule`.  If it is None, set up `alone` for a single rank and up to
  * `depth` reductions at a time, and return it. */
-static const char plb_py_reduction_name[] = "pylb.reduction"; /* of the capsules */
+static const char plb_py_reduction_name[] = "pylb.reduction"; /* name of the capsules */
 const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
                                         plb_reduction_t *alone, int depth);

@@ -4,8 +4,8 @@
 
 #include "whatif/whatif.h"
 
-/* Read the first arguments, the operations of each rank, a list of contiguous arrays of records,
- * which are borrowed, and the communicators. */
+/* Read the first arguments: the operations of each rank (a list of contiguous arrays of records,
+ * which are borrowed) and the communicators. */
 static int read_streams(plb_py_call_t *c, plb_streams_t *out)
 {
     PyObject *ops;

@@ -51,7 +51,7 @@ void plb_comm_free(plb_comm_t *self);
 /** Wait for a request, and let other ranks use the processor meanwhile (base/base.h). */
 int plb_comm_finish(MPI_Request *request, const plb_patience_t *patience, plb_err_t *err);
 
-/** If a rank has an error, return one on all ranks: `mine` if it is an error, else the lowest code
+/** If a rank has an error, return an error on all ranks: `mine` if it is one, else the lowest code
  * of all, with a message that names the failed rank.  Collective; waits like plb_comm_finish. */
 int plb_agree(MPI_Comm comm, int mine, const plb_patience_t *patience, plb_err_t *err);
 
@@ -115,7 +115,7 @@ typedef struct plb_transfer {
     MPI_Request *request;   /* [n] receives, then sends */
     int32_t *peer;          /* [n] the other rank of each message */
     int64_t *bytes;         /* [n] size of each message */
-    bool *unlike;           /* [n] this rank or peer[i] was at a meeting, but not both */
+    bool *unlike;           /* [n] whether one side was at a meeting, and the other not */
     bool skips_own;         /* whether the caller copies the rows that a rank sends to itself */
 } plb_transfer_t;
 
@@ -127,7 +127,7 @@ void plb_transfer_free(plb_transfer_t *self);
  * because a receive accepts any tag.  Do not change the data until the exchange is over; rows that
  * a rank sends to itself are copied at once, unless skips_own is set.  tag: PLB_TAG_ITEMS ...
  * PLB_TAG_MOST.  PLB_ERR_VALUE: `out` and `in` differ in the number of rows that this rank sends
- * to itself; no message was sent. After an error of MPI, messages may be under way (n > 0). */
+ * to itself; no message was sent.  After an error of MPI, messages may be under way (n > 0). */
 int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
                        int64_t row_bytes, int tag, plb_err_t *err);
 
@@ -186,7 +186,7 @@ typedef struct plb_step {
     MPI_Request reduction;
     void **wire; /* [n_wires] owned: the heads that are being sent */
     int n_wires;
-    char *head; /* owned: the head of a parcel that is being opened; NULL: none */
+    char *head; /* owned: the head of a parcel whose parts are not received yet; NULL: none */
     int source; /* the rank that has sent `head` */
     plb_take_fn take;
     void *take_arg;
@@ -218,18 +218,20 @@ typedef struct plb_reducer {
     plb_reduction_t face; /* the interface; its member `self` points to this reducer */
     plb_comm_t *comm;     /* borrowed; has MPI's type and operation for the record */
     MPI_Comm stats, maxima;
-    int64_t begun, taken; /* numbers of reductions of statistics: begun; result returned */
+    int64_t begun, taken; /* numbers of reductions of statistics that have begun, and that were
+                             taken */
     /* [depth], owned: contribution and result of the i-th reduction at i % depth */
     plb_stats_t *mine, *all;
     MPI_Request *request;
-    int64_t maximum[PLB_MAXIMA], greatest[PLB_MAXIMA]; /* values of this rank; maxima of all */
+    int64_t maximum[PLB_MAXIMA], greatest[PLB_MAXIMA]; /* values of this rank; maxima of all
+                                                          ranks */
     MPI_Request maximum_request;
 } plb_reducer_t;
 
 void plb_reducer_init(plb_reducer_t *self, plb_comm_t *comm);
 
-/** Allocate memory for `depth` reductions of statistics at a time.  The first call is collective
- * and may block.  PLB_ERR_STATE: reductions are under way. */
+/** Allocate memory for up to `depth` reductions of statistics under way.  The first call is
+ * collective and may block.  PLB_ERR_STATE: reductions are under way. */
 int plb_reducer_reserve(plb_reducer_t *self, int depth, plb_err_t *err);
 
 /** Free the memory; the communicators are kept.  Local; no reduction may be under way. */
@@ -247,8 +249,8 @@ int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, const plb_patience_t
 typedef struct plb_sharer plb_sharer_t;
 
 typedef struct plb_share_options {
-    bool lend;     /* false: only say what lending would have saved */
-    bool reactive; /* a rank that has no more work asks others for some */
+    bool lend;     /* false: only compute what lending would have saved */
+    bool reactive; /* whether a rank that has no more work asks others for some */
     double beta;   /* seconds for a byte that is sent and received; 0: a default */
 } plb_share_options_t;
 
@@ -256,30 +258,30 @@ typedef struct plb_share_options {
 int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *options,
                   const plb_patience_t *patience, plb_err_t *err);
 
-/** Compute all rows of all ranks.  Collective.  If a rank fails, all do: the rank with its own
- * error, the others with one that names it.  If nothing is lent in this call, they notice it when
- * they next decide.  Set `figures`. */
+/** Compute all rows of all ranks.  Collective.  If a rank fails, all ranks fail: the rank itself
+ * with its own error, the others with one that names it.  If nothing is lent in this call, the
+ * others learn of it only at their next decision.  Sets `figures`. */
 int plb_share_call(plb_sharer_t *self, const plb_shared_rows_t *rows, plb_tick_fn tick,
                    void *tick_arg, plb_share_figures_t *figures, plb_err_t *err);
 
-/** Whether the decision that nothing pays still holds, so that the rank just computes its rows:
- * several short calls are decided together.  plb_share_call begins with it; a program that does it
- * itself must not call plb_share_call if the answer is yes.  All ranks get the same answer. */
+/** Whether the last decision, that lending does not pay, still holds; then this rank just computes
+ * its rows.  (Several short calls share a decision.)  plb_share_call begins with this; a program
+ * that calls it itself must not call plb_share_call if it is true.  It is equal on all ranks. */
 bool plb_share_holds(plb_sharer_t *self);
 
-/** Say that this rank makes no more calls: the other ranks learn it when they next decide.  why:
- * the code of its error; PLB_ERR_STATE: it does something else.  Local. */
+/** Announce that this rank makes no more calls; the other ranks learn it at their next decision.
+ * why: the code of this rank's error; PLB_ERR_STATE: the program does something else.  Local. */
 void plb_share_leave(plb_sharer_t *self, int why);
 
-/** Look whether others have waited for ten seconds for this rank, which waits for them in another
- * collective call: then leave, so that nobody waits forever.  ends: leave in any case, because the
- * program ends.  Returns whether MPI no longer uses the memory of this call.  Local. */
+/** If other ranks have waited for ten seconds for this rank, which waits for them in another
+ * collective call, leave (plb_share_leave), so that nobody waits forever.  ends: leave in any
+ * case, because the program ends.  Returns whether MPI no longer uses memory of `self`.  Local. */
 bool plb_share_look(plb_sharer_t *self, bool ends);
 
-/** Seconds of each of the n rows in the most recent call, at the speed of this rank; n = 0: they
- * were not measured, because a decision still held. */
+/** Return the seconds of each row in the most recent call, at the speed of this rank.  *n: number
+ * of rows; 0: they were not measured, because a decision still held. */
 const double *plb_share_seconds(const plb_sharer_t *self, int64_t *n);
 
-/** Free the communicator, collectively; plb_share_free: then free the memory. */
+/** Free the communicator.  Collective.  After that, plb_share_free frees the memory. */
 void plb_share_close(plb_sharer_t *self);
 void plb_share_free(plb_sharer_t *self);

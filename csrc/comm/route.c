@@ -9,8 +9,8 @@
 static int check(const int32_t *dest, int64_t n, int32_t n_ranks, bool *sorted, plb_err_t *err)
 {
     int32_t last = 0, falls = 0;
-    PLB_FAIL_IF(n > INT32_MAX, err, PLB_ERR_RANGE, "%lld items on a rank: expected below 2^31",
-                (long long)n);
+    PLB_FAIL_IF(n > INT32_MAX, err, PLB_ERR_RANGE,
+                "%lld items on a rank: expected fewer than 2^31", (long long)n);
     for (int64_t i = 0; i < n; i++) {
         PLB_FAIL_IF(dest[i] < 0 || dest[i] >= n_ranks, err, PLB_ERR_RANGE,
                     "destination[%lld] is %d: expected 0 ... %d", (long long)i, dest[i],

@@ -20,10 +20,10 @@ static const double BETA = 1e-9;
 static const double LEAST_CHUNK = 4e-4;
 /* A decision that nothing pays costs about 50 us: it holds for the next calls, if these are short,
  * until so many seconds have passed, and for MOST_HELD calls at most: then a failure is noticed.
- * (docs/measured/lending.md: such a call takes 1.9 times as long as an Iallreduce.)  Without
+ * (docs/measured/lending.md: such a call takes 1.1 to 1.4 times as long as an Iallreduce.) Without
  * lending, chunks only teach where the heavy rows are, and take as long. */
 static const double HOLDS = 5e-3;
-enum { MOST_HELD = 31 };
+enum { MOST_HELD = 127 };
 /* How many ranks are asked at a time, and in vain in a call at most.  (sim, the first call on 8
  * ranks: 1.18 times the bound; with 1 at a time 1.31; with 4 in vain 1.55.) */
 enum { ASKED = 4, TRIES = 24 };
@@ -34,9 +34,9 @@ enum { TAG_ROWS = 1, TAG_ANSWER, TAG_ASK, TAG_NOTHING, TAG_WAITS };
 
 /* What a message begins with. */
 typedef struct head {
-    int64_t piece, n;             /* index in `piece` of the owner; number of rows */
-    double work, seconds;         /* of rows: predicted; of an answer: the time that they took */
-    int32_t owner, failed, reply; /* reply: the first rows after a question */
+    int64_t piece, n;     /* index in the owner's array `piece`; number of rows */
+    double work, seconds; /* work: predicted for the rows; seconds: measured by the borrower */
+    int32_t owner, failed, reply; /* reply: whether these are the first rows after a question */
 } head_t;
 
 /* Rows that are being computed by another rank. */
@@ -44,7 +44,7 @@ typedef struct piece {
     int64_t *row, n; /* owned */
     int to;          /* the rank that got them; then the one that has computed them */
     bool planned, answered;
-    double predicted, seconds; /* at home; as in the answer */
+    double predicted, seconds; /* as predicted for this rank; as measured by the borrower */
 } piece_t;
 
 typedef struct guest {
@@ -57,19 +57,19 @@ typedef struct sent {
     void *message; /* owned */
 } sent_t;
 
-/* Rows that were computed: what was predicted, and what they took. */
+/* The predicted and the measured seconds of rows that were computed. */
 typedef struct done {
     double predicted, seconds;
 } done_t;
 
-/* One reduction: sums, then maxima.  The second reduction of a call uses WORK, SPEED, CROWD, BUSY,
- * WALL, FAILED, TIME (without lending) and SURE (duration).  CROWD: the seconds that all ranks
- * need together where they share cores.  BUSY: seconds of computing, with the waits if all ranks
- * compute on these cores; WALL: with the waits that there were. */
+/* The numbers of a reduction: sums, then maxima.  At the end of a call, the ranks reduce WORK,
+ * SPEED, CROWD, BUSY, WALL, FAILED, TIME (without lending) and SURE (duration).  CROWD: seconds
+ * that all work takes on the cores, where ranks share them.  BUSY: seconds of computing, including
+ * the expected waits if all ranks compute on these cores; WALL: including the measured waits. */
 enum { WORK, SPEED, BYTES, UNKNOWN, CROWD, BUSY, WALL, N_SUMS };
 enum { FAILED = N_SUMS, TIME, SURE, ROW, ROW_LEAST, N_ALL };
 
-/* What one rank knows of another in a call. */
+/* What this rank knows of another rank in a call. */
 enum { ASK_IT, IS_ASKED, HAS_NOTHING };
 
 struct plb_sharer {
@@ -78,27 +78,27 @@ struct plb_sharer {
     plb_share_options_t options;
     plb_row_costs_t costs;
     plb_rng_t rng;            /* draws the rank to ask */
-    double *speed;            /* [size] of the ranks */
-    plb_share_offer_t told;   /* what this rank will tell the others in the next plan */
+    double *speed;            /* [size] speed of each rank */
+    plb_share_offer_t told;   /* what this rank will contribute to the next plan */
     plb_share_offer_t *offer; /* [size] */
     plb_share_flow_t *flow;   /* [size] */
-    done_t *taken;            /* [size] planned rows that a rank has computed for this one */
+    done_t *taken;            /* [size] planned rows that each rank has computed for this one */
     unsigned char *state;     /* [size] ASK_IT ... */
-    int *hungry;              /* [size] ranks that have asked */
+    int *hungry;              /* [size] ranks that have asked for work */
     double mine[N_ALL], all[N_ALL];
-    plb_clock_t clock;      /* without waits for a core, unless a quota slows this rank only */
-    double crowd, per_core; /* ranks per core, at least 1; parts of CROWD in a second of work */
+    plb_clock_t clock;      /* without waits for a core, unless a quota slows only this rank */
+    double crowd, per_core; /* ranks per core, at least 1; what a second of work adds to CROWD */
     double contention;      /* WALL / BUSY of the last call that lent: < 1 if rows wait for e.g. a
                              * device, > 1 if other programs use the cores.  Equal on all ranks */
-    /* Where ranks share cores, or others disturb them, lending may cost more than it saves: then
-     * it rests for some calls.  Equal on all ranks. */
+    /* Where ranks share cores, or other programs disturb them, lending may cost more than it
+     * saves: then lending pauses for some calls.  Equal on all ranks. */
     double credit;       /* s: what the recent calls that lent have saved */
-    int lent_calls;      /* calls that lent since it last rested */
-    int rest, most_rest; /* calls that lending still rests; for how many it rested last */
-    int held;            /* calls for which the decision that nothing pays still holds */
-    int64_t calls;       /* reductions that began a call */
-    bool broken, lost;   /* lost: MPI may still use the memory of a reduction */
-    MPI_Request leaving; /* this reduction */
+    int lent_calls;      /* number of calls that lent since the last pause */
+    int rest, most_rest; /* number of calls that the pause still lasts; length of the last pause */
+    int held;            /* number of calls for which the decision that nothing pays still holds */
+    int64_t calls;       /* number of reductions that began a call */
+    bool broken, lost;   /* broken: no more calls; lost: MPI may still use memory of `leaving` */
+    MPI_Request leaving; /* the reduction that announces that this rank leaves */
 
     /* of the call under way */
     const plb_shared_rows_t *rows;
@@ -111,20 +111,20 @@ struct plb_sharer {
     int64_t low, high; /* kept[low ... high - 1] are not computed yet */
     int64_t control,
         risk;             /* kept[low ... control - 1], [control ... risk - 1]: see lend_planned */
-    double left;          /* prediction for the rows that are not computed yet */
-    double predicted;     /* of all own rows; 0 if the predictions have no unit yet */
+    double left;          /* predicted seconds of the rows that are not computed yet */
+    double predicted;     /* predicted seconds of all own rows; 0: predictions have no unit yet */
     double wall;          /* seconds of all rows computed here so far, with waits for a core */
-    double grain;         /* seconds of a chunk at most */
-    done_t own, controls; /* own rows computed here so far: all; the control */
-    bool unknown;         /* the predictions of some ranks have no unit yet */
+    double grain;         /* largest seconds of a chunk */
+    done_t own, controls; /* own rows computed here so far; those of them that are the control */
+    bool unknown;         /* whether the predictions of some ranks have no unit yet */
     piece_t *piece;
     int64_t n_pieces, piece_room, open; /* open: pieces without an answer */
     guest_t *guest;
     int64_t n_guests, guest_room, next_guest;
-    double guest_work; /* of the guests that wait */
+    double guest_work; /* work of the guests that wait */
     sent_t *sent;
     int64_t n_sent, sent_room;
-    int asked, tries; /* asked: answers to questions are awaited */
+    int asked, tries; /* asked: number of questions without an answer so far */
     int ret;          /* the error of this rank */
     plb_err_t err;
 };
@@ -140,7 +140,7 @@ static void merge(void *in, void *inout, int *n, MPI_Datatype *type)
     }
 }
 
-/* Find out which ranks share cores: without lending, the slowest of them waits for nobody. */
+/* Find out which ranks share cores: a rank that shares them may run faster while others wait. */
 static int find_cores(plb_sharer_t *self, plb_cores_t *every, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -362,8 +362,8 @@ static int64_t row_at(const plb_sharer_t *self, int64_t k)
     return self->kept != NULL ? self->kept[k] : k;
 }
 
-/* By how much the own rows were mispredicted so far; they count as predicted until one part
- * in PLB_SHARE_PARTS of them says something else. */
+/* Return the ratio of the measured to the predicted time of the own rows so far.  One part in
+ * PLB_SHARE_PARTS of all own rows counts as if it had taken the predicted time. */
 static double scale(const plb_sharer_t *self)
 {
     const double before = self->predicted / PLB_SHARE_PARTS;
@@ -372,25 +372,25 @@ static double scale(const plb_sharer_t *self)
                                                      : 1.0;
 }
 
-/* Seconds that the rest of the own rows will take. */
+/* Return the seconds that the remaining own rows will take. */
 static double rest(const plb_sharer_t *self)
 {
     return self->low < self->high ? self->left * scale(self) : 0.0;
 }
 
-/* The least length of a chunk; none before the predictions have a unit. */
+/* Return the smallest length of a chunk; 0 while the predictions have no unit. */
 static double least(const plb_sharer_t *self, double seconds)
 {
     return self->costs.known || self->own.seconds > 0.0 ? seconds : 0.0;
 }
 
-/* Seconds for which this rank has work, with the rows of others. */
+/* Return the seconds for which this rank has work, including rows of other ranks. */
 static double supply(const plb_sharer_t *self)
 {
     return rest(self) + self->guest_work / speed(self);
 }
 
-/* The largest number of rows in a message. */
+/* Return the largest number of rows in a message. */
 static int64_t most_rows(const plb_sharer_t *self)
 {
     const plb_shared_rows_t *rows = self->rows;
@@ -398,8 +398,8 @@ static int64_t most_rows(const plb_sharer_t *self)
     return rows->chunk > 0 && rows->chunk < most ? rows->chunk : most;
 }
 
-/* How many of the next rows make a chunk of `seconds`, even if they turn out to be heavy.  *sum:
- * their prediction. */
+/* Return how many of the next rows make a chunk of `seconds`, even if they turn out to be heavy.
+ * *sum: their predicted time. */
 static int64_t count(const plb_sharer_t *self, double seconds, double *sum)
 {
     const bool orderly = self->kept != NULL;
@@ -445,7 +445,7 @@ static void compute(plb_sharer_t *self, double chunk)
     self->waits = false;
     keep(self, ret, &err);
     if (ret != PLB_OK) {
-        self->low = self->high; /* the call fails: the rest is not needed */
+        self->low = self->high; /* the call fails, so the other rows are not needed */
     }
 }
 
@@ -482,7 +482,7 @@ static int take(plb_sharer_t *self, const head_t *head, int64_t bytes, int from,
 {
     PLB_FAIL_IF(head->piece < 0 || head->piece >= self->n_pieces ||
                     self->piece[head->piece].answered,
-                err, PLB_ERR_STATE, "rank %d has answered for rows that it does not have", from);
+                err, PLB_ERR_STATE, "rank %d has returned rows that it was not given", from);
     piece_t *piece = &self->piece[head->piece];
     piece->planned = piece->planned && piece->to == from;
     piece->to = from;
@@ -494,8 +494,8 @@ static int take(plb_sharer_t *self, const head_t *head, int64_t bytes, int from,
                             (const char *)(head + 1), bytes - (int64_t)sizeof *head, err);
 }
 
-/* Learn what the lent rows took, and how fast the borrowers are; return the sum of their times, in
- * seconds of this rank. */
+/* Learn the times of the lent rows and the speeds of the borrowers; return the sum of these times,
+ * in seconds of this rank. */
 static double learn_lent(plb_sharer_t *self)
 {
     const done_t *kept = self->controls.predicted > 0.0 ? &self->controls : &self->own;
@@ -518,7 +518,7 @@ static double learn_lent(plb_sharer_t *self)
         if (to != me && lent->predicted > 0.0 && lent->seconds > 0.0 && kept->predicted > 0.0 &&
             kept->seconds > 0.0) {
             const double seen = kept->seconds / kept->predicted * lent->predicted / lent->seconds;
-            if (lent->predicted > most) { /* one is told */
+            if (lent->predicted > most) { /* the others learn only the speed of this borrower */
                 most = lent->predicted;
                 self->told.of = to;
                 self->told.ratio = seen;
@@ -552,8 +552,8 @@ static int ask(plb_sharer_t *self, bool *any, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Give work to a rank that has asked, borrowed rows first, or say that there is none.  speeds: the
- * sum over this rank and those that wait for an answer. */
+/* Give work to rank `to`, which has asked: borrowed rows first; or answer that there is none.
+ * speeds: sum of the speeds of this rank and of those that wait for an answer. */
 static int give(plb_sharer_t *self, int to, double speeds, plb_err_t *err)
 {
     const double pace = self->speed[to];
@@ -589,7 +589,7 @@ static int give(plb_sharer_t *self, int to, double speeds, plb_err_t *err)
         const double seconds = sum * ratio;
         if (beta * (double)(n * self->rows->row_bytes) > seconds * speed(self) / pace ||
             seconds * speed(self) > 2.0 * work) {
-            break; /* sending takes as long; or a single row is too much */
+            break; /* sending takes as long as computing, or a single row is too much work */
         }
         int64_t *row;
         PLB_PASS_NEW(row, n);
@@ -662,7 +662,7 @@ out:
 static int reduce(plb_sharer_t *self, MPI_Request *request, plb_err_t *err)
 {
     int ret = PLB_OK;
-    /* the lowest rank that has failed; and a half if it only does something else */
+    /* FAILED: the lowest rank that has failed; plus a half if its program does something else */
     self->mine[FAILED] = self->ret == PLB_OK ? 0.0 : self->comm.size - self->comm.rank;
     self->mine[FAILED] += self->ret == PLB_ERR_STATE ? 0.5 : 0.0;
     PLB_MPI(MPI_Iallreduce(self->mine, self->all, N_ALL, MPI_DOUBLE, self->op, self->comm.comm,
@@ -691,7 +691,7 @@ out:
     return ret;
 }
 
-/* Return the error that all ranks have agreed on, of this rank if it has one. */
+/* Return this rank's own error, or else the error that all ranks have agreed on. */
 static int agreed(plb_sharer_t *self, plb_err_t *err)
 {
     if (self->ret != PLB_OK) {
@@ -717,7 +717,7 @@ static int lend_planned(plb_sharer_t *self, int32_t n_flows, plb_err_t *err)
     unsigned char *what = NULL;
     int64_t *row = NULL, kept = 0, start = 0;
     PLB_NEW0(what, n);
-    memset(what, GOES, (size_t)self->low); /* computed already */
+    memset(what, GOES, (size_t)self->low); /* these have already been computed */
     PLB_TRY(plb_loads_sorted(&order, self->costs.now, n, PLB_DESCENDING, err));
     for (int32_t f = 0; f < n_flows; f++) {
         const int to = self->flow[f].to;
@@ -726,7 +726,7 @@ static int lend_planned(plb_sharer_t *self, int32_t n_flows, plb_err_t *err)
         }
         double left = self->flow[f].work / speed(self);
         const double chunk = fmax(self->grain, LEAST_CHUNK) * self->speed[to] / speed(self);
-        /* rows that are longer than what is left stay here, or go to the next borrower */
+        /* rows that take longer than the remaining work stay here, or go to the next borrower */
         for (int64_t k = start; k < n && left > 0.0;) {
             int64_t m = 0;
             double sum = 0.0;
@@ -878,20 +878,20 @@ static int begin_call(plb_sharer_t *self, double *predicted, plb_err_t *err)
     PLB_TRY(meanwhile(self, &request, err));
     PLB_FAIL_IF(self->all[FAILED] == 0.0 && self->all[ROW] != -self->all[ROW_LEAST], err,
                 PLB_ERR_VALUE,
-                "the rows of rank %d have %lld bytes, those of another rank %.0f: expected arrays "
-                "of the same dtypes and shapes of a row on all ranks",
-                self->comm.rank, (long long)rows->row_bytes,
+                "a row has %lld bytes on rank %d, and %.0f on another rank: expected rows of the "
+                "same dtypes and shapes on all ranks",
+                (long long)rows->row_bytes, self->comm.rank,
                 self->all[ROW] != self->mine[ROW] ? self->all[ROW] : -self->all[ROW_LEAST]);
 out:
     return ret;
 }
 
-/* Find out whether lending pays.  A single call counts as the gain that was possible, or the loss
- * of as much: others may have disturbed it. */
+/* Update the credit, and begin a pause if lending does not pay.  A single call changes the credit
+ * at most by the gain that was possible, because other programs may have disturbed it. */
 static void judge(plb_sharer_t *self, double saved, double possible)
 {
     if (self->unknown) {
-        return; /* the first call cannot plan */
+        return; /* the first call could not plan */
     }
     self->credit = 0.7 * self->credit + fmin(fmax(saved, -possible), possible);
     if (++self->lent_calls >= 3 && self->credit < 0.0) {
@@ -904,7 +904,7 @@ static void judge(plb_sharer_t *self, double saved, double possible)
     }
 }
 
-/* The larger of a time and of that which the ranks need for all work on the cores they share. */
+/* Return the larger of `time` and the time that all work takes on the cores that ranks share. */
 static double on_cores(const plb_sharer_t *self, double time)
 {
     return fmax(time, self->all[CROWD] * fmin(self->contention, 1.0));
@@ -927,7 +927,7 @@ static int compute_all(plb_sharer_t *self, int64_t begin, bool *lends, plb_err_t
     }
     PLB_PASS(begin_call(self, &predicted, err));
     if (self->all[FAILED] > 0.0) {
-        *lends = true; /* all ranks know */
+        *lends = true; /* all ranks know of the failure */
         return agreed(self, err);
     }
     self->unknown = self->all[UNKNOWN] > 0.0;
@@ -944,7 +944,7 @@ static int compute_all(plb_sharer_t *self, int64_t begin, bool *lends, plb_err_t
         PLB_PASS(work_together(self, begin, err));
         self->contention =
             self->all[BUSY] > 0.0 ? self->all[WALL] / self->all[BUSY] : self->contention;
-        /* at home, the rows would have waited for other programs, too */
+        /* without lending, the rows would have waited for other programs, too */
         figures->longest = on_cores(self, self->all[TIME]) * fmax(self->contention, 1.0);
         figures->bound = on_cores(self, self->all[WORK] / self->all[SPEED]);
         figures->saved = figures->longest - self->all[SURE];

@@ -1,15 +1,15 @@
-/* Work lent within a step: an array's rows stay on their rank, and where that saves time another
+/* Work lent within a step: an array's rows stay on their rank, but where that saves time, another
  * rank computes some of them.
  *
- * In a call, each rank has n rows and a function that computes any of them.  The ranks reduce what
- * they predict for their rows, and begin to compute them meanwhile.  If lending does not pay, they
- * go on, and the call costs nothing but the reduction.  Otherwise they gather what each rank has
- * left, and all compute the same flow of work between ranks (plb_share_plan).  A rank sends the
+ * In a call, each rank has n rows and a function that computes any of them.  The ranks reduce the
+ * predicted times, and begin to compute meanwhile.  If lending does not pay, they go on, and the
+ * call costs nothing but the reduction.  Otherwise they gather each rank's remaining work, and
+ * every rank computes the same flows of work between ranks (plb_share_plan).  A rank sends the
  * rows that it lends, computes the rows that it borrows as soon as they arrive, and its own rows
  * meanwhile.  A rank that will soon have nothing left asks others for more.  A last reduction ends
  * the call.
  *
- * Times are in seconds; work is seconds times the speed of the rank that needs them. */
+ * Times are in seconds.  Work is a time multiplied by the speed of the rank that needs it. */
 #pragma once
 
 #include <stdbool.h>
@@ -51,12 +51,12 @@ static const double PLB_SHARE_GAIN = 0.02;
  * without the second 1.08, without the third 1.06.) */
 enum { PLB_SHARE_PARTS = 8 };
 
-/* What a rank tells the others before they plan: the work that it has left, and what it has seen
- * of the speed of a rank that has borrowed from it. */
+/* What a rank tells the others before they plan: its remaining work, and the speed that it has
+ * measured of a rank that has borrowed from it. */
 typedef struct plb_share_offer {
     double work;
     double ratio; /* speed of that rank / speed of this one */
-    double of;    /* that rank; -1: nothing was seen */
+    double of;    /* rank of that speed; -1: none was measured */
 } plb_share_offer_t;
 
 typedef struct plb_share_flow {
@@ -64,31 +64,31 @@ typedef struct plb_share_flow {
     double work;
 } plb_share_flow_t;
 
-/** Learn the speeds of p ranks, equal on all of them, from what each has told: half of the
- * difference counts, and of that a factor of two at most.  Their geometric mean stays 1. */
+/** Update speed[p], which is equal on all ranks, by the measured ratios of the offers.  A ratio is
+ * changed by the square root of its error, and the error counts as a factor of two at most.  The
+ * geometric mean of the speeds stays 1. */
 void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed);
 
 /** Decide how much work each rank lends to which rank, so that the slowest rank needs as little
  * time as possible.  toll: seconds of sending and receiving for a unit of work, which both ranks
- * pay. flow[p]: the result, by lender and borrower; *n: their number, at most p - 1.  Returns the
+ * pay.  flow[p]: the flows, by lender and borrower; *n: their number, at most p - 1.  Returns the
  * time of the slowest rank. */
 double plb_share_plan(const plb_share_offer_t *offer, const double *speed, int32_t p, double toll,
                       plb_share_flow_t *flow, int32_t *n);
 
-/* What is believed about the rows of this rank, in seconds of this rank.  `last` is the time of
- * each row in the previous call.  Programs whose costs jump between calls make it worthless:
- * `trust` is the slope of the regression of what chunks took on what `last` predicted, 0 ... 1,
- * and a prediction is mean + trust * (last - mean). */
+/* The expected times of the rows of this rank, in seconds of this rank.  `last` is the time of
+ * each row in the previous call.  If costs jump between calls, `last` predicts nothing: so the
+ * prediction is mean + trust * (last - mean), where `trust`, 0 ... 1, is the slope of a regression
+ * of the chunks' measured times on their `last`. */
 typedef struct plb_row_costs {
     double *last, *now; /* [room] time of each row: in the previous call; predicted for this one */
-    double *worst;      /* [room] time of a row if it turns out like its neighbours in the array */
+    double *worst;      /* [room] time of a row if it is as heavy as rows near it in the array */
     int64_t n, room;
-    double mean;      /* time of a row, or of a unit of the program's costs */
-    double trust;     /* from 1 on */
-    double error;     /* |time / prediction - 1| of this rank's sum, recent mean */
-    double surprises; /* part of the time spent in chunks above twice their prediction, recent mean
-                       */
-    double sum[6];    /* of this call: rows, predictions, seconds, two products, surprises */
+    double mean;      /* mean time of a row, or of a unit of the program's costs */
+    double trust;     /* see above; 1 at first */
+    double error;     /* mean of |time / prediction - 1| of this rank's sum in recent calls */
+    double surprises; /* mean share of unpredicted time in chunks of over twice their prediction */
+    double sum[6];    /* sums over this call's chunks: see plb_row_costs_learn */
     bool known, from_cost; /* known: there was a call with rows */
 } plb_row_costs_t;
 
@@ -97,16 +97,15 @@ typedef struct plb_row_costs {
 int plb_row_costs_begin(plb_row_costs_t *self, int64_t n, const double *cost, double *sum,
                         plb_err_t *err);
 
-/** Set `worst`.  Where heavy rows move, a row beside them can turn heavy from one call to the
- * next; elsewhere, and if there were no surprises, worst is `now`. */
+/** Set `worst`.  If heavy rows move along the array, a row beside them can become heavy in the
+ * next call.  For other rows, and if there were no surprises, `worst` is `now`. */
 void plb_row_costs_look_around(plb_row_costs_t *self);
 
 /** Learn that n rows took `seconds` in total; row NULL: first ... first + n - 1. */
 void plb_row_costs_learn(plb_row_costs_t *self, int64_t first, const int64_t *row, int64_t n,
                          double seconds);
 
-/** End the call: renew trust, error and mean; `predicted`: what plb_row_costs_begin has returned.
- */
+/** End the call: update trust, error and mean.  predicted: the *sum of plb_row_costs_begin. */
 void plb_row_costs_end(plb_row_costs_t *self, double predicted);
 void plb_row_costs_free(plb_row_costs_t *self);
 
@@ -114,21 +113,21 @@ void plb_row_costs_free(plb_row_costs_t *self);
 
 /* How a program computes rows.  The functions return PLB_OK, or a negative code after an error. */
 typedef struct plb_shared_rows {
-    int64_t n, row_bytes; /* number of rows; bytes in which a row travels, equal on all ranks */
+    int64_t n, row_bytes; /* number of rows; bytes of a row in a message, equal on all ranks */
     const double *cost;   /* [n] or NULL */
-    int failed;           /* the code of an error of this rank, which cannot compute: all fail */
-    int64_t chunk;        /* rows that are computed together at most; 0: by their time */
+    int failed;           /* PLB_OK, or an error if this rank cannot compute: then all fail */
+    int64_t chunk;        /* largest number of rows computed together; 0: chosen by time */
     void *arg;
     /** Compute the rows row[n] of this rank, or, if `row` is NULL, first ... first + n - 1. */
     int (*own)(void *arg, int64_t first, const int64_t *row, int64_t n, plb_err_t *err);
     /** Write row[n] to out[n * row_bytes]. */
     int (*pack)(void *arg, const int64_t *row, int64_t n, char *out, plb_err_t *err);
-    /** Compute n rows of another rank.  *answer: *bytes from plb_malloc, for `take`; after an
-     * error a text that says what has happened, or NULL. */
+    /** Compute n rows of another rank.  *answer, for `take`: *bytes bytes, allocated by
+     * plb_malloc; after an error, a text that says what has happened, or NULL. */
     int (*guest)(void *arg, const char *rows, int64_t n, char **answer, int64_t *bytes,
                  plb_err_t *err);
-    /** Keep the answer of rank `from` for the rows row[n] of this rank.  failed: `from` could not
-     * compute them; `answer` is its text, and the function returns the error. */
+    /** Store the answer of rank `from` for the rows row[n] of this rank.  failed: whether `from`
+     * could not compute them; then `answer` is its text, and the function returns the error. */
     int (*take)(void *arg, int from, bool failed, const int64_t *row, int64_t n,
                 const char *answer, int64_t bytes, plb_err_t *err);
 } plb_shared_rows_t;

@@ -4,9 +4,7 @@
 #include "base/base.h"
 #include "comm/share.h"
 
-/* ---- which rank lends to which ---------------------------------------------------------- */
-
-/* The work that a rank lends (positive) or borrows if all are to end at `time`. */
+/* Return the work that a rank lends (positive) or borrows if all ranks are to end at `time`. */
 static double amount(double work, double speed, double time, double toll)
 {
     const double pace = 1.0 / speed, late = work * pace - time;
@@ -56,8 +54,6 @@ double plb_share_plan(const plb_share_offer_t *offer, const double *speed, int32
     return high;
 }
 
-/* ---- how fast the ranks are ------------------------------------------------------------- */
-
 void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed)
 {
     double mean = 0.0;
@@ -76,8 +72,6 @@ void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed)
         speed[r] *= exp(-mean);
     }
 }
-
-/* ---- what the rows cost ----------------------------------------------------------------- */
 
 void plb_row_costs_free(plb_row_costs_t *self)
 {
@@ -104,7 +98,7 @@ int plb_row_costs_begin(plb_row_costs_t *self, int64_t n, const double *cost, do
     for (int64_t i = 0; i < n; i++) {
         self->last[i] = from_cost ? cost[i] * mean : same ? self->last[i] : mean;
         self->now[i] = from_cost ? self->last[i] : mean + self->trust * (self->last[i] - mean);
-        self->now[i] = fmax(self->now[i], 1e-3 * mean); /* a factor cannot make 0 grow */
+        self->now[i] = fmax(self->now[i], 1e-3 * mean); /* a factor cannot make 0 larger */
         *sum += self->now[i];
     }
     self->n = n;
@@ -170,7 +164,7 @@ void plb_row_costs_end(plb_row_costs_t *self, double predicted)
         return;
     }
     const double spread = s[3] - s[1] * s[1] / rows;
-    if (self->known && spread > 1e-4 * s[3]) { /* otherwise all predictions were alike */
+    if (self->known && spread > 1e-4 * s[3]) { /* else all predictions were equal */
         const double slope = (s[4] - s[1] * seconds / rows) / spread;
         self->trust = 0.5 * (self->trust + fmin(fmax(slope, 0.0), 1.0));
     }

@@ -72,7 +72,7 @@ static int32_t rank_at(const plb_side_t *side, int32_t i)
     return side->rank != NULL ? side->rank[i] : i;
 }
 
-/* Post the messages of one side, the next higher rank first: not all ranks begin with rank 0. */
+/* Post the messages of one side, from the next higher rank on: not all ranks begin with rank 0. */
 static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive, int64_t row_bytes,
                      plb_err_t *err)
 {

@@ -44,7 +44,8 @@ struct plb_transport {
     plb_patience_t patience;          /* what to do if a call waits long; the caller may set it */
     const int64_t *sizes; /* [size] bytes of each rank; valid after a gather until the next call */
 
-    /** Allocate memory for `depth` reductions of records at a time.  If one rank fails, all do. */
+    /** Allocate memory for up to `depth` reductions under way.  If one rank fails, all ranks do.
+     */
     int (*reserve)(plb_transport_t *self, int depth, plb_err_t *err);
 
     /** Gather n bytes of each rank on rank 0; n may differ between ranks.  *all: on rank 0, the
@@ -56,9 +57,8 @@ struct plb_transport {
     /** Return `ret` if it is an error, else the lowest code of all ranks: if one fails, all do. */
     int (*agree)(plb_transport_t *self, int ret, plb_err_t *err);
 
-    /** Announce that this rank makes no more calls except `free`; ranks that wait for it in a
-     * gather or an exchange get an error, and all their later calls of these two do.  Does not
-     * wait. */
+    /** Announce that this rank makes no more calls except `free`.  Other ranks get an error in a
+     * gather or exchange that waits for this rank, and in all later ones.  Does not wait. */
     int (*leave)(plb_transport_t *self, plb_err_t *err);
 
     /** Broadcast n bytes from rank 0; n is the same on all ranks. */
@@ -80,8 +80,8 @@ struct plb_transport {
     int (*share)(plb_transport_t *self, const plb_shared_rows_t *rows,
                  plb_share_figures_t *figures, plb_err_t *err);
 
-    /** While this rank waits elsewhere: let ranks fail that wait for it in `share`.  NULL: none
-     * do. Not collective. */
+    /** Called while this rank waits elsewhere: ranks that wait for it in `share` get an error.
+     * NULL: no rank can wait there.  Not collective. */
     void (*look)(plb_transport_t *self);
 
     /** Free all memory, including `self`. */

@@ -45,11 +45,11 @@ static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
     return PLB_OK;
 }
 
-static const int64_t SHARES = INT64_MAX; /* a rank's first call of `share` */
+static const int64_t SHARES = INT64_MAX; /* announces a call of `share` */
 
 /* Send `mine` to all ranks: the size of a gather, 0 before an exchange, SHARES, or a negative
- * error code.  If one rank has failed, or only some share rows, all fail.  If one has left, it no
- * longer takes part: all fail at once. */
+ * error code.  All ranks fail if a rank has failed, or if only some ranks share rows.  A rank that
+ * has left no longer takes part; then all other ranks fail at once. */
 static int announce(by_mpi_t *self, int64_t mine, plb_err_t *err)
 {
     const plb_err_t own = *err;
@@ -104,7 +104,7 @@ static int leave(plb_transport_t *face, plb_err_t *err)
 {
     int ret = PLB_OK;
     by_mpi_t *self = (by_mpi_t *)face;
-    self->gone = -1; /* ranks that all leave can make more calls together */
+    self->gone = -1; /* if all ranks leave, they can make more calls together */
     if (!self->leaves) {
         self->leaves = true;
         self->farewell[0] = PLB_ERR_STATE;

@@ -162,7 +162,7 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- what the user should know -------------------------------------------------------------- */
 
-enum { WAITS = 1, IGNORES = 2, STANDS = 4 }; /* what plb_advisor_word says, a bit each */
+enum { WAITS = 1, IGNORES = 2, STANDS = 4 }; /* bits: the texts of plb_advisor_word */
 enum { LONG = 200 };                         /* steps without effect */
 static const double WORTH = 0.05;            /* max/mean - 1 in these steps, not to be silent */
 
@@ -231,14 +231,14 @@ const char *plb_advisor_word(plb_advisor_t *self)
 static void add(plb_advisor_t *self, const plb_iteration_t *it)
 {
     double *recent = self->recent[self->n++ % PLB_ADVISOR_SPAN];
-    /* virtual seconds, of which an iteration has more than have elapsed, do not wait for cores */
+    /* loads in virtual seconds, which can exceed the time that has elapsed, contain no waits */
     const double share = it->time > it->max ? self->share : 1.0;
     const double mean = fmin(it->mean, share * it->max);
     recent[0] = it->max;
     recent[1] = mean;
     self->max += it->max;
     if (!self->balanced) {
-        return; /* the first placement is the program's: it tells nothing of those by LB steps */
+        return; /* the first placement is the program's: its growth says nothing about LB steps */
     }
     if (self->n == 1) {
         self->young = mean > 0.0 ? it->max / mean : 1.0;
@@ -316,7 +316,7 @@ int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const 
                        int64_t migrations, int64_t bytes, plb_err_t *err)
 {
     PLB_FAIL_IF(!self->due || self->placed, err, PLB_ERR_STATE,
-                "a plan was made, but no LB step waits for one");
+                "a plan was set, but no LB step is waiting for one");
     PLB_PASS(plb_decider_placed(self->decider, placing, speed, err));
     self->placed = true;
     self->migrations = migrations;

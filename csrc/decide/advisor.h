@@ -9,16 +9,16 @@
  * The next record has the cost of this LB step, and the number of ranks that carried it out.  So
  * one reduction per step is enough.
  *
- * The saving of an LB step is estimated from max/mean.  The time that an iteration would have
- * taken without the LB step is the present mean load times the max/mean from before the LB step,
- * plus the growth of max/mean since then, if the old placement had become so much older.  The
- * growth per iteration is a line that is fitted to all intervals between LB steps.  (The max/mean
- * from before the LB step alone is too low if the loads move so fast that LB steps follow each
- * other at once: no placement becomes old enough to show it.)
+ * The saving of an LB step is estimated from max/mean.  Without the LB step, an iteration would
+ * have taken the present mean load times the max/mean of the old placement.  The latter is the
+ * max/mean from before the LB step, plus its expected growth since then; the growth per iteration
+ * is fitted to all intervals between LB steps.  (Without the growth, the estimate is too low if
+ * the loads move so fast that LB steps follow each other at once: no placement becomes old enough
+ * to show the growth.)
  *
  * If loads include waits for a core, and p ranks share c < p cores, a balanced iteration makes all
  * loads longer.  An iteration of `max` seconds cannot have more work than c * max, so the mean
- * load counts at most max * c / p: otherwise an LB step would seem to save more than there is. */
+ * load counts at most max * c / p: otherwise the saving of an LB step would be overestimated. */
 #pragma once
 
 #include "base/base.h"
@@ -33,11 +33,11 @@ typedef struct plb_advisor {
     bool places; /* true: the advisor says where data go; false: only when to rebalance */
     bool due;    /* whether an advised LB step is not over; the next record tells its outcome */
     bool placed; /* whether the decider has the placement of the advised LB step */
-    /* Whether the program may redistribute its data without a report (if `places` is false).  Then
-     * the iteration in which no rank has reported it counts as the LB step: it is as much longer
-     * as the redistribution took. */
+    /* Whether the program may redistribute its data without a report (if `places` is false).
+     * Then, if no rank reports, the iteration after the advice is assumed to contain the
+     * redistribution: the cost is the time by which it is longer than the next one. */
     bool untold;
-    double with_move; /* seconds of this iteration; NAN: there was none after the last advice */
+    double with_move; /* seconds of the iteration after the last advice; NAN: it is not over */
     int64_t at;       /* iteration after which the last LB step was advised; -1: none yet */
     int64_t migrations, bytes; /* number and bytes of objects that the plan moves; 0: no plan */
     double share;  /* cores per rank, at most 1, if loads include waits for a core; else 1 */
@@ -45,18 +45,18 @@ typedef struct plb_advisor {
     double usual;  /* max/mean of up to PLB_ADVISOR_SPAN iterations before the advised LB step */
     double ratio;  /* `usual` of the last LB step that was carried out */
     int64_t n;     /* number of iterations since the LB step that was carried out */
-    bool balanced; /* whether there was one */
+    bool balanced; /* whether an LB step was carried out */
     bool moved;    /* whether data have moved in an LB step */
     double max;    /* seconds: sum of `max` over these n iterations */
-    double kept;   /* seconds: the same, estimated for the placement before this LB step */
+    double kept;   /* seconds: the same sum, estimated for the placement before this LB step */
     double young;  /* max/mean of the first iteration after the LB step */
     double growth[2]; /* sums whose ratio is the growth of max/mean; older intervals count less */
     double recent[PLB_ADVISOR_SPAN]
                  [2];  /* ring buffer: largest and mean load of the last iterations, seconds */
     int64_t n_ignored; /* advised LB steps that no rank carried out */
-    plb_wait_check_t waiting; /* whether loads contain waiting; the caller observes the steps */
-    int said;                 /* what plb_advisor_word has returned */
-    char word[600];           /* the text that it has returned, if this has numbers */
+    plb_wait_check_t waiting; /* finds whether loads contain waiting; observed steps go to it */
+    int said;                 /* bits: the texts that plb_advisor_word has already returned */
+    char word[600];           /* memory for a returned text that has numbers */
 } plb_advisor_t;
 
 /** If `places` is false, the only strategy of `decider` must be plb_own_strategy. */
@@ -90,11 +90,12 @@ typedef struct plb_advisor_outcome {
     int64_t n_rebalanced; /* ranks that carried out the LB step */
 } plb_advisor_outcome_t;
 
-/** Observe a step, on every rank.  now: the last step before an LB step that is advised now: the
- * one that ends with this answer (with a lag, later than `it->iteration`), or the next one, if the
- * data move while it runs.  may_preview: see plb_decider_next.  If *ask is PLB_ASK_PREVIEW,
- * call plb_decider_preview on the rank that has the loads, and plb_advisor_previewed with the gain
- * on all ranks.  If it is PLB_ASK_BALANCE, an LB step with the strategy decider->chosen is due. */
+/** Observe a step, on every rank.  now: the last step before the LB step, if one is advised now.
+ * It is the step that ends with this answer (with a lag, later than `it->iteration`) or, if data
+ * move while the next step runs, this next step.  may_preview: see plb_decider_next.  If *ask is
+ * PLB_ASK_PREVIEW, call plb_decider_preview on the rank that has the loads, and
+ * plb_advisor_previewed with the gain on all ranks.  If it is PLB_ASK_BALANCE, an LB step with the
+ * strategy decider->chosen is due. */
 int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
                         const plb_advisor_outcome_t *outcome, int64_t now, bool may_preview,
                         plb_ask_t *ask, plb_err_t *err);
@@ -119,7 +120,7 @@ void plb_advisor_abandon(plb_advisor_t *self);
 /** Write the seconds that the last LB step has saved so far into its receipt. */
 int plb_advisor_judge(plb_advisor_t *self, plb_err_t *err);
 
-/* The steps of an advisor (advisor.h) with a lag: one nonblocking reduction of statistics
+/* The steps of an advisor with a lag: one nonblocking reduction of statistics
  * (measure/measure.h) per step; several may be under way.
  *
  * In each step a rank contributes its record, and gets the merged record of the step `lag` steps
@@ -146,8 +147,9 @@ int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, p
 int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
 
 /** Take the merged record that is due; wait for at most `timeout_ns` nanoseconds (negative: no
- * limit).  *have: true: it is now in self->all; false: none is due, or it did not come in time
- * (then plb_steps_is_due is true).  A record that ends the steps is taken like any other. */
+ * limit).  *have becomes true if the record is now in self->all; false if none is due, or if it
+ * did not come in time (then plb_steps_is_due is true).  A record that ends the steps is taken
+ * like any other. */
 int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
 
@@ -173,7 +175,7 @@ static inline bool plb_steps_broken(const plb_steps_t *self)
     return self->last != INT64_MAX;
 }
 
-/** Leave: after the final record, or if the steps are broken, complete the reductions under way,
+/** Leave, after the final record, or if the steps are broken: complete the reductions under way,
  * within `timeout_ns` (negative: no limit).  *done: true: self->all is the record that ended the
  * steps; false: call again. */
 int plb_steps_leave(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *done,

@@ -351,7 +351,7 @@ static int consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_r
                            plb_actions_t *out, plb_err_t *err)
 {
     PLB_FAIL_IF(iteration != self->seen + 1 || iteration > self->contributed, err, PLB_ERR_STATE,
-                "statistics of iteration %lld: known up to %lld, contributed up to %lld",
+                "statistics of iteration %lld: the last ones are of %lld, this rank's own of %lld",
                 (long long)iteration, (long long)self->seen, (long long)self->contributed);
     self->seen = iteration;
     return consensus_follow(self, ruling, out, err);
@@ -637,7 +637,7 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
             !consensus_root_ready(&self->root)) {
             return PLB_OK;
         }
-        /* before the statistics are taken: without memory, they wait for the next try */
+        /* allocated before the statistics are taken: if it fails, they wait for the next try */
         PLB_PASS_GROW(self->row, self->capacity, self->n_rows + 1);
         PLB_PASS(self->net->test_stats(self->net->self, &all, &done, err));
         if (done) {
@@ -690,9 +690,9 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
         *answer = PLB_ATSYNC_FAILED;
     } else if (self->balance && self->dispute.yes != self->dispute.no) {
         return PLB_FAIL(err, PLB_ERR_VALUE,
-                        "the trigger answers differently after iteration %lld: rank %lld: an LB "
-                        "step; rank %lld: no LB step; expected the same on all ranks, computed "
-                        "only from the values of the cycle",
+                        "the trigger answers differently after iteration %lld: an LB step on rank "
+                        "%lld, none on rank %lld; expected the same on all ranks, computed only "
+                        "from the values of the cycle",
                         (long long)self->dispute.iteration, (long long)self->dispute.yes,
                         (long long)self->dispute.no);
     } else if (self->balance) {

@@ -95,7 +95,7 @@ int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int6
 
 /* ---- a rank --------------------------------------------------------------------------------- */
 
-/* What a call of the machine asks for. */
+/* What a call of plb_consensus_t asks its caller to do. */
 typedef struct plb_actions {
     int64_t first, last; /* contribute the statistics of the iterations `first` ... `last` */
     int64_t maximum;     /* contribute this to the maximum of the open round; -1: nothing */
@@ -122,9 +122,9 @@ typedef struct plb_consensus {
 } plb_consensus_t;
 
 /* One rank in a loop without barriers.  AtSync is the end of an object's iteration, where the
- * object may have to wait.  This file reduces statistics of each iteration while the program goes
+ * object may have to wait.  This part reduces statistics of each iteration while the program goes
  * on (Menon 3.4), shows them to the trigger, and runs the consensus on the iteration at whose end
- * to rebalance (3.6; consensus.h).
+ * to rebalance (3.6; see the top of this file).
  *
  * Objects report their load at the end of each iteration, and ask whether they may go on.  The
  * rank contributes the statistics of iteration i when its last object has finished iteration i.
@@ -159,9 +159,9 @@ typedef struct plb_atsync_row {
 typedef struct plb_atsync_options {
     int64_t
         kind; /* the field `kind` of the statistics (measure/measure.h); the same on all ranks */
-    int64_t first; /* the first iteration's number in the statistics and for the trigger */
+    int64_t first; /* number of the loop's first iteration in the statistics and for the trigger */
     int64_t n;     /* number of iterations, 1 or more */
-    int32_t lag;   /* the lag D (rule 5 of consensus.h); 0: no lag; then the program must call
+    int32_t lag;   /* the lag D (rule 5, see above); 0: no lag; then the program must call
                       plb_atsync_progress whenever it waits */
     bool balance;  /* rebalance when the trigger wants it; false: only measure */
 } plb_atsync_options_t;
@@ -194,20 +194,20 @@ typedef struct plb_wish {
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
 typedef struct plb_dispute { /* A user's trigger gave different answers on different ranks. */
-    int64_t iteration;       /* its number in the program, see plb_wish_t.first */
-    int64_t yes, no;         /* lowest rank for, and against, an LB step; equal: no dispute */
+    int64_t iteration;       /* number of the iteration in the program, see plb_wish_t.first */
+    int64_t yes, no;         /* lowest rank that answered yes, and no; equal: no dispute */
 } plb_dispute_t;
 
 typedef struct plb_atsync {
     plb_atsync_options_t opt;
     const plb_reduction_t *net; /* borrowed */
     plb_trigger_t *trigger;     /* borrowed */
-    plb_decider_t *decider; /* borrowed, or NULL; the caller sets it before the first iteration, to
-                               let it observe each; it has the same trigger */
+    plb_decider_t *decider; /* borrowed, or NULL; the caller sets it before the first iteration if
+                               it is to observe the iterations; it has the same trigger */
     plb_consensus_t rank;
     plb_consensus_root_t root;
     plb_actions_t acts;
-    int32_t window; /* lag; if 0: PLB_ATSYNC_WINDOW; at most window + 1 iterations are under way */
+    int32_t window; /* lag, or PLB_ATSYNC_WINDOW; at most window + 1 iterations are under way */
     plb_atsync_part_t *part; /* [window + 2], owned; iteration i is at i % (window + 2) */
     double background;   /* seconds of this rank's other work in an iteration, set by the caller */
     int64_t mark;        /* ns: when this rank last contributed */
@@ -218,7 +218,7 @@ typedef struct plb_atsync {
     bool votes; /* whether answers of a user's trigger are being reduced (vote() in consensus.c) */
     plb_wish_t wish;
     plb_dispute_t dispute;
-    int64_t n_ended; /* number of ranks that had ended, by the last statistics */
+    int64_t n_ended; /* number of ranks that had ended, according to the last statistics */
     bool complete;   /* whether all ranks have run every iteration so far */
     bool whole;      /* `complete`, and the trigger has observed all iterations without an error */
     bool balance;    /* the consensus has asked to rebalance */
@@ -254,9 +254,9 @@ int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int
 /** Process the results that have arrived.  Local, returns at once. */
 int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
-/** Ask what an object that waits at AtSync may do; after PLB_ATSYNC_GO it counts as running.
- * slot: -1: ask for the rank itself; the answer is never PLB_ATSYNC_GO.  PLB_ERR_VALUE: a user's
- * trigger wants an LB step on some ranks only (see above). */
+/** Ask what an object that waits at AtSync may do; after PLB_ATSYNC_GO it counts as running.  If
+ * `slot` is -1, ask for the rank itself; then the answer is never PLB_ATSYNC_GO.  PLB_ERR_VALUE: a
+ * user's trigger wants an LB step on some ranks only (see above). */
 int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer, plb_err_t *err);
 
 static inline bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot)
@@ -267,8 +267,8 @@ static inline bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot)
 /** End the LB step, after all objects that migrate have left their ranks and joined. */
 int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err);
 
-/** Leave the loop: then call plb_atsync_progress until plb_atsync_over.  failed: the other ranks
- * must leave, too.  May be called again to report a failure. */
+/** Leave the loop.  After this, call plb_atsync_progress until plb_atsync_over.  failed: whether
+ * the other ranks must leave, too.  May be called again to report a failure. */
 int plb_atsync_give_up(plb_atsync_t *self, bool failed, int64_t now, plb_err_t *err);
 
 /** Whether no reduction is under way: all ranks have ended the loop, or are about to rebalance. */

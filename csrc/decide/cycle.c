@@ -39,8 +39,8 @@ out:
     return ret;
 }
 
-/* The seconds of an iteration that a rank loses on average, by its messages (talk[n_ranks]) and by
- * waiting for the slowest rank.  time: [n_ranks], scratch memory. */
+/* Return the seconds of an iteration that a rank loses on average, by its messages (talk[n_ranks])
+ * and by waiting for the slowest rank.  time: [n_ranks], scratch memory. */
 static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double *talk,
                       double *time)
 {

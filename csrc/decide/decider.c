@@ -24,7 +24,7 @@ static int ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_
     return PLB_OK;
 }
 
-/* NaN, zero or negative: not reported */
+/* Return x; 0 if it was not reported: NaN, zero or negative. */
 static double reported(double x)
 {
     return x > 0.0 ? x : 0.0;
@@ -89,7 +89,7 @@ static void ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strat
     self->felt = costs->felt;
     self->last = iteration;
     self->n_times = 0;
-    if (costs->goes_on) { /* as if the cost of all slices was known at once */
+    if (costs->goes_on) { /* as if the cost of all slices had been known at once */
         self->cost += cost;
         account->cost += account->n == 1 ? cost : 0.5 * cost;
         return;
@@ -210,8 +210,6 @@ static void promise_balanced(plb_promise_t *self, double predicted, double price
     self->since = self->lost = 0.0;
 }
 
-/* ---- receipt ----------------------------------------------------------------------------- */
-
 plb_placing_t plb_placing_unknown(void)
 {
     plb_placing_t out;
@@ -236,8 +234,6 @@ static const int64_t LAST = (int64_t)1 << 53; /* largest iteration number */
  * these: JUMP_OF_MEAN times the mean load; half of the new imbalance; JUMP_OF_USUAL times the
  * usual change, a running mean in which the newest change has the weight USUAL. */
 static const double JUMP_OF_MEAN = 0.05, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
-
-/* ---- checks of the input -------------------------------------------------------------------- */
 
 static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
 {
@@ -354,7 +350,7 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
 {
     PLB_FAIL_IF(self->started || self->phase >= PLB_DECIDER_PLACES || self->n_lb_steps > 0, err,
                 PLB_ERR_STATE,
-                "the network was set too late: expected before the first iteration and LB step");
+                "the network was set after an iteration or LB step: expected an earlier call");
     PLB_PASS(check_network(&network, err));
     self->opt.network = self->selector.network = network;
     tell_network(self);
@@ -421,8 +417,8 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
     return PLB_OK;
 }
 
-/* Make room for a receipt.  If there are opt.keep, drop all but the first quarter and the last
- * half of that number, and count those. */
+/* Make room for a receipt.  If there are opt.keep receipts, drop all but the first quarter and the
+ * last half of that number, and add the dropped ones to self->dropped. */
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
     const int64_t keep = self->opt.keep, n = self->n_receipts;
@@ -627,7 +623,7 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
     const plb_decision_kind_t kind =
         isnan(self->found) ? PLB_DECISION_BALANCE : PLB_DECISION_SPEEDS;
     receipt_free(&self->next);
-    PLB_PASS(make_room(self, err)); /* now: plb_decider_balanced must need no memory */
+    PLB_PASS(make_room(self, err)); /* now, because plb_decider_balanced must not allocate */
     PLB_PASS(fill_receipt(self, kind, &self->trigger->verdict, &self->next, err));
     if (self->goes_on) {
         self->next.verdict.reason = PLB_REASON_SLICE;
@@ -808,7 +804,8 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
 
 void plb_decider_abandon(plb_decider_t *self)
 {
-    self->goes_on &= self->phase < PLB_DECIDER_PLACES; /* what has failed is the last slice */
+    self->goes_on &= self->phase < PLB_DECIDER_PLACES; /* after a failed placement, no slices
+                                                          follow */
     self->phase = PLB_DECIDER_OBSERVES;
 }
 

@@ -42,15 +42,15 @@
 
 /* Does rebalancing pay?  The ledger of a run: the seconds that its LB steps cost and saved.
  *
- * The trigger says when an LB step is due; the ledger, whether LB steps pay at all.  Its states:
+ * The trigger says when an LB step is due; the ledger says if LB steps pay at all.  Its states:
  *
  * - on: when an LB step is due, the previous one is judged by the seconds that it has saved.  If
  *   recent LB steps have saved less than they cost (older ones count less), LB steps are switched
  *   off, but not before `tries` of them have been judged.
- * - off: there are no LB steps for `pause` iterations, or for longer, so that one LB step in each
- *   pause takes at most `share` of the run's time.  The pause ends early if the imbalance of three
- *   iterations in a row is above `rise` times the largest imbalance before an LB step that did not
- *   pay.  After the pause, the next LB step that is due is a trial.
+ * - off: there are no LB steps for `pause` iterations, or for more if one LB step in each pause
+ *   would otherwise take more than `share` of the run's time.  The pause ends early if the
+ *   imbalance of three iterations in a row is above `rise` times the largest imbalance before an
+ *   LB step that did not pay.  After the pause, the next LB step that is due is a trial.
  * - trial: the trial is judged after another pause.  If it has paid, LB steps are on again; if
  *   not, the pause doubles.  So the cost of LB steps that never pay grows only with the logarithm
  *   of the run's length.
@@ -85,17 +85,18 @@ extern const plb_param_t plb_ledger_params[];
 /* The cost of an LB step, in seconds; NAN or 0: not reported. */
 typedef struct plb_costs {
     double statistics, strategy, migration;
-    double whole; /* of the whole LB step */
-    bool given;   /* `whole` is the cost, even 0; else the larger of `whole` and the parts' sum */
+    double whole; /* seconds of the whole LB step */
+    bool given;   /* true: `whole` is the cost, even 0; false: `whole`, or the parts' sum if
+                     larger */
     double felt;  /* expected warm-up, part of the cost until it is measured; not NAN */
-    bool goes_on; /* this LB step is a further slice of the last one: both count as one */
+    bool goes_on; /* whether this LB step is a further slice of the last one: both count as one */
 } plb_costs_t;
 
 /* The measured cost of LB steps with one strategy. */
 typedef struct plb_account {
     int64_t n;
     double cost;    /* seconds: mean of the old value and the new measurement */
-    double warm_up; /* seconds beyond plb_costs_t.felt, averaged like `cost`; 0: not measured */
+    double warm_up; /* seconds of warm-up beyond `felt`, averaged like `cost`; 0: not measured */
 } plb_account_t;
 
 /* This many iterations after an LB step may be slow; they are compared with as many later ones. */
@@ -111,13 +112,14 @@ typedef struct plb_ledger {
     bool open;                     /* whether this LB step is not judged yet */
     int64_t last;                  /* iteration at whose end this LB step took place */
     int32_t strategy;              /* index of its strategy; -1: there was no LB step */
-    double cost;                   /* seconds, with the warm-up as soon as that is known */
-    double felt, warm_up;          /* seconds: expected, measured; NAN: not known yet */
+    double cost;                   /* seconds, including the warm-up once it is known */
+    double felt, warm_up;          /* seconds of warm-up: expected; measured; NAN: not known yet */
     double excess_before;          /* seconds: max - mean before this LB step */
     double times[2 * PLB_WARM_UP]; /* seconds of the iterations after this LB step */
     int n_times;
     bool off, trial; /* off: LB steps are off; trial: a trial LB step was made since */
-    int64_t until;   /* if `off`: before it, no LB step (except an early trial) and no judgement */
+    int64_t until;   /* if `off`: no LB step (except an early trial) and no judgement before this
+                        iteration */
     int64_t pause;   /* iterations: the present pause */
     double beaten;   /* seconds: the largest `excess_before` of LB steps that did not pay */
     int high;        /* iterations in a row with max - mean above rise * beaten */
@@ -128,8 +130,8 @@ typedef struct plb_ledger {
  * go on changing as they do now.  With these estimates, the decider chooses for how many
  * iterations ahead a strategy places.  A cycle is the time from one LB step to the next. */
 
-/* The strategy places for the loads expected in each of the first PLB_CYCLE_AHEADS of these
- * numbers of iterations. */
+/* The strategy places for the loads expected in plb_cycle_times[k] iterations, for each k <
+ * PLB_CYCLE_AHEADS. */
 enum { PLB_CYCLE_AHEADS = 5 };
 extern const int plb_cycle_times[];
 
@@ -140,18 +142,19 @@ typedef struct plb_cycle_costs {
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
     double belief;             /* factor on the drift, 0 ... 1; 0: constant loads */
-    double jumps; /* probability per iteration that the pattern jumps to another place */
+    double jumps;              /* probability per iteration that the loads jump to other objects */
     plb_network_t network;
 } plb_cycle_costs_t;
 
 /** Compute load[n_objects], the loads expected in t iterations. */
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
 
-/** Set `belief`: the growth of the ranks' waiting in the
- * last iteration (`grown`, seconds), divided by the growth that the drift predicts. */
+/** Set `belief`: the growth of the ranks' waiting in the last iteration (`grown`, seconds),
+ * divided by the growth that the drift predicts. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 
-/** Compute *bytes, the most that leave a rank if objects move to rank[]; rank NULL: all leave. */
+/** Compute *bytes, the most bytes that leave one rank if objects move to rank[] (NULL: all leave).
+ */
 int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *bytes, plb_err_t *err);
 
 /** Compute *loss, the average seconds per iteration that the placement rank[n_objects] loses in a
@@ -165,7 +168,7 @@ int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *l
  * If iterations take longer than the last LB step predicted, a "preview" (plb_decider_preview)
  * checks whether a new placement would save time.  It would, for example, if ranks have different
  * speeds, or if a rank has just changed its speed: the strategy could not see this from the loads
- * alone.  This file says when a preview is due.
+ * alone.  This part says when a preview is due.
  *
  * A preview costs about as much as an LB step without migrations (`price`).  So it is due when the
  * time lost since the last LB step or preview is eight times this price.  While the prediction
@@ -183,7 +186,7 @@ typedef struct plb_promise {
     double since;      /* iterations since the last LB step or preview */
     double lost;       /* seconds by which these iterations were longer than predicted */
     double last;       /* max/mean of the previous iteration */
-    double n_previews; /* previews since the doubling of the pause last started */
+    double n_previews; /* number of previews since the pause last had its shortest length */
     double level;      /* max/mean at the last preview */
 } plb_promise_t;
 
@@ -292,7 +295,7 @@ typedef struct plb_receipt {
 #undef X
     char why[512];                   /* why this strategy was chosen; empty: there was no choice */
     plb_alternative_t *alternatives; /* owned; one for each strategy */
-    double *speed; /* owned; [n_ranks] as given to the strategy; NULL: it was given none */
+    double *speed; /* owned; [n_ranks] speeds given to the strategy; NULL: none were given */
 } plb_receipt_t;
 
 /* X(name, type): sums over the dropped receipts; `n` of them, from index `from` on. */
@@ -313,7 +316,7 @@ typedef struct plb_dropped {
 
 /* The statistics of an iteration, over all ranks (measure/measure.h). */
 typedef struct plb_iteration {
-    int64_t iteration;     /* its number; larger than the one before */
+    int64_t iteration;     /* number of the iteration; larger than the one before */
     double time;           /* seconds: time of the slowest rank */
     double max, mean, min; /* seconds: largest, mean and smallest load of a rank */
     double total;          /* seconds: sum of the loads of all ranks */
@@ -440,8 +443,8 @@ typedef struct plb_candidate_strategy {
 
 typedef struct plb_record {
     int64_t n;    /* number of LB steps */
-    double after; /* time of the slowest rank divided by the mean load that the last one predicts,
-                     including messages if their cost is known */
+    double after; /* max/mean that the last one predicts, including messages if their cost is
+                     known */
     double cost;  /* seconds; averaged with its old value, because a single LB step may have been
                      disturbed */
 } plb_record_t;
@@ -457,13 +460,13 @@ typedef struct plb_choice {
 
 typedef struct plb_selector {
     const plb_candidate_strategy_t *candidates; /* [n] borrowed; only the central ones count */
-    plb_record_t *records;                      /* [n] owned; of each candidate */
+    plb_record_t *records;                      /* [n] owned: record of each candidate */
     int32_t n;
     plb_network_t network;
     double params[PLB_N_SELECTION];
     plb_family_t latest[2]; /* for each kind: family of the last LB step */
     int64_t in_row[2];      /* for each kind: LB steps in a row with this family */
-    plb_choice_t choice;    /* for the last observed iteration */
+    plb_choice_t choice;    /* choice for the last observed iteration */
 } plb_selector_t;
 
 /** Begin.  PLB_ERR_VALUE: no central candidate looks at load or communication, or a parameter is
@@ -496,9 +499,9 @@ typedef struct plb_decider_options {
     bool gives_up;           /* switch LB steps off while they do not pay */
     bool learns;             /* learn the ranks' speeds; false: use only given speeds */
     bool watches; /* check whether the last LB step achieves what it predicted (plb_promise_t) */
-    /* For data that move while the next iteration runs; 0: they do not.  If it would be longer
-     * than the present one by more than this fraction, an LB step moves only a part (a "slice").
-     */
+    /* If data move while the next iteration runs: an LB step moves only a part (a "slice") if this
+     * iteration would otherwise be longer than the present one by more than this fraction.  0:
+     * data do not move during an iteration. */
     double move_at_most;
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;
@@ -522,12 +525,12 @@ typedef struct plb_decider {
     double foreseen;   /* expected seconds of a first LB step if all objects move; NAN: unknown */
     double moving;     /* part of `foreseen` for the migrations; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
-    double most_bytes; /* most bytes that leave a rank in this LB step; 0: not known here */
-    /* with move_at_most: sums of the seconds that moving was felt, and of `most_bytes` */
+    double most_bytes; /* most bytes that leave one rank in this LB step; 0: not known here */
+    /* with move_at_most, sums: seconds by which moves made iterations longer; `most_bytes` */
     double felt, felt_bytes;
     bool goes_on; /* whether the next slice is due */
-    /* Where the loads are: seconds of the slowest rank before the first slice, and the placement
-     * of which some moves are left; both arrays are owned. */
+    /* Only where the loads are: seconds of the slowest rank before the first slice; and the
+     * placement of which some moves are left (both arrays are owned). */
     double longest;
     int32_t *target;
     int64_t *target_key;
@@ -536,7 +539,7 @@ typedef struct plb_decider {
     plb_selector_t selector;
     int64_t limit; /* memory limit of rank 0 in bytes; negative: none; the caller sets it */
     plb_promise_t promise;
-    plb_learner_t learner[1 + PLB_MOST_PHASES]; /* of the whole load, and of each phase */
+    plb_learner_t learner[1 + PLB_MOST_PHASES]; /* for the whole load, and for each phase */
     plb_iteration_t seen;                       /* the last observed iteration */
     bool started;                               /* whether an iteration was observed */
     /* Number of iterations since the last LB step, and sums of their max, mean and min. */
@@ -544,7 +547,7 @@ typedef struct plb_decider {
     double grown;           /* seconds by which max - mean has grown in the last iteration */
     double usual;           /* mean of |grown|; older iterations count less */
     bool sudden;            /* whether the loads jumped in the last iteration (watch_jumps) */
-    double jumps, observed; /* number of iterations with a jump; of all iterations */
+    double jumps, observed; /* number of iterations with a jump, and of all iterations */
     int64_t cycle;          /* index of the first receipt since the last LB step */
     double found; /* seconds per iteration that the previewed LB step would save; NAN: none */
     plb_decider_phase_t phase;
@@ -599,8 +602,8 @@ bool plb_decider_can_judge(const plb_decider_t *self);
 
 /* The load database, on the rank where it was gathered. */
 typedef struct plb_database {
-    /* its loads are the expected seconds, one number for each object or for each of its phases; it
-     * must have keys */
+    /* The loads are the expected seconds, one number for each object or for each of its phases.
+     * The snapshot must have keys. */
     plb_snapshot_t snapshot;
     const double *here;  /* [n_objects * n_components] mean seconds on the present rank, like the
                             loads; NULL: learn no speeds */
@@ -647,10 +650,10 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
 
 enum { PLB_DECIDER_SAMPLE = 32, PLB_DECIDER_MOST_SAMPLED = 1 << 18 };
 
-/** Write the indices of those of key[n] to out[n] that are in the sample from which speeds are
- * learned with a distributed strategy; return their number.  n_objects: on all ranks.  The sample
- * has on average PLB_DECIDER_SAMPLE objects of a rank, but at most PLB_DECIDER_MOST_SAMPLED in
- * all, so that learning takes little time on rank 0. */
+/** A distributed strategy learns speeds from a sample of the objects.  Write the indices of those
+ * objects of key[n] that are in the sample to out[n]; return their number.  n_objects: on all
+ * ranks.  The sample has on average PLB_DECIDER_SAMPLE objects of a rank, but at most
+ * PLB_DECIDER_MOST_SAMPLED in all, so that learning takes little time on rank 0. */
 int64_t plb_decider_sampled(const int64_t *key, int64_t n, int64_t n_objects, int32_t n_ranks,
                             int64_t *out);
 
@@ -668,12 +671,12 @@ typedef struct plb_step_done {
     double seconds_migration;  /* seconds of the migrations; NAN: not known */
     double cost;               /* seconds of the whole LB step */
     bool moved;                /* false: nothing has moved (shadow mode) */
-    bool given; /* `cost` is the whole cost, even zero; false: the larger of `cost` and the sum of
-                   its known parts counts */
+    bool given; /* true: `cost` is the whole cost, even zero; false: the larger of `cost` and the
+                   sum of its known parts counts */
 } plb_step_done_t;
 
-/** End the LB step, and write its receipt, on all ranks.  Needs no memory: the other ranks may
- * have gone on, and would not learn that this rank has failed. */
+/** End the LB step, and write its receipt, on all ranks.  This allocates no memory: if it failed
+ * on one rank, the others would not learn of it, because they may have gone on. */
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err);
 
 /** After a failure: cancel the open question, or the LB step that has begun. */

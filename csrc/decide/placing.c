@@ -10,17 +10,18 @@
 /* A strategy's placement of a snapshot. */
 typedef struct answer {
     int32_t *rank;         /* owned: the new rank of each object */
-    plb_placing_t figures; /* of the old and of this placement */
+    plb_placing_t figures; /* metrics of the old placement and of this one */
     int64_t migrations;
     double seconds; /* seconds that the strategy took */
 } answer_t;
 
 /* The snapshot that the strategy gets. */
 typedef struct input {
-    plb_snapshot_t snapshot; /* with one load for each object, the sum of its phases */
-    plb_snapshot_t phases;   /* the same with a load for each phase; without phases: `snapshot` */
+    plb_snapshot_t snapshot;          /* has one load for each object, the sum of its phases */
+    plb_snapshot_t phases;            /* has a load for each phase; without phases: `snapshot` */
     double *load, *sum, *speed;       /* owned, or NULL */
-    double *phase_load, *phase_speed; /* of `phases`, if the speeds differ by phase; or NULL */
+    double *phase_load, *phase_speed; /* of `phases`: speeds and loads, if speeds differ by phase;
+                                         or NULL */
     int64_t *limit; /* owned: raised memory limits of ranks, then of nodes; or NULL */
 } input_t;
 
@@ -82,7 +83,8 @@ static void to_work(const plb_snapshot_t *s, const double *v, int32_t n_speeds, 
     }
 }
 
-/* Let the learners see the seconds of the whole (0) and, with phases, of each (1, 2, ...). */
+/* Give the learners the seconds of whole objects (learner 0) and, if there are phases, of each
+ * phase (learners 1, 2, ...). */
 static int observe_all(plb_decider_t *self, const plb_database_t *db, double fraction,
                        plb_err_t *err)
 {
@@ -106,8 +108,8 @@ out:
     return ret;
 }
 
-/* If the ranks' speeds differ in a phase, set phase_speed and phase_load.  Without this, the
- * speeds that the sum of the phases shows count for all of them. */
+/* If the ranks' speeds differ in a phase, set phase_speed and phase_load.  Otherwise, the speeds
+ * that were learned from the sums of the phases are used for each phase. */
 static int learn_phase_speeds(const plb_decider_t *self, const plb_snapshot_t *s, input_t *out,
                               plb_err_t *err)
 {
@@ -239,7 +241,7 @@ out:
     return ret;
 }
 
-/* Let a strategy place `in`; the metrics are those of `measured`, the same objects. */
+/* Let a strategy place `in`.  The metrics are those of `measured`, which has the same objects. */
 static int run(const plb_decider_t *self, int32_t which, const double *params,
                const plb_snapshot_t *in, const plb_snapshot_t *measured, answer_t *a,
                plb_err_t *err)
@@ -326,8 +328,9 @@ out:
 static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
 
 /* Set `step` and `per_byte`.  The cost of an LB step is the average of the last ones; before the
- * first, the expected cost.  What moves while an iteration runs costs what this makes it longer: a
- * mean over all bytes so far, and those of all objects at the expected cost. */
+ * first, the expected cost.  If data move while an iteration runs, moving costs the time by which
+ * this iteration gets longer.  Its cost per byte is an average: over the bytes that have moved so
+ * far and, at the expected cost, once over those of all objects. */
 static int price_moves(const plb_decider_t *self, const plb_snapshot_t *s, plb_cycle_costs_t *out,
                        plb_err_t *err)
 {
@@ -382,7 +385,7 @@ typedef struct outlook {
     const plb_cycle_costs_t *costs;
     int32_t which;      /* the strategy */
     double *params;     /* owned: its parameters */
-    double *tolerance;  /* one of `params`, or NULL: max/mean may be left up to about 1 + this */
+    double *tolerance;  /* one of `params`, or NULL; max/mean may be left up to about 1 + this */
     int32_t *rank;      /* the best placement so far */
     plb_placing_t *out; /* metrics of that placement */
     double least;       /* average loss per iteration of that placement, in seconds */
@@ -442,8 +445,8 @@ static int find_params(const plb_decider_t *self, outlook_t *best, plb_err_t *er
  * keep the placement with the smallest loss until the next LB step.  Stop at the first placement
  * that loses more than the previous one.  Also try to place neighbours on different ranks: then
  * the ranks stay balanced when the loads of a whole region change, or a heavy region jumps to
- * another place.  If moving takes longer than trying it, also try to move fewer objects; stop at
- * the first tolerance whose placement loses more than that of the best smaller one. */
+ * another place.  If the moves take longer than such an attempt, also try to move fewer objects,
+ * by larger and larger tolerances; stop when a tolerance loses more than the best smaller one. */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
@@ -562,7 +565,7 @@ static int answer_within(const plb_decider_t *self, input_t *input, int32_t *ran
     return answer_of(self, input, rank, which, out, err);
 }
 
-/* Replace the metrics of the new placement; messages cost what they did. */
+/* Replace the metrics of the new placement; the messages cost the same as before. */
 static void tell_after(const plb_metrics_t *after, plb_placing_t *out)
 {
     out->predicted_with_messages += after->max_over_mean - out->predicted;
@@ -590,7 +593,7 @@ static int place_phases(const plb_decider_t *self, const input_t *input, int32_t
         const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
         PLB_NEW(where, s->n_objects);
         ret = plb_strategy_place(&plb_strategy_vector, s, NULL, where, err);
-        if (ret == PLB_ERR_INFEASIBLE) { /* its search found no place within the memory limits */
+        if (ret == PLB_ERR_INFEASIBLE) { /* VectorLB found no placement within the limits */
             memcpy(where, rank, (size_t)s->n_objects * sizeof *rank);
             ret = PLB_OK;
         }
@@ -644,17 +647,17 @@ static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 
 /* ---- slices --------------------------------------------------------------------------------- */
 
-/* A placement that can be made in part. */
+/* A placement that may be carried out only in part. */
 typedef struct slices {
     const input_t *input;
     const int32_t *rank;   /* [n_objects] the whole placement */
     double *until;         /* [n_objects] bytes that have left the rank when the object has left */
     int32_t *part;         /* [n_objects] the placement of the last part */
-    plb_metrics_t metrics; /* of that part */
+    plb_metrics_t metrics; /* metrics of that part */
 } slices_t;
 
-/* The most useful moves come first: those to ranks that take less time, of the objects with the
- * highest load per byte. */
+/* Order the moves, the most useful first: those to ranks that take less time, by load per byte;
+ * then the others. */
 static int order_moves(const slices_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -680,9 +683,9 @@ out:
     return ret;
 }
 
-/* Make the largest part whose moves and next iteration take at most `most` seconds, by halving the
- * bytes between *low, which may take longer, and `high`, which does.  *good: it keeps the memory
- * limits. */
+/* Make the largest part for which the seconds of its moves and of the next iteration are at most
+ * `most`.  Bisect between *low bytes (the least to move, in any case) and `high` bytes, for which
+ * they are more.  *good: whether the part keeps the memory limits. */
 static int largest_part(slices_t *self, double *low, double high, double most, double per_byte,
                         bool *good, plb_err_t *err)
 {
@@ -705,7 +708,7 @@ static int largest_part(slices_t *self, double *low, double high, double most, d
     return PLB_OK;
 }
 
-/* Take the placement of which some moves are left; if objects came or went, drop these moves. */
+/* Make the moves that are left of an LB step; none of them if objects came or went since then. */
 static int resume(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                   plb_placing_t *out, plb_err_t *err)
 {
@@ -746,7 +749,7 @@ static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_p
     }
     part = fmax(part, costs.step / costs.per_byte);
     out->felt = costs.per_byte * bytes;
-    /* if even one slice takes longer than an iteration, slices would only add up to more */
+    /* if even one slice takes longer than an iteration, slices would only take longer in total */
     if (s->key == NULL || costs.per_byte * part > self->longest ||
         !(part < bytes && after.max + out->felt > most)) {
         return ret;
@@ -823,7 +826,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         PLB_TRY(slice(self, &input, rank, out, err));
     }
     PLB_TRY(plb_snapshot_full(&db->snapshot, rank, &out->memory_full, err));
-    /* with a distributed strategy, no rank of a run would know these values */
+    /* in a run with a distributed strategy, no rank would know these values */
     if (!in_rounds) {
         measure_heaviest(&input.snapshot, out);
         PLB_TRY(plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err));

@@ -18,7 +18,7 @@ static const char *const kind_names[] = {
 
 /* ---- candidates ----------------------------------------------------------------------------- */
 
-/* The size decides about distributed strategies. */
+/* Distributed strategies are not selected here: they are used if there are too many objects. */
 static bool selectable(const plb_strategy_t *s)
 {
     return s->agent == NULL && (s->looks_at & (PLB_LOOKS_LOAD | PLB_LOOKS_COMM)) != 0;

@@ -87,7 +87,7 @@ int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t 
     }
     PLB_FAIL_IF(bad, err, PLB_ERR_VALUE, "experience has a number that is out of range");
     PLB_FAIL_IF(self->started, err, PLB_ERR_STATE,
-                "experience comes too late: expected before the first iteration");
+                "experience was set after the first iteration: expected an earlier call");
     self->told = *e;
     self->cost = isnan(self->cost) ? *e->cost : self->cost;
     if (self->kind->begin != NULL) {
@@ -96,7 +96,7 @@ int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t 
     return plb_trigger_expect(self, self->end, NAN, err);
 }
 
-/* Forget a known end that is over, and all that earlier runs have told if they were other runs. */
+/* Forget an end that has passed; forget all that earlier runs learned if this run differs. */
 static void check_told(plb_trigger_t *self, const plb_observation_t *o)
 {
     const double ratio = o->mean / *self->told.mean, end = *self->told.iterations;

@@ -17,7 +17,7 @@ typedef struct plb_observation {
 } plb_observation_t;
 
 /* X(name, words): the reasons of verdicts, in this order: no LB step; from PLB_REASON_SUSPECT on,
- * an imbalance that is not worth an LB step; from PLB_REASON_EVERY on, rebalance. */
+ * an imbalance that is not worth an LB step; from PLB_REASON_EVERY on, an LB step. */
 #define PLB_REASONS(X)                                                                            \
     X(START, "nothing was observed yet")                                                          \
     X(FEW, "too few iterations since the last LB step")                                           \
@@ -52,7 +52,7 @@ typedef enum plb_reason {
         PLB_N_REASONS
 } plb_reason_t;
 
-extern const char *const plb_reason_words[]; /* by reason */
+extern const char *const plb_reason_words[]; /* texts of the reasons, indexed by reason */
 
 /* X(name, unit, help): the numbers behind a verdict; NAN: unknown. */
 #define PLB_VERDICT(X)                                                                            \
@@ -80,7 +80,7 @@ typedef struct plb_verdict {
 #undef X
 } plb_verdict_t;
 
-/* Imbalance since the last LB step, in the letters of Boulmier 2021 (but n here is tau there). */
+/* Imbalance since the last LB step.  The letters are those of Boulmier 2021, who calls n tau. */
 typedef struct plb_cycle {
     int64_t n; /* number of observed iterations */
     double u;  /* max - mean of the last iteration, seconds */
@@ -120,8 +120,8 @@ typedef struct plb_trigger_kind {
     void (*observe)(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
     /** Called after each LB step; or NULL. */
     void (*balanced)(plb_trigger_t *self, double cost, double max_over_mean);
-    /** Begin with what earlier runs have learned, before the first iteration, or forget it (all is
-     * NAN); or NULL. */
+    /** Called before the first iteration with what earlier runs have learned, or later with NANs,
+     * to forget it; or NULL. */
     void (*begin)(plb_trigger_t *self, const plb_experience_t *e);
     /** Write what the kind has learned beyond iterations, mean and cost; or NULL. */
     void (*learned)(const plb_trigger_t *self, plb_experience_t *out);
@@ -179,8 +179,9 @@ void plb_trigger_free(plb_trigger_t *self);
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
 
 /** Begin with what earlier runs of the program have learned; a known end or cost is kept.  All of
- * it is forgotten if the mean load of the second iteration is not within a factor of 2.
- * PLB_ERR_STATE: an iteration was observed; PLB_ERR_VALUE: a number is out of range. */
+ * it is forgotten if the mean load of the second iteration differs from theirs by more than a
+ * factor of 2.  PLB_ERR_STATE: an iteration was observed; PLB_ERR_VALUE: a number is out of range.
+ */
 int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t *err);
 
 /** Return what this run and earlier ones have learned. */

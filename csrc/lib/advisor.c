@@ -9,8 +9,6 @@
 
 #include "base/base.h"
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
-
 /* JSON has neither NaN nor infinity.  NaN becomes null, infinity a number too large for a double,
  * which readers convert to infinity. */
 static void put_number(FILE *f, double x)
@@ -137,7 +135,8 @@ static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err
     PLB_NEW(part, size);
     snprintf(part, size, "%s.%ld.part", path, (long)getpid());
     (void)remove(part);
-    FILE *f = fopen(part, "wx"); /* x: not through a link that somebody has put there */
+    FILE *f = fopen(part, "wx"); /* x: fail if the file exists, e.g. as a link that somebody has
+                                    put there */
     bool good = f != NULL;
     if (good) {
         const locale_t before = plb_point_begin();
@@ -342,10 +341,12 @@ void plb_lib_advisor_drop(plb_handle_t *handle)
     plb_free(self);
 }
 
-/* Tell the other ranks that this rank makes no steps at all; they may already be in the first. */
+/* Announce to the other ranks that this rank makes no steps at all.  They may already be in their
+ * first step. */
 static int leave_at_once(plb_lib_advisor_t *self, plb_err_t *err)
 {
-    plb_err_t own; /* an error of the options; ignored if this rank can still take part in steps */
+    plb_err_t own; /* an error of the options; ignored if this rank can still take part in
+                      reductions */
     const int ret = plb_lib_advisor_begin(self, false, &own);
     if (self->steps.net == NULL) {
         *err = own;
@@ -367,7 +368,7 @@ int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err)
     const bool moves = self->plan.moves != NULL;
     if (self->begun && !self->over) {
         ret = plb_lib_advisor_leave(self, err);
-        if (!plb_steps_broken(&self->steps)) { /* the same on all ranks */
+        if (!plb_steps_broken(&self->steps)) { /* this condition is the same on all ranks */
             ret = record_write(self, ret, err);
         }
     } else if (!self->begun && self->ranks->size > 1) {

@@ -6,7 +6,7 @@
 
 static _Thread_local plb_err_t last;
 
-/* all handles that were ever opened: a memory checker then does not report closed ones as leaks */
+/* all handles ever opened: a memory checker then does not report closed handles as leaks */
 static _Atomic(plb_handle_t *) handles;
 
 plb_err_t *plb_lib_error(void)

@@ -48,14 +48,14 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses a strategy for each LB step */
     const plb_trigger_kind_t *trigger;
-    /* owned; set when the first step begins; of "auto": parameters of the choice (decider.h) */
+    /* owned; set at the first step; for "auto", strategy_params are those of its choice */
     double *strategy_params, *trigger_params;
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
     int64_t ahead;            /* 1: data move during the step after the advice; 0: before it */
     int64_t memory_limit;     /* bytes that the cells of a rank may occupy; 0: no limit */
-    double verify;            /* part of the lent rows that the owner computes again */
+    double verify;            /* fraction of the lent rows that their owner computes again */
     bool off;                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
     int pause_if_useless, learn_speeds; /* 1: yes; 0: no; -1: not given */
@@ -78,7 +78,7 @@ bool plb_settings_gives_up(const plb_settings_t *self);
  * that the program has registered. */
 
 /** Find a strategy by name.  PLB_ERR_KEY: the name is unknown; PLB_ERR_MISSING: the C library does
- *  not offer it, because it needs another library or is distributed. */
+ * not offer it, because it needs another library or is distributed. */
 int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_err_t *err);
 int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb_err_t *err);
 
@@ -91,7 +91,7 @@ int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err)
 /** Whether the trigger is a function that the program has registered. */
 bool plb_registered_is_own(const plb_trigger_kind_t *kind);
 
-/* A plan: the new rank of each cell of a rank.  Also the migration of the cells. */
+/* A plan: the new rank of each cell of a rank; and the migration of these cells. */
 
 struct pylb_plan {
     struct plb_lib_advisor *lb; /* borrowed; NULL: there is no plan */
@@ -100,7 +100,8 @@ struct pylb_plan {
     plb_route_t route;          /* the order in which the cells are sent */
     int64_t *send, *receive; /* [p + 1] owned: index of the first cell to, and from, each rank */
     int64_t migrations;      /* number of cells of all ranks that move */
-    struct plb_move *moves;  /* owned: arrays on their way, in the order in which they began */
+    struct plb_move *moves;  /* owned: arrays that are being moved, in the order in which this
+                                began */
 };
 
 /** Make a plan that moves n cells to rank[n], and gets receive[p] cells from each rank. */
@@ -126,26 +127,27 @@ typedef struct plb_lib_advisor {
     plb_advisor_t core;
     plb_steps_t steps;
     bool ready; /* whether the environment was read, and options can no longer be set */
-    bool begun, with_cells; /* plb_lib_advisor_begin was called; steps have cells */
+    bool begun, with_cells; /* whether plb_lib_advisor_begin was called; steps have cells */
     bool over;              /* whether there are no more steps */
     bool leaves;            /* whether plb_lib_advisor_begin_leaving was called */
     int64_t fingerprint; /* hash of the settings and of with_cells; must be equal on all ranks */
     plb_clock_t clock;   /* the clock of pylb_start and pylb_stop */
     plb_crowd_t crowd;   /* the group of ranks with the fewest cores per rank */
     int64_t step;        /* index (from 0) of the present step */
-    int64_t n_phases;    /* loads of a cell in the steps so far, see pylb_cells; 0: one */
-    int64_t n_observed;  /* number of steps whose results from all ranks were observed */
+    int64_t n_phases;    /* number of loads per cell in the steps so far, see pylb_cells; 0: one */
+    int64_t n_observed;  /* number of steps of which the results of all ranks were observed */
     const pylb_cells *cells; /* cells of this step, during pylb_advise_cells; else NULL */
 
     /* What this rank has measured in the present step. */
-    double work;      /* seconds of this rank's work, as told or timed */
-    bool told;        /* whether the program has told or timed any */
+    double work;      /* seconds of this rank's work, passed by the program or timed */
+    bool told;        /* whether the program has passed or timed any work in this step */
     int64_t worked;   /* ns, by `clock`: when the previous step or redistribution ended */
     int64_t started;  /* ns: time of a pylb_start that no pylb_stop has followed yet; 0: none */
     int64_t mark;     /* ns: when the previous step ended */
     int64_t now;      /* ns: when the present step ended, during the call that ends it */
     int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
-    bool in_block;    /* within pylb_rebalance_begin ... _end, which measure what migrates */
+    bool in_block;    /* between pylb_rebalance_begin and _end, which measure all migrations in
+                         between */
     int64_t moved_ns; /* ns: measured time of the redistributions in this step */
     double cost;      /* seconds of these redistributions, measured or passed by the program */
     bool rebalanced;  /* whether this rank has redistributed its data in this step */
@@ -164,8 +166,8 @@ typedef struct plb_lib_advisor {
 /** Make an advisor of these ranks, and its handle.  It owns `ranks`, but not after an error. */
 PLB_SHARED int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err);
 
-/** Begin to close an open advisor: if this rank has made steps, tell the other ranks that it makes
- * no more.  Returns at once; call plb_lib_advisor_close next. */
+/** Begin to close an open advisor: if this rank has made steps, announce the end of its steps to
+ * the other ranks.  Returns at once; call plb_lib_advisor_close next. */
 PLB_SHARED int plb_lib_advisor_begin_close(plb_handle_t *handle, plb_err_t *err);
 
 /** Close an open advisor; called by pylb_advisor_close.  Collective. */
@@ -208,13 +210,13 @@ static inline bool plb_lib_loads_wait(const plb_lib_advisor_t *self)
     return self->with_cells || self->clock == PLB_CLOCK_WALL || self->clock == PLB_CLOCK_MPI_WALL;
 }
 
-/** Whether pylb measures the work of a rank that neither times nor tells it. */
+/** Whether pylb measures a rank's work if the program neither times it nor passes its seconds. */
 static inline bool plb_lib_measures_work(const plb_lib_advisor_t *self)
 {
     return self->clock <= PLB_CLOCK_MPI;
 }
 
-/** The work that pylb measures begins now: after a step, or after a redistribution in it. */
+/** Begin to measure work.  Called after a step, and after a redistribution within a step. */
 static inline void plb_lib_begin_work(plb_lib_advisor_t *self)
 {
     self->worked = plb_lib_measures_work(self) ? plb_clock_real_ns(self->clock) : 0;

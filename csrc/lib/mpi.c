@@ -4,7 +4,8 @@
 #include "comm/comm.h"
 #include "lib/internal.h"
 
-static int closing = MPI_KEYVAL_INVALID; /* key of an attribute of MPI_COMM_SELF */
+static int closing = MPI_KEYVAL_INVALID; /* attribute of MPI_COMM_SELF: its deletion calls
+                                            close_all */
 static plb_handle_t *opened[64];         /* advisors of several ranks that may still be open */
 static int n_opened;
 

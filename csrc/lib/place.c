@@ -168,7 +168,8 @@ int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *
     plb_err_t *err = plb_lib_error();
     int ret = PLB_OK;
     plb_snapshot_t in;
-    int32_t *placed = NULL; /* `rank` may be the array of the present ranks, and stays on errors */
+    int32_t *placed = NULL; /* new ranks; `rank` may be the array of the present ranks, and must
+                               not change if an error occurs */
     PLB_PASS(plb_lib_view(snapshot, &in, err));
     PLB_FAIL_IF(strategy == NULL || (rank == NULL && in.n_objects > 0), err, PLB_ERR_VALUE,
                 "%s is NULL", strategy == NULL ? "strategy" : "rank");
@@ -211,9 +212,6 @@ int pylb_metrics_of(const double *time, int32_t n, pylb_metrics *metrics)
     return PLB_OK;
 }
 
-/* ---- a mesh that changes ---------------------------------------------------------------------
- */
-
 int pylb_inherit(int64_t n, const double *load, int64_t n_components, int64_t n_pairs,
                  const int64_t *parent, const int64_t *child, int split, int64_t n_new,
                  double *new_load)
@@ -221,7 +219,7 @@ int pylb_inherit(int64_t n, const double *load, int64_t n_components, int64_t n_
     plb_err_t *err = plb_lib_error();
     int ret = PLB_OK;
     const int64_t d = n_components;
-    int64_t *children = NULL, *parents = NULL; /* numbers of children and parents of a cell */
+    int64_t *children = NULL, *parents = NULL; /* number of children, and of parents, of a cell */
     PLB_FAIL_IF(n < 0 || n_pairs < 0 || n_new < 0 || (n > 0 && load == NULL) ||
                     (n_pairs > 0 && (parent == NULL || child == NULL)) ||
                     (n_new > 0 && new_load == NULL),

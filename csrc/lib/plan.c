@@ -8,7 +8,7 @@
 
 /* ---- the seconds of this rank --------------------------------------------------------------- */
 
-/* Return the time in ns.  Never 0: the value 0 of self->started means that nothing has begun. */
+/* Return the time in ns.  Never 0, because self->started is 0 if no measurement has begun. */
 static int64_t now_of(const plb_lib_advisor_t *self)
 {
     return self->clock == PLB_CLOCK_NONE ? 1 : plb_clock_real_ns(self->clock);
@@ -133,7 +133,7 @@ typedef struct plb_move {
     int64_t *offset; /* [n + 1] owned; NULL: one item each */
     /* [p + 1] owned, with offsets: like those of the plan, but they count elements, not cells */
     int64_t *send, *receive;
-    char *wire; /* owned: what leaves, in the order of the ranks; NULL: `from` has this order */
+    char *wire; /* owned: items that leave, ordered by rank; NULL: `from` has this order */
     plb_exchange_t *exchange;
 } plb_move_t;
 
@@ -181,7 +181,7 @@ static int check_offsets(const int64_t *offset, int64_t n, const int64_t *new_of
     return PLB_OK;
 }
 
-/* Count the elements that go to each rank, and come from each. */
+/* Count the elements that go to each rank, and that come from each rank. */
 static int count_elements(const pylb_plan *plan, const int64_t *offset, const int64_t *new_offset,
                           plb_move_t *out, plb_err_t *err)
 {
@@ -222,7 +222,7 @@ static int prepare(const pylb_plan *plan, const items_t *items, plb_move_t **out
     if (order == NULL) {
         return PLB_OK;
     }
-    /* the cells that stay leave a gap, whose memory is never touched */
+    /* `wire` has a gap for the cells that stay; its memory is never touched */
     const int64_t *cell = plan->send;
     PLB_PASS_NEW(self->wire, send[p] * self->bytes);
     plb_gather(self->from, self->offset, order, cell[me], self->bytes, self->wire);
@@ -258,7 +258,7 @@ static int begin_move(pylb_plan *plan, int failed, const items_t *items, plb_mov
     return PLB_OK;
 }
 
-/* Wait until an array is here; the items of the cells that stay are copied only now, so the
+/* Wait until an array has arrived.  Items of cells that stay are copied only now, because the
  * program may have changed them. */
 static int end_move(pylb_plan *plan, plb_move_t *m, plb_err_t *err)
 {
@@ -369,7 +369,7 @@ int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive)
 
 /* ---- the calls that move -------------------------------------------------------------------- */
 
-/* Move an array; ends: whether to wait for it. */
+/* Move an array.  If `ends` is true, wait until it has arrived. */
 static int move(pylb_plan *plan, bool ends, const items_t *items)
 {
     plb_err_t *err = plb_lib_error();

@@ -88,8 +88,8 @@ module pylb
       procedure, private :: migrate_long, migrate_long_2
       procedure, private :: migrate_real, migrate_real_2
       !> Move an allocatable array that has one item (in two dimensions: one column) for each cell;
-      !! afterwards it has the items of the cells that this rank has now.  With `count`: cell i has
-      !! count(i) items; migrate `count` itself last, by a call without `count`.
+      !! afterwards it has the items of this rank's present cells.  If `count` is given, cell i
+      !! has count(i) items; migrate `count` itself last, by a call without `count`.
       generic :: migrate => migrate_int, migrate_int_2, migrate_long, migrate_long_2, &
          migrate_real, migrate_real_2
       procedure, private :: begin_int, begin_int_2, begin_long, begin_long_2, begin_real, begin_real_2
@@ -97,7 +97,7 @@ module pylb
       !! then change the items of cells that stay.  Declare both arrays target and asynchronous.
       generic :: migrate_begin => begin_int, begin_int_2, begin_long, begin_long_2, begin_real, &
          begin_real_2
-      procedure :: migrate_end !< wait for all arrays that have begun
+      procedure :: migrate_end !< wait for all arrays whose migration has begun
    end type pylb_plan
 
    !> A decision and its result.
@@ -318,7 +318,7 @@ module pylb
    end interface
 
    !> Where the items of each cell begin, before and after a migration.  n: number of items after
-   !! the migration.  sized: true: cells may have different numbers of items; false: one item each.
+   !! the migration.  sized: whether cells may have different numbers of items (else: one each).
    type :: offsets_t
       logical :: sized
       integer(c_int64_t) :: n
@@ -390,7 +390,7 @@ contains
    ! ---- advisor ------------------------------------------------------------------------------
 
    !> Make an advisor for the ranks of `comm`, a communicator given as an integer or as the MPI_VAL
-   !! of a type(MPI_Comm).  Without `comm`, the program has one rank.
+   !! of a type(MPI_Comm).  Without `comm`, for a program of one rank.
    subroutine create(self, comm, ierr)
       class(pylb_advisor), intent(inout) :: self
       integer, intent(in), optional :: comm
@@ -449,8 +449,8 @@ contains
       seconds = c_seconds(self%handle)
    end function seconds_of
 
-   !> Compute n rows, some of them on other ranks where that saves time.  fn: c_funloc of a function
-   !> of pylb_rows_fn's form; in, out: c_loc of the rows.
+   !> Compute n rows; other ranks compute some of them where that saves time.  fn: c_funloc of a
+   !> function like pylb_rows_fn in pylb.h; in, out: c_loc of the first row.
    subroutine share(self, n, bytes_in, in, bytes_out, out, fn, user, ierr)
       class(pylb_advisor), intent(inout) :: self
       integer(c_int64_t), intent(in) :: n, bytes_in, bytes_out
@@ -476,8 +476,8 @@ contains
    end subroutine advise_when
 
    !> End a step, and get whether to rebalance now, and where each cell goes.  `coords` is (3, n).
-   !! n_components: number of loads of each cell, one for each phase of the step; first all loads
-   !! of cell 1.  shared is (3, n): number, bytes and home of data that cells share; -1: none.
+   !! n_components: number of loads of each cell, one for each phase of the step; `load` has all
+   !! loads of cell 1, then those of cell 2, ...  `shared` is (3, n): see pylb_cells in pylb.h.
    subroutine advise_where(self, load, plan, key, nbytes, memory, migratable, coords, src, dst, &
                            edge_bytes, ierr, n_components, shared)
       class(pylb_advisor), intent(inout) :: self
@@ -543,7 +543,7 @@ contains
 
    !> Compute new_load, the loads of the cells of a changed mesh.  Pair i says that cell parent(i)
    !! became, or became a part of, the new cell child(i).  split (default): see pylb_inherit in
-   !! pylb.h; n_components: number of loads of each cell, first all loads of cell 1.
+   !! pylb.h; n_components: number of loads of each cell, in the same order as for advise.
    subroutine pylb_inherit(load, parent, child, new_load, split, n_components, ierr)
       real(c_double), intent(in) :: load(:)
       integer(c_int64_t), intent(in) :: parent(:), child(:)
@@ -726,7 +726,7 @@ contains
       if (.not. has_offsets) call finish(code, ierr)
    end function has_offsets
 
-   !> Move items to their new ranks, or, with begins, begin to; false after an error.
+   !> Move items to their new ranks; if `begins` is true, only begin.  Return false after an error.
    logical function is_moved(self, o, from, bytes, to, ierr, begins)
       class(pylb_plan), intent(in) :: self
       type(offsets_t), intent(in) :: o

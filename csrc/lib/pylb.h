@@ -13,9 +13,9 @@
  * Errors.  Every function that can fail returns PYLB_OK (0) or a negative code; pylb_error() has
  * the message.  A call that fails changes nothing, unless its comment says so.  No function calls
  * exit or abort.  Compilers warn if a returned code is ignored.  pylb prints a line on standard
- * error only if a rank has waited ten seconds for the other ranks, if ranks share cores, and once
- * each if the measured seconds contain waiting, if an advice was not carried out, and if nothing
- * has moved in 200 steps although ranks wait for the slowest one.
+ * error only in these cases: a rank has waited ten seconds for the other ranks; ranks share cores;
+ * the measured seconds contain waiting; the program did not carry out an advice; nothing has moved
+ * in 200 steps although ranks wait for the slowest one.  The last three are printed only once.
  *
  * Handles (pylb_advisor, pylb_trigger).  A call with a closed handle returns PYLB_ERR_STATE.  Use
  * a handle from only one thread at a time.
@@ -68,7 +68,7 @@ enum pylb_code {
 };
 
 /** The message of the most recent call of this thread that failed; empty if none has failed.
- *  Valid until the next call that fails. */
+ * Valid until the next call that fails. */
 PYLB_API const char *pylb_error(void);
 
 /** The meaning of a code, in a few words. */
@@ -104,8 +104,8 @@ PYLB_CALL int pylb_advisor_create(pylb_advisor **lb);
 
 #ifdef MPI_VERSION
 /** Make an advisor for the ranks of `comm`; it uses a duplicate of `comm`.  Collective.
- *  PYLB_ERR_STATE: MPI is not initialised or already finalised, or 64 such advisors are open;
- *  PYLB_ERR_VALUE: `comm` is MPI_COMM_NULL. */
+ * PYLB_ERR_STATE: MPI is not initialised or already finalised, or 64 such advisors are open;
+ * PYLB_ERR_VALUE: `comm` is MPI_COMM_NULL. */
 PYLB_CALL int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb);
 #endif
 
@@ -122,12 +122,12 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *  - every: number of steps from one LB step to the next (instead of a trigger)
  *  - mode: "on" (default), or "off": measure only, and lend nothing
  *  - lag: a rank waits only for ranks that are more than this many steps behind; default 0
- *  - ahead: 1: data may move while the next step computes: the next call that ends a step still
- *    describes the old cells and gives no new advice, and the plan is valid until the call after
- *    it; 0 (default): data move before the next step
- *  - steps: number of steps that the program will make, if it is known
- *  - pause_if_useless: "yes" or "no": stop LB steps while they cost more than they save; default:
- *    yes, unless `every`, the trigger "periodic" or a trigger of your own is used
+ *  - ahead: when data move.  0 (default): before the next step; 1: while the next step computes.
+ *    With 1, the call that ends this next step still describes the old cells and gives no new
+ *    advice, and the plan is valid until the call after it
+ *  - steps: number of steps that the program will make, if known
+ *  - pause_if_useless: "yes" or "no": whether to make no LB steps while they cost more than they
+ *    save; default: yes, unless `every`, the trigger "periodic" or a trigger of your own is used
  *  - learn_speeds: "yes" or "no": whether to learn the ranks' speeds from the times of cells on
  *    different ranks; default: yes if strategy and trigger are "auto" and `lag` is 0
  *  - network: seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto"; default
@@ -136,23 +136,23 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *    "none": nothing, because the program passes all seconds by pylb_work, loads of cells and
  *    pylb_rebalanced; "mpi": elapsed time without calls of MPI and without the time that the rank
  *    waited for a core because other processes used it (Linux); "auto" (default): "mpi" if it is
- *    there, else the same without looking at calls of MPI.  "mpi" needs libpylb_pmpi, which
+ *    available, else the same, but including the calls of MPI.  "mpi" needs libpylb_pmpi, which
  *    `pylb run` loads, or which is linked before MPI (pkg-config: pylb_pmpi); with it, pylb_advise
  *    takes the time since the previous step if the program has measured none in this step
- *  - memory_limit: bytes that the cells of a rank may occupy (their `memory`, else `nbytes`) with
- *    what they share; default: no limit
+ *  - memory_limit: bytes that the cells of a rank (their `memory`, or else `nbytes`) and the data
+ *    that they share may occupy; default: no limit
  *  - seed: seed of strategies that draw random numbers, 0 ... 2^53 - 1; default 0
  *  - record: path of a run record (".json"), written when the advisor is closed
- *  - verify: part of the rows that pylb_share lends, 0 (default) ... 1, which their owner computes
- *    again to compare the bytes; a difference is PYLB_ERR_VALUE
+ *  - verify: fraction of the rows lent by pylb_share, 0 (default) ... 1, that their owner computes
+ *    again, to compare the bytes; a difference gives PYLB_ERR_VALUE
  *  - strategy.X, trigger.X: a parameter X, checked when the first step ends
  *
- *  PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override
- *  what the program sets.  A strategy or trigger from the environment has its default parameters.
+ * PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override
+ * what the program sets.  A strategy or trigger from the environment has its default parameters.
  *
- *  Local.  PYLB_ERR_KEY: unknown option or name; PYLB_ERR_VALUE: a value that the option does not
- *  take; PYLB_ERR_MISSING: the strategy is distributed, or needs a library that is absent;
- *  PYLB_ERR_STATE: the first step has begun. */
+ * Local.  PYLB_ERR_KEY: unknown option or name; PYLB_ERR_VALUE: a value that the option does not
+ * take; PYLB_ERR_MISSING: the strategy is distributed, or needs a library that is absent;
+ * PYLB_ERR_STATE: the first step has begun. */
 PYLB_CALL int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value);
 
 /** Close the advisor, and set *lb to NULL; does nothing if *lb is NULL.  Collective: it completes
@@ -195,12 +195,12 @@ PYLB_CALL int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const vo
 
 /** End a step.  *rebalance is 1 if the program has to redistribute its data now, else 0; the same
  * on all ranks.  Collective: it begins one nonblocking reduction, and waits for the result of the
- * step `lag` steps before, by default of this step.  If the arguments of a rank are
- * invalid, or it called pylb_start without pylb_stop, all ranks get an error (PYLB_ERR_VALUE on
- * the other ranks); then the step has not ended, and all ranks can repeat the call.
- * PYLB_ERR_STATE: the ranks are in different steps or have different options, a rank has closed
- * its advisor, or, with `lag`, a rank has failed; then there are no more steps, and the advisor
- * can only be closed.  After any other error, the step has ended. */
+ * step that was `lag` steps earlier; by default, this is the present step.  If the arguments of a
+ * rank are invalid, or if it called pylb_start without pylb_stop, all ranks get an error
+ * (PYLB_ERR_VALUE on the other ranks); then the step has not ended, and all ranks can repeat the
+ * call.  PYLB_ERR_STATE: the ranks are in different steps or have different options, a rank has
+ * closed its advisor, or, with `lag`, a rank has failed; then there are no more steps, and the
+ * advisor can only be closed.  After any other error, the step has ended. */
 PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 
 /* Call these before and after the advised redistribution: the time between is its cost.  Local.
@@ -230,12 +230,14 @@ typedef struct pylb_cells {
     int64_t n_edges; /* number of messages (edges) that this rank's cells send in a step */
     const int64_t *src, *dst; /* [n_edges] keys of sender and receiver; they need `key` */
     const double *edge_bytes; /* [n_edges] bytes of each message */
-    /* Number of loads of a cell, 1 ... 8: its seconds in successive phases of the step, at whose
-     * ends all ranks wait; first all loads of cell 0.  The same on all ranks and in all steps. */
+    /* Number of loads of a cell, 1 ... 8: its seconds in successive phases of the step.  All ranks
+     * wait for each other at the end of a phase.  `load` has all loads of cell 0, then those of
+     * cell 1, and so on.  The number must be the same on all ranks and in all steps. */
     int64_t n_components;
-    /* [3 n] data that cells share, e.g. a table: their number (-1: none), their bytes, which count
-     * once on each rank for its memory_limit, and the rank where they are at home (-1: none; then
-     * no data have a home).  The program moves these data itself.  NULL: cells share nothing */
+    /* [3 n] for each cell, the data, e.g. a table, that it shares with others: id of these data
+     * (-1: it shares none), bytes, and home rank.  If the home of some data is -1, all homes are
+     * ignored.  For memory_limit, the bytes count once on each rank.  The program moves these data
+     * itself.  NULL: cells share nothing */
     const int64_t *shared;
 } pylb_cells;
 
@@ -243,14 +245,15 @@ typedef struct pylb_cells {
 PYLB_API void pylb_cells_init(pylb_cells *cells);
 
 /** Compute new_load[n_new * n_components], the loads that the cells of a changed mesh are expected
- * to have, from load[n * n_components] (another array), the seconds of the cells before; so the
- * new cells can be balanced before they were computed.  Pair i of n_pairs says that the old cell
+ * to have, from load[n * n_components] (another array), the seconds of the old cells.  So the new
+ * cells can be balanced before they have been computed.  Pair i of n_pairs says that the old cell
  * parent[i] became, or became a part of, the new cell child[i]; they count from 0.  A cell that
- * stays is in one pair, a cell that was refined, or merged from several, in several pairs.  split
- * 1: a parent's seconds are divided equally among its children, and what a child gets from several
- * parents adds up; 0: a child takes as long as its parent, or the mean of several, e.g. if each
- * quadrant costs the same at every level.  Local.  PYLB_ERR_RANGE: a parent or child is out of
- * range; PYLB_ERR_VALUE: a new cell has no parent, or n_components is not 1 ... 8. */
+ * stays is in one pair, a cell that was refined, or merged from several, in several pairs.  If
+ * split is 1, a parent's seconds are divided equally among its children, and what a child gets
+ * from several parents is added up.  If it is 0, a child takes as long as its parent, or as the
+ * mean of several parents, e.g. if each quadrant costs the same at every level.  Local.
+ * PYLB_ERR_RANGE: a parent or child is out of range; PYLB_ERR_VALUE: a new cell has no parent, or
+ * n_components is not 1 ... 8. */
 PYLB_CALL int pylb_inherit(int64_t n, const double *load, int64_t n_components, int64_t n_pairs,
                            const int64_t *parent, const int64_t *child, int split, int64_t n_new,
                            double *new_load);
@@ -260,15 +263,16 @@ typedef struct pylb_plan pylb_plan;
 
 /** End a step, and get where each cell goes.  *plan is NULL after an error, and if nothing has to
  * move; otherwise it belongs to the advisor and is valid until the next call of this function
- * (with the option "ahead": until the call after that).  The load of this
- * rank is the sum of its cells' loads.  Collective.  End either all steps by this function, or all
- * by pylb_advise.  If a rank has an error, all ranks get one; see pylb_advise.  PYLB_ERR_VALUE: a
- * load, or their sum, is not in 0 ... 1e30.  Only when rank 0 gathers the cells, e.g. for an LB
- * step, are all arrays checked, after the end of the step; then PYLB_ERR_KEY: two cells have the
- * same key, or an edge has a key that no cell has. */
+ * (with the option "ahead": until the call after that).  The load of this rank is the sum of its
+ * cells' loads.  Collective.  End either all steps by this function, or all by pylb_advise.  If a
+ * rank has an error, all ranks get one; see pylb_advise.  PYLB_ERR_VALUE: a load or the sum of the
+ * loads is not in 0 ... 1e30.  The other arrays are checked only when rank 0 gathers the cells,
+ * e.g. for an LB step, and after the step has ended; PYLB_ERR_KEY: two cells have the same key, or
+ * an edge has a key that no cell has. */
 PYLB_CALL int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan);
 
-/* The next three calls are local.  They return NULL or 0 if plan is NULL or of an earlier step. */
+/* The next three calls are local.  They return NULL or 0 if `plan` is NULL or belongs to an
+ * earlier step. */
 /** Return rank[n], the new rank of each cell, in the caller's order. */
 PYLB_API const int32_t *pylb_plan_rank(const pylb_plan *plan);
 /** Return how many cells this rank will have after the migration. */
@@ -293,12 +297,12 @@ PYLB_CALL int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const i
                                       size_t bytes, void *to, const int64_t *new_offset);
 
 /** Begin to move an array, and return; pylb_plan_migrate_end waits for all arrays that have begun.
- * In between, the program computes, with any calls of MPI, which also move the data.  It may
+ * In between, the program computes; its calls of MPI also let the data move on.  The program may
  * change the items of cells that stay: `to` gets them as they are at the end.  It must not change
- * those of cells that leave, nor free `from` and `to`; the offsets may be freed.  End before the
- * next step ends (with the option "ahead": the step after that), and before the advisor is closed;
- * otherwise this call gives PYLB_ERR_STATE, as does an end without a begin.  Collective, in the
- * same order. */
+ * the items of cells that leave, nor free `from` and `to`; it may free the offsets.  Call the end
+ * before the next step ends (with the option "ahead": the step after that), and before the advisor
+ * is closed; a later end, or one without a begin, gives PYLB_ERR_STATE.  Collective: all ranks
+ * begin their arrays in the same order. */
 PYLB_CALL int pylb_plan_migrate_begin(pylb_plan *plan, const void *from, size_t bytes, void *to);
 PYLB_CALL int pylb_plan_migrate_sized_begin(pylb_plan *plan, const void *from,
                                             const int64_t *offset, size_t bytes, void *to,
@@ -315,7 +319,7 @@ typedef struct pylb_receipt {
     double before, predicted; /* max/mean before the LB step; expected after it (NAN: unknown) */
     double cost;              /* seconds of the LB step; 0: there was none */
     double gain;              /* seconds that the LB step has saved so far; NAN: not known yet */
-    int64_t migrations;       /* cells that moved */
+    int64_t migrations;       /* number of cells that moved */
 } pylb_receipt;
 
 /** Get the number of decisions and of LB steps so far.  Either pointer may be NULL.  Local.  A run
@@ -347,9 +351,9 @@ typedef struct pylb_snapshot {
     const double *background;    /* [n_ranks] seconds of other work, or NULL */
     const int64_t *memory_limit; /* [n_ranks] bytes, or NULL: no limits */
     const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
-    const double *near; /* [2] what a message and a byte between two ranks of one node cost, as
-                           fractions of their cost between nodes (needs `node`); NULL: the same */
-    /* [n_ranks] bytes that all ranks of the rank's node may use together, or NULL: no limits */
+    const double *near; /* [2] cost of a message, and of a byte, between two ranks of a node, as
+                           fractions of the cost between nodes (needs `node`); NULL: 1 and 1 */
+    /* [n_ranks] bytes that all ranks of a rank's node may use together, or NULL: no limits */
     const int64_t *node_memory_limit;
 } pylb_snapshot;
 
@@ -357,7 +361,7 @@ typedef struct pylb_snapshot {
 PYLB_API void pylb_snapshot_init(pylb_snapshot *snapshot);
 
 /** Compute rank[n_objects], the new rank of each object; it may be the snapshot's own array
- * `rank`. strategy: a name that pylb_strategy_name returns, or "auto": the one that an advisor
+ * `rank`.  strategy: a name that pylb_strategy_name returns, or "auto": the one that an advisor
  * would choose for its first LB step.  params: "name=value name=value"; NULL: defaults.  "auto"
  * has parameters for the choice (imbalance, utilization, communication, tolerance, dearer, again),
  * and alpha and beta, the seconds per message and per byte (defaults: 2e-6 and 1e-10).  Local. */
@@ -385,7 +389,8 @@ PYLB_API const char *pylb_strategy_help(int i);
 
 /* ---- triggers ------------------------------------------------------------------------------- */
 
-/* A trigger says when to rebalance, here for a program that reduces its own statistics. */
+/* A trigger says when to rebalance.  These calls are for programs without an advisor, which reduce
+ * the ranks' statistics themselves. */
 typedef struct pylb_trigger pylb_trigger;
 
 /** Make a trigger; `params` as in pylb_place. */
@@ -404,7 +409,7 @@ PYLB_CALL int pylb_trigger_expect(pylb_trigger *trigger, int64_t n, double cost)
 PYLB_CALL int pylb_trigger_observe(pylb_trigger *trigger, int64_t iteration, double max,
                                    double mean, int *rebalance);
 
-/** Report an LB step at the end of `iteration`: its seconds, and the max/mean that it left. */
+/** Report an LB step at the end of `iteration`: its seconds, and max/mean after it. */
 PYLB_CALL int pylb_trigger_balanced(pylb_trigger *trigger, int64_t iteration, double cost,
                                     double max_over_mean);
 
@@ -427,8 +432,8 @@ typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, in
  */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
-/* What has happened since the last LB step, for a trigger of your own.  Boulmier 2021 has the
- * letters tau (here n), u and U. */
+/* What has happened since the last LB step, for a trigger of your own.  The letters
+ * are those of Boulmier 2021, who calls n tau. */
 typedef struct pylb_cycle {
     int64_t n;        /* number of iterations */
     double u, U;      /* seconds: max - mean of this iteration; sum over all n iterations */
@@ -438,8 +443,8 @@ typedef struct pylb_cycle {
 
 /** A trigger: returns 1 to rebalance, 0 to go on, another number if it has failed.  It must return
  * the same on all ranks, so it may use only the cycle and `user`.  In each step the ranks of an
- * advisor compare their answers.  If these differ, or if the trigger has failed on a rank, all
- * ranks get the error, and there are no more steps. */
+ * advisor compare their answers.  If the answers differ, or if the trigger has failed on a rank,
+ * all ranks get the error, and there are no more steps. */
 typedef int (*pylb_trigger_fn)(const pylb_cycle *cycle, void *user);
 
 /** Register a trigger, like pylb_strategy_register. */

@@ -9,9 +9,10 @@
  *         }
  *     }
  *
- * pylb.h says what each call does and what can fail.  An Advisor is a pylb_advisor * and a Plan is
- * a pylb_plan * for the functions of pylb.h; after a move, the old one is NULL, and its calls
- * throw. The functions that take an MPI_Comm are there if <mpi.h> was included before this header.
+ * pylb.h says what each call does and what can fail.  In calls of the functions of pylb.h, an
+ * Advisor stands for its pylb_advisor *, and a Plan for its pylb_plan *.  After a move, the old
+ * object has NULL, and its calls throw.  The functions that take an MPI_Comm are declared if
+ * <mpi.h> was included before this header.
  */
 #ifndef PYLB_HPP
 #define PYLB_HPP
@@ -43,7 +44,7 @@ inline void check(int code)
     }
 }
 
-/* In a destructor, an error is only printed. */
+/* Print an error; for destructors, which must not throw. */
 inline void say(int code) noexcept
 {
     if (code != PYLB_OK) {
@@ -97,7 +98,7 @@ inline std::vector<double> inherit(Span<double> load, Span<int64_t> parent, Span
     return out;
 }
 
-/* What begins here and ends with the block of the program. */
+/* Calls `begin` when it is made, and `end` when the program leaves the block of its variable. */
 template <int (*begin)(pylb_advisor *), int (*end)(pylb_advisor *)> class Block
 {
   public:
@@ -109,8 +110,7 @@ template <int (*begin)(pylb_advisor *), int (*end)(pylb_advisor *)> class Block
     pylb_advisor *lb;
 };
 
-/* The new ranks of cells, or NULL: nothing moves.  It belongs to the advisor, until its next step.
- */
+/* The new ranks of cells, or NULL: nothing moves.  Valid until the advisor's next step. */
 class Plan
 {
   public:
@@ -133,8 +133,8 @@ class Plan
         return to;
     }
 
-    /* The same, while the program computes: migrate_end() ends all that have begun.  Until then,
-     * items of cells that stay may change, but neither vector may change its size. */
+    /* Like migrate, while the program computes: migrate_end() waits for all arrays that have begun.
+     * Until then, items of cells that stay may change, but neither vector may change its size. */
     template <class T> void migrate_begin(const std::vector<T> &from, std::vector<T> &to) const
     {
         move(pylb_plan_migrate_begin, from, to);
@@ -170,7 +170,7 @@ class Advisor
     Advisor(Advisor &&other) noexcept : lb(std::exchange(other.lb, nullptr))
     {
     }
-    ~Advisor() /* collective; nothing is left to do if MPI_Finalize has closed the advisor */
+    ~Advisor() /* collective; does nothing if MPI_Finalize has closed the advisor already */
     {
         if (pylb_advisor_rank(lb, nullptr, nullptr) == PYLB_OK) {
             say(pylb_advisor_close(&lb));
@@ -209,7 +209,7 @@ class Advisor
         return std::isnan(now) ? throw Error(PYLB_ERR_STATE, pylb_error()) : now;
     }
 
-    /* Return fn(row) of each row; other ranks may compute some.  If fn throws, its rank gets that
+    /* Return fn(row) of each row; other ranks may compute some rows.  If fn throws, its rank gets that
      * exception, and the other ranks an Error. */
     template <class In, class Fn> auto share(const std::vector<In> &in, Fn fn)
     {

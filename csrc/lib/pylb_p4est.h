@@ -23,14 +23,14 @@
 
 #include "pylb.h"
 
-/** End a step, and partition the forest if that pays now.  Collective; it stands in place of
- *  p4est_partition_ext in fixed intervals.  The data of the quadrants (p4est->data_size) move with
- *  them, and families stay together, so that they can be coarsened.
- *  weight: a function for p4est_partition_ext, which returns e.g. the nanoseconds that the
+/** End a step, and partition the forest if that pays now.  Collective; call it instead of
+ * calling p4est_partition_ext at fixed intervals.  The data of the quadrants (p4est->data_size)
+ * move with them, and families stay together, so that they can be coarsened.
+ * weight: a function for p4est_partition_ext, which returns e.g. the nanoseconds that the
  * quadrant took in this step; NULL: all quadrants are equal.  *shipped (or NULL): number of
  * quadrants that have changed their rank; if it is not 0, build ghosts and other arrays again.
- * Arrays beside the forest move by p4est_transfer_fixed; add its seconds by pylb_rebalanced.
- *  Errors: see pylb_advise. */
+ * Move arrays beside the forest by p4est_transfer_fixed, and report its seconds by
+ * pylb_rebalanced.  Errors: see pylb_advise. */
 static inline int pylb_p4est_advise(pylb_advisor *lb, p4est_t *p4est, p4est_weight_t weight,
                                     p4est_gloidx_t *shipped)
 {

@@ -1,4 +1,4 @@
-/* Strategies and triggers by name, the program's own included; snapshots of the program. */
+/* Strategies and triggers by name, including the program's own; snapshots of the program. */
 #include "lib/internal.h"
 
 #include <stdatomic.h>
@@ -176,7 +176,7 @@ static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *
     PLB_FAIL_IF(name == NULL || *name == '\0' || is_null, err, PLB_ERR_VALUE,
                 "the name is empty, or the name or the function is NULL: expected a name and a "
                 "function");
-    for (const char *at = name; *at != '\0'; at++) { /* a run record has the name in quotes */
+    for (const char *at = name; *at != '\0'; at++) { /* run records write the name in quotes */
         PLB_FAIL_IF(*at < ' ' || *at > '~' || *at == '"' || *at == '\\', err, PLB_ERR_VALUE,
                     "the name has the character %d: expected printable ASCII without quotes and "
                     "backslashes",

@@ -1,4 +1,5 @@
-/* The options of an advisor, and the beginning: makes the settings final, and the decider. */
+/* The options of an advisor; and the beginning of its first step, which makes the options final.
+ */
 #include "lib/internal.h"
 
 #include <ctype.h>
@@ -11,7 +12,7 @@
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-/* a text with a larger number may have been rounded */
+/* a larger number may have been rounded when the text was read */
 static const int64_t MOST = (INT64_C(1) << 53) - 1;
 
 static int read_number(const char *option, const char *text, double *out, plb_err_t *err)
@@ -75,7 +76,7 @@ void plb_settings_free(plb_settings_t *self)
     *self = (plb_settings_t){0};
 }
 
-/* Set an option that is a number, or "yes" or "no".  *known: whether the option is such a one. */
+/* Set an option that is a number, or "yes" or "no".  *known becomes false for any other option. */
 static int set_number(plb_settings_t *self, const char *option, const char *value, bool *known,
                       plb_err_t *err)
 {
@@ -207,8 +208,8 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
 
 /* ---- all options together ------------------------------------------------------------------ */
 
-/* Let a variable of the environment, if it is not empty, set an option; an error names it.  A
- * strategy or trigger from the environment has its default parameters. */
+/* If a variable of the environment is not empty, set an option to its value; an error names the
+ * variable.  A strategy or trigger from the environment has its default parameters. */
 static int set_by(plb_settings_t *self, const char *variable, const char *option, plb_err_t *err)
 {
     const char *value = getenv(variable);
@@ -231,7 +232,7 @@ static int set_by(plb_settings_t *self, const char *variable, const char *option
     return PLB_OK;
 }
 
-/* Return the parameters that "strategy.X" sets; for "auto", those of the selection. */
+/* Return the parameters that "strategy.X" may set; for "auto", the parameters of the choice. */
 static const plb_param_t *strategy_table(const plb_settings_t *self, int *n, const char **name)
 {
     const plb_strategy_t *s = self->strategy;
@@ -447,7 +448,7 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* What needs no other rank. */
+/* Do the part of plb_lib_advisor_begin that needs no other rank. */
 static int prepare(plb_lib_advisor_t *self, plb_err_t *err)
 {
     PLB_PASS(plb_lib_advisor_ready(self, err));

@@ -71,7 +71,7 @@ static int guest(void *arg, const char *rows, int64_t n, char **answer, int64_t 
     *bytes = n * self->bytes_out;
     PLB_PASS_NEW(*answer, *bytes);
     const int ret = call(self, n, rows, *answer, err);
-    if (ret != PLB_OK) { /* the answer is a text then */
+    if (ret != PLB_OK) { /* then the answer is the text of the error */
         plb_free(*answer);
         *answer = NULL;
     }
@@ -91,9 +91,9 @@ static int verify(const shared_t *self, int from, const int64_t *row, int64_t n,
         gather(self->in, &row[k], 1, self->bytes_in, in);
         PLB_TRY(call(self, 1, in, out, err));
         PLB_FAIL_IF(memcmp(out, answer + k * bytes, (size_t)bytes) != 0, err, PLB_ERR_VALUE,
-                    "rank %d has another result than this rank for row %lld: expected a function "
-                    "of the row alone, which sets all bytes",
-                    from, (long long)row[k]);
+                    "row %lld has another result on rank %d than on this rank: expected a "
+                    "function that depends only on the row, and sets all bytes of the result",
+                    (long long)row[k], from);
     }
 out:
     PLB_FREE(in, out);
@@ -151,7 +151,7 @@ int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const void *in, in
     }
     const double work = figures.own + figures.borrowed;
     const int64_t waited = plb_clock_real_ns(self->clock) - begin - (int64_t)(1e9 * work);
-    self->worked += waited; /* so that the wait does not count as work, whichever clock is used */
+    self->worked += waited; /* the wait must not count as work, whichever clock is used */
     if (self->started != 0) {
         self->started += waited;
     } else {

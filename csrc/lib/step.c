@@ -93,9 +93,9 @@ typedef struct database {
     uint8_t *migratable;
     int32_t *rank, *src, *dst, *placed;
     int64_t *shared;                 /* [n * 3] as in pylb_cells */
-    int32_t n_blocks, *block, *home; /* [n], [n_blocks]: the same, as in a snapshot */
+    int32_t n_blocks, *block, *home; /* [n], [n_blocks]: the shared data as in a snapshot */
     int64_t *block_bytes;
-    bool homes; /* whether all blocks have a home */
+    bool homes; /* whether all shared data have a home */
 } database_t;
 
 static int by_key(const void *a, const void *b)
@@ -134,11 +134,11 @@ static int check_alike(const char *wire, const int64_t *size, int p, head_t *all
         all->n_edges += h.n_edges;
         all->n_components = h.n_components; /* the same on all ranks: see ask_decider */
         const int64_t edges = (int64_t)7 << HAS_src;
-        PLB_FAIL_IF(h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges), err,
-                    PLB_ERR_VALUE,
-                    "ranks %d and %d gave different kinds of arrays for their cells: expected the "
-                    "same kinds",
-                    first, r);
+        PLB_FAIL_IF(
+            h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges), err, PLB_ERR_VALUE,
+            "one of ranks %d and %d gave an array that the other did not: expected the same "
+            "arrays of cells on all ranks",
+            first, r);
         if (h.n > 0 && first < 0) {
             first = r;
             all->has = h.has;
@@ -175,7 +175,7 @@ static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const i
     }
 }
 
-/* Number what cells share, in the order of the numbers that the program gave. */
+/* Give the data that cells share the indices 0, 1, ..., in the order of the program's ids. */
 static int number_blocks(database_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -200,7 +200,7 @@ static int number_blocks(database_t *self, plb_err_t *err)
         } else if (memcmp(now, &self->shared[3 * first], 3 * sizeof *now) != 0) {
             ret = PLB_FAIL(
                 err, PLB_ERR_VALUE,
-                "cells %lld and %lld share data %lld, but give different bytes or homes of it",
+                "cells %lld and %lld share data %lld, but give different bytes or homes for it",
                 (long long)self->key[first], (long long)self->key[k], (long long)now[0]);
             goto out;
         }
@@ -472,14 +472,14 @@ static void forget_exports(plb_lib_advisor_t *self)
     self->n_exported = 0;
 }
 
-/* A rank without cells may have no array of keys. */
+/* Whether the array of keys is there; a rank without cells needs none. */
 static bool has_keys(const pylb_cells *cells)
 {
     return cells->key != NULL || cells->n == 0;
 }
 
-/* Return whether this rank has carried out the plan, by the cells' keys: see pylb_rebalanced.  A
- * rank that had nothing to send does not know it. */
+/* Return whether this rank has carried out the plan, by the cells' keys: see pylb_rebalanced.
+ * False if this rank had nothing to send. */
 static bool has_exported(const plb_lib_advisor_t *self, const pylb_cells *cells)
 {
     int64_t here = 0;
@@ -516,7 +516,8 @@ static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, co
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* End the steps of this rank: a rank that waits for it in a gather or exchange gets an error. */
+/* End the steps of this rank: other ranks that wait for it in a gather or exchange get an error.
+ */
 static int end(plb_lib_advisor_t *self, plb_err_t *err)
 {
     self->over = true;
@@ -536,7 +537,7 @@ static int sample_of(plb_lib_advisor_t *self, double work, plb_stats_t *out, plb
         .n_cells = cells == NULL ? 0 : cells->n,
         .seconds = work,
         .time = plb_lib_measures_nothing(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
-        .cost = self->ahead ? 0.0 : self->cost, /* the next record tells how the LB step went */
+        .cost = self->ahead ? 0.0 : self->cost, /* with "ahead", the next record contains both */
         .rebalanced = !self->ahead && has_exported(self, cells),
     };
     PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));
@@ -610,8 +611,8 @@ static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
     return failed != PLB_OK ? failed : why_broken(self, err);
 }
 
-/* Estimate the cost of the first LB step if pylb chooses the strategy, like Python's Advisor: the
- * messages, and the measured time of an LB step that runs no strategy and moves nothing. */
+/* If pylb chooses the strategy, estimate the cost of the first LB step, like Python's Advisor:
+ * seconds of the messages, plus the measured time of an LB step that places and moves nothing. */
 static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
 {
     reply_t reply;
@@ -633,11 +634,10 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *what, plb_err_t *err)
     const plb_stats_t *all = &self->steps.all;
     plb_iteration_t it;
     *what = PLB_ASK_NOTHING;
-    PLB_FAIL_IF(
-        self->n_observed > 0 && all->n_phases != self->n_phases, err, PLB_ERR_VALUE,
-        "n_components of the cells is %lld in step %lld: expected the same as in the steps "
-        "before",
-        (long long)(all->n_phases > 0 ? all->n_phases : 1), (long long)all->iteration);
+    PLB_FAIL_IF(self->n_observed > 0 && all->n_phases != self->n_phases, err, PLB_ERR_VALUE,
+                "n_components of the cells is %lld in step %lld: expected the same as in earlier "
+                "steps",
+                (long long)(all->n_phases > 0 ? all->n_phases : 1), (long long)all->iteration);
     self->n_phases = all->n_phases;
     plb_advisor_iteration(all, &it);
     plb_wait_check_observe(&self->core.waiting, all, all->time_max);
@@ -687,7 +687,7 @@ static int same_answer(plb_lib_advisor_t *self, int64_t mine, plb_err_t *err)
     for (int r = 1; r < self->ranks->size; r++) {
         PLB_FAIL_IF(answer[r] != answer[0], err, PLB_ERR_VALUE,
                     "the trigger answers differently in step %lld: %s on rank 0, %s on "
-                    "rank %d; expected the same on all ranks, computed from the cycle alone",
+                    "rank %d; expected the same answer on all ranks, computed only from the cycle",
                     (long long)self->step, words[answer[0]], words[answer[r]], r);
     }
     return PLB_OK;
@@ -787,7 +787,7 @@ static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t
     if (plb_lib_measures_nothing(self)) {
         a.placing.seconds_statistics = a.placing.seconds_strategy = 0.0;
     }
-    if (ret == PLB_OK) { /* on all ranks */
+    if (ret == PLB_OK) { /* the same on all ranks */
         ret = self->ranks->agree(self->ranks, plan_of(self, cells, &a, err), err);
     }
     if (ret != PLB_OK) {
@@ -837,7 +837,7 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
         work = 1e-9 * (double)(now - self->worked);
     }
     PLB_PASS(exchange(self, work, failed, &have, err));
-    const bool keeps = self->ahead; /* the plan, for one more step */
+    const bool keeps = self->ahead; /* with "ahead", keep the plan for one more step */
     if (!keeps) {
         forget_exports(self);
         plb_plan_free(&self->plan);
@@ -899,7 +899,7 @@ static int check_cells(const pylb_cells *cells, pylb_plan **plan, double *sum, p
 int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan)
 {
     if (plan != NULL) {
-        *plan = NULL; /* also for a program that goes on after an error */
+        *plan = NULL; /* no old plan for a program that goes on after an error */
     }
     PLB_LIB_BEGIN(self, err, lb);
     plb_ask_t ask;
@@ -938,7 +938,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     int ret = PLB_OK;
     PLB_PASS(plb_lib_advisor_begin_leaving(self, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
-        /* Take the next record, although it is not due. */
+        /* Take the next record now, even if the lag would allow to take it later. */
         PLB_PASS(plb_steps_next(&self->steps, PLB_WAIT_PATIENCE_NS, look, self, &have, err));
         if (!have && plb_steps_under_way(&self->steps) > 0) {
             fprintf(stderr,

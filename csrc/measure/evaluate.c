@@ -89,7 +89,7 @@ static int messages(const plb_snapshot_t *in, const int32_t *rank, plb_evaluatio
     int64_t *seen = NULL;
     double *pair = NULL;
     PLB_NEW_EACH(p, mark, seen, pair);
-    PLB_NEW_EACH(in->n_edges + in->n_pins, self.src, self.dst, self.bytes); /* at most */
+    PLB_NEW_EACH(in->n_edges + in->n_pins, self.src, self.dst, self.bytes); /* enough for all */
     memset(mark, 0xff, (size_t)p * sizeof *mark);
     plb_each_edge(in, rank, add, &self);
     self.between = &out->connectivity;

@@ -256,11 +256,11 @@ out:
 
 typedef struct fit {
     const plb_moved_t *in;
-    int64_t m; /* number of moves, with those between a rank and the user's estimates */
+    int64_t m; /* number of moves, including those between a rank and the user's estimates */
     int32_t q; /* number of unknowns: the ranks, and one for the user's estimates */
     double *weight, *miss; /* [m] Huber's weights; residuals */
     double *s;             /* [q] the unknowns: logarithms of the speeds */
-    double *prior;         /* [q] their values before */
+    double *prior;         /* [q] values of `s` before the fit */
     double *r, *z, *d, *a; /* [q] vectors of the conjugate gradients */
     double *diagonal;      /* [q] of the matrix */
 } fit_t;
@@ -399,9 +399,10 @@ static int64_t add_estimates(plb_learner_t *self)
     return n;
 }
 
-/* Return which part of the squared changes in the last interval the speeds explain if each object
- * is judged by the others: as if it had the share 1 / m in the speed of a rank with m moves.
- * Changes of objects that have not moved count as unexplained.  count[p + 1]: scratch memory. */
+/* Return the fraction of the squared changes in the last interval that the speeds explain.  Each
+ * object is judged by the others: as if it had the share 1 / m in the speed of a rank with m
+ * moves.  Changes of objects that have not moved count as unexplained.  count[p + 1]: scratch
+ * memory. */
 static double explained(const plb_learner_t *self, double *count)
 {
     const plb_moved_t *in = &self->moved;

@@ -67,9 +67,9 @@ void plb_stats_merge(plb_stats_t *self, const plb_stats_t *other);
 /** Set the phases of a rank's record; seconds[d]: its load in each, d <= PLB_MOST_PHASES. */
 void plb_stats_set_phases(plb_stats_t *self, const double *seconds, int64_t d);
 
-/** Return the seconds in which all ranks could do an iteration's load, without messages: of the
- * most loaded rank or, since all ranks wait at the end of a phase, the sum over the phases of the
- * most loaded rank in each. */
+/** Return the seconds of an iteration without messages: the load of the most loaded rank.  With
+ * phases, at whose ends all ranks wait, it is the sum over the phases of the load of the rank that
+ * is the most loaded in each. */
 double plb_stats_max(const plb_stats_t *self);
 
 /** Utilization, load / (load + idle); 1 if both are 0.  Menon eq. 3.2 has this name, but prints
@@ -98,13 +98,13 @@ static inline double plb_utilization(double load, double idle)
 /* Rows of the table, [PLB_ESTIMATE_ROWS][n] float64; all zero for a new object.  If no speeds are
  * learned, the first PLB_ESTIMATE_HERE rows are enough. */
 enum {
-    PLB_ESTIMATE_MEAN,   /* the smoothed load: the estimate */
+    PLB_ESTIMATE_MEAN,   /* the smoothed load, which is the estimate */
     PLB_ESTIMATE_COUNT,  /* number of iterations */
     PLB_ESTIMATE_ERROR,  /* smoothed error */
     PLB_ESTIMATE_SPREAD, /* smoothed |error| */
     PLB_ESTIMATE_HERE,   /* four rows: the same values, but only from iterations on the present
                             rank; 0 if the object has just arrived */
-    PLB_ESTIMATE_ASIDE = 2 * PLB_ESTIMATE_HERE, /* a load that may be a spike; 0: none */
+    PLB_ESTIMATE_ASIDE = 2 * PLB_ESTIMATE_HERE, /* a load set aside, because it may be a spike */
     PLB_ESTIMATE_ROWS
 };
 
@@ -149,7 +149,7 @@ typedef struct plb_wait_check {
  * self->noticed. */
 void plb_wait_check_observe(plb_wait_check_t *self, const plb_stats_t *all, double seconds);
 
-/** What this means and what to do, for the user. */
+/** Text for the user: what the finding means, and what to do. */
 extern const char *const plb_wait_check_words;
 
 /* Learns the speeds of ranks in a running program.  In: after each LB step, the mean time of each
@@ -185,7 +185,7 @@ typedef struct plb_timings {
 typedef struct plb_moved {
     int64_t n, room;
     int32_t *from, *to;
-    double *change; /* of log seconds, minus the change of the objects that have not moved */
+    double *change; /* change of log seconds, minus that of the objects that have not moved */
     double *weight;
 } plb_moved_t;
 
@@ -198,9 +198,9 @@ typedef struct plb_learner {
     double *error;     /* [p + 1] standard errors of `guess`; infinite: unknown */
     double sigma;      /* noise of a change of log seconds, from the median residual of the fit */
     double noise;      /* the sigma by which the last interval was judged */
-    bool surprised;    /* whether the speeds did not predict it */
-    double evidence;   /* which part of the changes the speeds predicted that were fitted before,
-                          summed over the intervals; older ones count less */
+    bool surprised;    /* whether the speeds failed to predict the last interval */
+    double evidence;   /* evidence for the speeds: the fraction of an interval's changes that they
+                          have predicted, summed over the intervals; older ones count less */
     double unmoved;    /* sum of the squared changes of the objects that did not move in the last
                           interval in which others did */
     int32_t doubts;    /* number of fits since the last one that showed different speeds */
@@ -217,8 +217,8 @@ void plb_learner_free(plb_learner_t *self);
 /** Observe the times of n objects under a placement, each the mean of several iterations; objects
  * without a time (0, negative or NAN) are left out.  work[n] (NULL: none): the user's own
  * estimates of the work, in any unit; 0: no estimate for this object.  Of very many objects, only
- * a sample is used; fraction: at most this one.  Fastest with sorted keys.  PLB_ERR_RANGE: a rank
- * not in 0 ... p-1; PLB_ERR_VALUE: an infinite time or work, or a duplicate key. */
+ * a sample is used, at most this `fraction`.  Fastest with sorted keys.  PLB_ERR_RANGE: a rank not
+ * in 0 ... p-1; PLB_ERR_VALUE: an infinite time or work, or a duplicate key. */
 int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                         const double *seconds, const double *work, double fraction,
                         plb_err_t *err);

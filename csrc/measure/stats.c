@@ -23,7 +23,7 @@ static void sum_int(int64_t *a, const int64_t *b)
 #define MERGE_SUM(f) SUM_OF (&self->f)(&self->f, &other->f)
 #define MERGE_MAX(f) self->f = other->f > self->f ? other->f : self->f
 #define MERGE_MIN(f) self->f = other->f < self->f ? other->f : self->f
-#define MERGE_AT_MAX(f) ((void)0) /* nothing: plb_stats_merge has set load_max_rank already */
+#define MERGE_AT_MAX(f) ((void)0) /* plb_stats_merge has set load_max_rank already */
 #define MERGE_SAME(f)                                                                             \
     do {                                                                                          \
         if (self->f != other->f) {                                                                \

@@ -42,7 +42,7 @@ typedef struct plb_snapshot {
     int32_t n_blocks;
     const int32_t *block;       /* [n_objects] or NULL: the object's block; -1: none */
     const int64_t *block_bytes; /* [n_blocks] bytes of memory */
-    const int32_t *home;        /* [n_blocks] or NULL: the rank where each block is at home */
+    const int32_t *home;        /* [n_blocks] or NULL: the home rank of each block */
 
     const double *speed; /* [n_ranks * n_speeds] speeds of rank 0, then of 1, ...; NULL: all 1 */
     int32_t n_speeds;    /* 0 or 1: a rank has one speed; n_components: one for each load */
@@ -193,7 +193,7 @@ int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_ch
                          plb_err_t *err);
 
 /* Checks of the elements x[i0] ... x[end - 1] of arrays that come from outside.  If x is NULL,
- * nothing is checked. The error names the array and the element. */
+ * nothing is checked.  The error names the array and the element. */
 
 /** Check that each element is in 0 ... limit - 1.  PLB_ERR_RANGE if not. */
 int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
@@ -261,8 +261,8 @@ typedef struct plb_sharing {
     double *sum, *most; /* [n_ranks] scratch memory */
 } plb_sharing_t;
 
-/** group[p]: a number 0 ... p - 1; ranks with the same number share cores[r] cores, more than
- * 0.  `self` owns its arrays. */
+/** Ranks r with the same number group[r], 0 ... p - 1, share cores[r] cores, which is above 0.
+ * `self` owns its arrays. */
 int plb_sharing_init(plb_sharing_t *self, const int32_t *group, const double *cores, int32_t p,
                      plb_err_t *err);
 void plb_sharing_free(plb_sharing_t *self);
@@ -270,9 +270,9 @@ void plb_sharing_free(plb_sharing_t *self);
 /** Return the seconds of an iteration whose ranks need load[n_ranks] seconds of a core. */
 double plb_sharing_time(const plb_sharing_t *self, const double *load);
 
-/** Compute load[n_ranks], the seconds of a core, of ranks that computed and waited for a core for
- * end[n_ranks] seconds in all.  If these are more than there is in the time of the longest, all
- * ranks of the group waited for the same fraction of theirs. */
+/** Compute load[n_ranks], the seconds of a core that each rank needed.  end[n_ranks]: its seconds
+ * including waits for a core.  If a group's ranks need more than its cores can provide in the
+ * longest of them, all ranks of the group are assumed to have waited for the same fraction. */
 void plb_sharing_loads(const plb_sharing_t *self, const double *end, double *load);
 
 /* The cost model: seconds of an iteration and of an LB step under a placement.

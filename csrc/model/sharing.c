@@ -57,7 +57,7 @@ double plb_sharing_time(const plb_sharing_t *self, const double *load)
     sum_groups(self, load);
     for (int32_t g = 0; g < self->n_ranks; g++) {
         time = fmax(time, self->most[g]);
-        if (self->size[g] > self->cores[g]) { /* otherwise the mean, which rounding may lift */
+        if (self->size[g] > self->cores[g]) { /* else rounding may lift the mean over `most` */
             time = fmax(time, self->sum[g] / self->cores[g]);
         }
     }

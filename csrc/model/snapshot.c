@@ -206,7 +206,7 @@ static int hold_blocks(const plb_snapshot_t *self, const int32_t *rank, int64_t 
 {
     int ret = PLB_OK;
     int32_t *has = NULL;        /* [n_blocks] the last rank that has got each block, plus 1 */
-    plb_groups_t objects = {0}; /* by rank */
+    plb_groups_t objects = {0}; /* objects grouped by rank */
     PLB_NEW0(has, self->n_blocks);
     PLB_TRY(plb_groups_init(&objects, rank, self->n_objects, self->n_ranks, err));
     for (int64_t k = 0; k < self->n_objects; k++) {
@@ -228,7 +228,7 @@ int plb_snapshot_held(const plb_snapshot_t *self, const int32_t *rank, int64_t *
     int ret = PLB_OK;
     const int32_t p = self->n_ranks;
     int32_t *node = NULL, n;
-    int64_t *sum = NULL; /* bytes of each node, then its ranks */
+    int64_t *sum = NULL; /* bytes of each node; number of ranks of each node */
     memset(held, 0, (size_t)p * sizeof *held);
     for (int64_t i = 0; i < self->n_objects; i++) {
         held[rank[i]] += self->memory == NULL ? 0 : self->memory[i];
@@ -257,7 +257,7 @@ int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *f
 {
     int ret = PLB_OK;
     const int64_t *limit[] = {self->memory_limit, self->node_memory_limit};
-    int64_t *held[2] = {NULL, NULL}; /* of ranks; of nodes */
+    int64_t *held[2] = {NULL, NULL}; /* bytes on each rank; bytes on each rank's node */
     *full = NAN;
     if ((self->memory == NULL && self->block == NULL) || (limit[0] == NULL && limit[1] == NULL)) {
         return ret;
@@ -268,7 +268,7 @@ int plb_snapshot_full(const plb_snapshot_t *self, const int32_t *rank, double *f
         for (int32_t r = 0; limit[k] != NULL && r < self->n_ranks; r++) {
             const int64_t most = limit[k][r] > 0 ? limit[k][r] : 1;
             const double part = (double)held[k][r] / (double)most;
-            /* 1 for one byte where none is allowed, or if huge numbers are rounded */
+            /* above 1 even for one byte where none is allowed, or if huge numbers are rounded */
             *full = fmax(*full, held[k][r] > limit[k][r] ? fmax(part, 1.0 + DBL_EPSILON) : part);
         }
     }

@@ -21,8 +21,8 @@ typedef struct slot {
     int32_t part, count;
 } slot_t;
 
-/* A net as the searches see it.  All that they read of it lies together, because in large
- * hypergraphs each net that is looked at is a cache miss. */
+/* A net as the searches see it.  Its data lie together, because in large hypergraphs each access
+ * to another net is a cache miss. */
 typedef struct net {
     int64_t weight;
     int32_t id, n_slots; /* n_slots: number of parts that the net touches */
@@ -42,17 +42,17 @@ typedef struct search {
     const int32_t *weight; /* [n_vertices * d] */
     const int64_t *limit;  /* [k * d] */
     int64_t *load;         /* [k * d] */
-    double *scale;         /* [d] compares excesses of different weights; 1 if there is only one */
+    double *scale;         /* [d] makes excesses of different weights comparable; 1 if d is 1 */
     int32_t *part;
-    int64_t *words; /* the nets one after the other, each with room for all parts it can touch */
-    uint32_t *net_word;    /* [n_nets] first word of each net */
-    uint32_t *vertex_word; /* as the hypergraph's net[], with first words instead of nets */
+    int64_t *words;     /* the nets in a row, each with memory for all parts that it can touch */
+    uint32_t *net_word; /* [n_nets] first word of each net */
+    uint32_t *vertex_word; /* like net[] of the hypergraph, but with the first word of each net */
     plb_queue_t queue;     /* vertices; the key is -gain */
     int64_t *conn;         /* [k] total weight of the current vertex's nets that touch each part */
     int32_t *touched, n_touched;
     /* stamp: its high half is the number of the round, the low half that of the move.  seen[v]:
-     * the stamp at which v was woken last, or, once v has moved in this round, the round's last
-     * one */
+     * the stamp at which v was woken last; after v has moved in this round, the last stamp of the
+     * round */
     int64_t stamp, *seen;
     int32_t *woken, n_woken;
     move_t *moves;
@@ -177,7 +177,7 @@ static int64_t round_end(const search_t *s)
     return s->stamp | UINT32_MAX;
 }
 
-/* List the pins of net e in woken[], only those in `part`; -1: all. */
+/* List in woken[] the pins of net e that are in `part` (-1: all its pins). */
 static void wake_pins(search_t *s, int32_t e, int32_t part)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -214,7 +214,7 @@ static inline void transfer(search_t *s, int32_t v, int32_t to, bool wakes)
         if (wakes && there == 1) {
             wake_pins(s, net->id, -1); /* the net's other pins can follow without loss */
         } else if (wakes && left == 1) {
-            /* if the net's last pin in `from` moves, too, it no longer touches `from` */
+            /* if the net's last pin in `from` moves, too, the net no longer touches `from` */
             wake_pins(s, net->id, from);
         }
     }
@@ -334,8 +334,6 @@ static int64_t search_round(search_t *s, int32_t *seed)
     return won;
 }
 
-/* ---- growth: one side of a bisection from one vertex ---------------------------------------- */
-
 /* Move vertices from part 1 to part 0, best gain first, until part 0 weighs `target` or more. */
 static void grow(search_t *s, int32_t start, int64_t target)
 {
@@ -347,7 +345,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
         if (s->queue.n > 0) {
             v = s->queue.item[0].id;
             plb_queue_drop(&s->queue, v);
-        } else { /* at the start, or when a component has no more vertices */
+        } else { /* happens at the start, and when a component has no more vertices */
             next = next + 1 == n ? 0 : next + 1;
             tried++;
         }

@@ -205,7 +205,8 @@ static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_
     PLB_NEW(print, self->n_nets);
     for (int32_t e = 0; e < self->n_nets; e++) {
         PLB_TRY(plb_interrupted(1 + plb_pins_of(self, e)));
-        print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits: a double holds them */
+        print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits, which a double represents
+                                                            exactly */
     }
     PLB_TRY(plb_loads_sorted(&order, print, self->n_nets, PLB_ASCENDING, err));
     for (int32_t i = 1, first = 0; i < self->n_nets; i++) {
@@ -271,7 +272,7 @@ out:
 typedef struct clusters {
     const plb_hypergraph_t *hg;
     const int32_t *label;
-    int64_t most, *weight; /* most: largest allowed weight of a cluster; weight: of each cluster */
+    int64_t most, *weight; /* most: largest allowed weight of a cluster; weight: present weights */
     int32_t *of, *fixed;   /* [n_vertices] of: the vertex whose cluster each vertex has joined, or
                               itself; fixed: fixed part of each cluster, or -1 */
     double *score;         /* how strongly each cluster is connected with the current vertex */
@@ -428,8 +429,8 @@ static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int64_t coarsest,
         PLB_TRY(contract(fine, self->cluster[at], n, &self->hg[at + 1], err));
         self->cluster[at + 1] = NULL;
         self->n++;
-        /* clusters are numbered in the order of one vertex of each: entries that are overwritten
-         * were read before */
+        /* clusters are numbered in the order of one of their vertices, so that an entry is
+         * overwritten only after it was read */
         for (int32_t v = 0, next = 0; label != NULL && next < n; v++) {
             if (self->cluster[at][v] == next) {
                 label[next++] = label[v];

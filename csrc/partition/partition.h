@@ -47,24 +47,24 @@ enum {
     PLB_TAKES_GRAPH = 1,
     PLB_TAKES_HYPERGRAPH = 2,
     PLB_TAKES_COORDS = 4,
-    PLB_TAKES_WEIGHTS = 8, /* more than one weight per vertex */
+    PLB_TAKES_WEIGHTS = 8, /* several weights per vertex */
     PLB_TAKES_FIXED = 16,
-    PLB_TAKES_OLD = 32, /* a present part of each vertex, and the cost of leaving it */
+    PLB_TAKES_OLD = 32, /* present parts of vertices, and costs of leaving them */
 };
 
 typedef struct plb_question {
     int32_t n_vertices, n_parts;
-    int32_t n_weights; /* of each vertex */
+    int32_t n_weights; /* number of weights of each vertex */
     /* [n_vertices * n_weights] weight[v * n_weights + c] is weight c of vertex v, zero or more;
      * for each c, the sum is below 2^31; NULL: all are 1 */
     const int32_t *weight;
-    const double *share; /* [n_parts] of the total weight, zero or more, any unit; NULL: equal */
+    const double *share; /* [n_parts] shares of the total weight, 0 or more; NULL: equal */
 
-    /* a symmetric graph: v has the neighbours to[start[v]] ... to[start[v + 1] - 1]; each edge
-     * occurs in both directions; NULL: no graph */
+    /* A symmetric graph: v has the neighbours to[start[v]] ... to[start[v + 1] - 1], and each edge
+     * occurs in both directions.  NULL: no graph. */
     const int32_t *start, *to;
-    const int32_t *edge_weight; /* [edges] of each entry of `to`, above zero; the sum is below
-                                   2^31; NULL: all are 1 */
+    const int32_t *edge_weight; /* [edges] weight of each entry of `to`, above zero; the sum is
+                                   below 2^31; NULL: all are 1 */
 
     int32_t n_nets; /* nets of a hypergraph: net e has the vertices pin[net_start[e]] ...
                        pin[net_start[e + 1] - 1]; net_start NULL: no hypergraph */
@@ -86,7 +86,7 @@ typedef struct plb_question {
 } plb_question_t;
 
 typedef struct plb_partitioner {
-    const char *name; /* of its package, as in pylb.optional */
+    const char *name; /* name of its package, as in pylb.optional */
     const char *version;
     unsigned takes;
     /** Compute part[n_vertices]; undefined after an error.  `in` has been checked: there are
@@ -109,9 +109,9 @@ int plb_partition_check(const plb_question_t *in, plb_err_t *err);
 
 /** Let a library answer the question.  Cases that libraries handle badly are solved here: fewer
  * vertices than parts, weights that are all zero, no connections.  The answer is checked: parts
- * are in range, and fixed vertices in their parts.  Then
- * plb_partition_repair follows.  PLB_ERR_VALUE or PLB_ERR_RANGE: a value is wrong,
- * or the library does not take a part of the question; PLB_ERR_LIBRARY: it has failed. */
+ * are in range, and fixed vertices in their parts.  Then plb_partition_repair follows.
+ * PLB_ERR_VALUE or PLB_ERR_RANGE: a value is wrong, or the library does not take a part of the
+ * question; PLB_ERR_LIBRARY: the library has failed. */
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err);
 
@@ -143,7 +143,7 @@ typedef struct plb_scan {
 /** Check that `start` rises from 0 to n_entries, and that every entry of `to` is in 0 ...
  * n_objects - 1; errors call the arrays `name`.start and `name`.indices.  `first` is this rank's
  * first object.  Count the loops and compute `skew`: its sum over all ranks is 0 if the graph is
- * symmetric, else only with probability 2^-64. */
+ * symmetric; otherwise it is 0 only with probability 2^-64. */
 int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
                   int64_t n_objects, plb_scan_t *out, plb_err_t *err);
 
@@ -189,7 +189,8 @@ typedef struct plb_limits {
     int32_t n_parts;
     const int64_t *limit; /* [n_parts * n_weights] largest allowed weights of each part */
     int32_t n_weights;
-    const int32_t *weight; /* [n_vertices * n_weights]; NULL: the hypergraph's own, one a vertex */
+    const int32_t *weight; /* [n_vertices * n_weights]; NULL: weights of the hypergraph, one
+                              each */
 } plb_limits_t;
 
 typedef struct plb_quality {
@@ -259,9 +260,9 @@ typedef struct plb_new_names {
  * are better.  PLB_ERR_RANGE: `part` or `old` is out of range. */
 int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err);
 
-/** The same for a placement: item i, 0 ... n - 1, is on rank now[i] and in part[i], and has the
- * weight counts[i] (NULL: 1).  Part r may only become a rank s with kind[r] == kind[s] (NULL: any
- * rank).  name[p]: the rank that gets each of the p parts. */
+/** Like plb_remap, for a placement.  Item i, 0 ... n - 1, is on rank now[i] and in part[i], and
+ * has the weight counts[i] (NULL: 1).  Part r may only become a rank s with kind[r] == kind[s]
+ * (NULL: any rank).  name[p]: the rank that gets each of the p parts. */
 int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
                 int32_t p, const double *kind, int32_t *name, plb_err_t *err);
 

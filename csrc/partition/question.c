@@ -4,8 +4,6 @@
 
 #include "base/base.h"
 
-/* ---- the table of libraries ----------------------------------------------------------------- */
-
 enum { MAX_LIBRARIES = 8 };
 static const plb_partitioner_t *installed[MAX_LIBRARIES] = {&plb_builtin};
 
@@ -30,8 +28,6 @@ const plb_partitioner_t *plb_partitioner_find(const char *name)
     }
     return NULL;
 }
-
-/* ---- checks of a question ------------------------------------------------------------------- */
 
 /* Check that the n values x[0], x[stride], x[2 stride] ... are in least ... most.  sum: also that
  * their sum is below 2^31.  x NULL: nothing is checked. */
@@ -168,7 +164,7 @@ int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, i
         plain.weight = NULL;
         plain.n_weights = 1;
     }
-    /* without a library: consecutive vertices; the weights follow in plb_partition_repair */
+    /* without a library, parts are runs of vertices; plb_partition_repair then balances them */
     for (int32_t v = 0; v < in->n_vertices; v++) {
         const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
         part[v] = fixed ? in->fixed[v] : (int32_t)((int64_t)v * in->n_parts / in->n_vertices);

@@ -115,7 +115,7 @@ static int fill_empty(const repair_t *self, plb_err_t *err)
             self->part[lightest(self, from)] = p;
             count[from]--;
             movable[from]--;
-            count[p] = 1; /* so part p does not lose its only vertex */
+            count[p] = 1; /* then part p does not lose its only vertex */
         }
     }
 out:
@@ -186,7 +186,7 @@ static bool pack(repair_t *self, int32_t n_free)
         if (is_fixed(self->in, v)) {
             continue;
         }
-        while (fullness(self, heap->item[0].id) > heap->item[0].key) { /* an outdated key */
+        while (fullness(self, heap->item[0].id) > heap->item[0].key) { /* the key is out of date */
             plb_heap_rekey(heap, fullness(self, heap->item[0].id));
         }
         const bool stays = i >= n_free && fits(self, self->before[v], v);
@@ -260,7 +260,8 @@ static int keep_tolerance(repair_t *self, plb_err_t *err)
     PLB_TRY(plb_hypergraph_init(&hg, self->in, err));
     PLB_TRY(move_single(self, &hg, false, err));
     if (!keeps_limits(self)) {
-        int32_t n_free = 0; /* pack the heaviest from scratch, as few as suffice */
+        int32_t n_free = 0; /* number of heaviest vertices to pack from scratch: as few as
+                               suffice */
         const int32_t n = self->in->n_vertices;
         memcpy(self->before, self->part, (size_t)n * sizeof *self->part);
         while (!pack(self, n_free) && n_free < n) {

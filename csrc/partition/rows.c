@@ -2,8 +2,6 @@
 
 #include "base/base.h"
 
-/* ---- cholesky ------------------------------------------------------------------------------ */
-
 static int invert(int32_t n, const int32_t *perm, int32_t *at, plb_err_t *err)
 {
     for (int32_t i = 0; i < n; i++) {
@@ -45,8 +43,6 @@ out:
     PLB_FREE(at, parent, flag);
     return ret;
 }
-
-/* ---- checks of rows ------------------------------------------------------------------------- */
 
 static uint64_t edge_hash(int64_t from, int64_t to)
 {

@@ -155,8 +155,8 @@ void plb_agent_destroy(plb_agent_t *self)
     PLB_FREE(self->now.entry, self->note, self->answer, self);
 }
 
-/* Tell a lower bound of the slowest rank's time: the time of this rank's heaviest movable object
- * on the fastest rank or, if longer, the time of its fixed objects with its background. */
+/* Contribute to the tally a lower bound of the slowest rank's time: that of this rank's heaviest
+ * movable object on the fastest rank or, if longer, of its fixed objects with its background. */
 static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 {
     double longest = 0.0, fixed = 0.0;
@@ -172,7 +172,7 @@ static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
     self->mine.max[MAX_BOUND] = fmax(longest / all->max[MAX_SPEED], plb_agent_time(self, fixed));
 }
 
-/* When the strategy has ended, tell each object's home rank where the object is now, and all ranks
+/* When the strategy has ended, send each object's home rank the object's new rank, and all ranks
  * the time of this rank.  Loads are added in the same order as in plb_snapshot_rank_times. */
 static int tell_time(plb_agent_t *self, plb_err_t *err)
 {

@@ -8,15 +8,15 @@
  * the end, floor[k] is the time of the slowest other rank; then the value is that of the
  * placement.
  *
- * Bound.  Where only loads count, a step distributes the loads of a and b in another way.  So the
- * slower of the two takes at least as long as both would take if they ended together; this limits
- * the gain.  The ranks b are looked at in the order of their times in component k, without those
- * that could gain no more than the best step found; if a step was found, at most PLB_TRIES ranks
- * are looked at.
+ * Bound.  Where only loads count, a step only redistributes the loads of a and b.  So the slower
+ * of the two takes at least as long as both would take if they ended together; this limits the
+ * gain.  The ranks b are examined in the order of their times in component k, without those that
+ * could gain no more than the best step found; if a step was found, at most PLB_TRIES ranks are
+ * examined.
  *
- * Window.  From the gain of the best step found follows how long component k may take at most, and
- * from this a window for load(i, k) - load(j, k).  The objects of a and b are sorted by load(.,
- * k), so only the objects in the window are examined.
+ * Window.  A better step than the best one found must shorten component k by some time.  This
+ * gives a window for load(i, k) - load(j, k).  The objects of a and b are sorted by load(., k), so
+ * only the objects in the window are examined.
  *
  * Bound and window are widened a little, so that rounding excludes no step. */
 #include "place/internal.h"
@@ -40,22 +40,23 @@ static const double SLACK = 1e-12;
 enum { CAP = 256, KICKED = 1 << 14, MOST_KICKED = 512, CHANGES = 3 };
 
 typedef struct step {
-    int64_t relief;    /* bytes by which the two ranks exceed their memory limits less */
-    double gain, kept; /* kept: cost of messages that come to stay inside the ranks */
+    int64_t relief;    /* by how many bytes less the two ranks exceed their memory limits */
+    double gain, kept; /* kept: cost of messages that the step makes internal to a rank */
     int32_t i, j, to;  /* j: -1 for a move; to: -1 if no step was found */
 } step_t;
 
-/* What changes on ranks a and b, besides loads, if an object goes from one to the other. */
+/* The changes on ranks a and b, besides loads, if an object goes from one to the other. */
 typedef struct change {
     double a, b, kept;
-    double third; /* largest seconds of a third rank that takes longer (distances); else 0 */
+    double third; /* with distances: seconds of the slowest other rank that slows down */
     int64_t bytes_a, bytes_b;
 } change_t;
 
 /* The objects of a rank, in ascending order of their load in component k. */
 typedef struct line {
     plb_item_t *item; /* (load, object) */
-    change_t *change; /* of each object, if it goes to the other rank; NULL: only loads count */
+    change_t *change; /* [n] changes if each object goes to the other rank; NULL: only loads
+                         count */
     int64_t n;
 } line_t;
 
@@ -64,10 +65,10 @@ typedef struct search {
     const plb_aim_t *aim;
     bool by_transfer;     /* whether plb_transfer makes the steps */
     bool plain;           /* whether only loads count, without memory */
-    bool bounded;         /* whether a step only distributes the work of two ranks differently */
-    bool by_value;        /* whether the value of two ranks is that of the placement */
+    bool bounded;         /* whether a step only redistributes the work of two ranks */
+    bool by_value;        /* whether floor[k] is the slowest other rank's time; see above */
     bool crowded;         /* whether some ranks exceed their memory limits */
-    double value;         /* of the present placement */
+    double value;         /* value of the present placement */
     step_t best;          /* the best step of this round */
     int32_t k, a, b;      /* component, slowest rank, other rank; see above */
     double *here, *there; /* [d] seconds of ranks a and b */
@@ -79,8 +80,8 @@ typedef struct search {
     line_t mine, its;     /* objects of a and b */
     plb_item_t *spare;
     uint32_t *bin;      /* scratch memory of the sort */
-    double *bond;       /* [n] bonds of each object with the object that is examined; else 0 */
-    double *third;      /* [p] with distances: seconds by which third ranks take longer; else 0 */
+    double *bond;       /* [n] bond of each object with the object that is examined; else 0 */
+    double *third;      /* [p] with distances: seconds by which other ranks take longer; else 0 */
     int32_t *best_rank; /* [n] the best placement so far, while random changes are tried */
     plb_rng_t rng;
     double work; /* numbers that may still be examined */
@@ -88,7 +89,8 @@ typedef struct search {
 
 /* ---- what a step changes -------------------------------------------------------------------- */
 
-/* Add what changes because the edges of object i get shorter or longer, with distances. */
+/* Add the changes that arise because edges of object i become shorter or longer, with distances.
+ */
 static void add_distances(search_t *self, int32_t i, int32_t from, int32_t to, change_t *out)
 {
     const plb_state_t *on = self->on;
@@ -98,7 +100,7 @@ static void add_distances(search_t *self, int32_t i, int32_t from, int32_t to, c
         const double near = fabs(on->near[k]);
         const double here = r != from && node[r] == node[from] ? near : 0.0;
         const double there = r != to && node[r] == node[to] ? near : 0.0;
-        const bool pays = on->near[k] >= 0.0; /* the rank of i; else that of its partner */
+        const bool pays = on->near[k] >= 0.0; /* true: the rank of i; false: its partner's rank */
         out->kept += there - here;
         out->a += pays ? here : r == from ? here - there : 0.0;
         out->b += pays ? -there : r == to ? here - there : 0.0;
@@ -149,7 +151,8 @@ static change_t change_of(search_t *self, int32_t i, int32_t from, int32_t to)
     return out;
 }
 
-/* Return what changes on ranks a and b if mine.item[m] and its.item[n] (n < 0: none) go. */
+/* Return the changes on ranks a and b if mine.item[m] goes to b and its.item[n] (n < 0: none) to
+ * a. */
 static inline change_t together(const search_t *self, int64_t m, int64_t n)
 {
     const plb_state_t *on = self->on;
@@ -158,7 +161,7 @@ static inline change_t together(const search_t *self, int64_t m, int64_t n)
         return out;
     }
     const int32_t i = self->mine.item[m].id, j = self->its.item[n].id;
-    const change_t back = self->its.change[n]; /* its `a` is rank b */
+    const change_t back = self->its.change[n]; /* in `back`, `a` stands for rank b */
     const double bond = on->own == NULL ? 0.0 : self->bond[j];
     out.a += back.b;
     out.b += back.a;
@@ -230,7 +233,8 @@ static bool consider(search_t *self, int64_t m, int64_t n)
                  excess(on->left[self->b] - change.bytes_b);
     }
     const double gain = self->of_two - value;
-    /* the value of the placement may stay: other ranks can be as slow as rank a */
+    /* a step must not raise the value of the placement, but need not lower it: other ranks may be
+     * as slow */
     const step_t *best = &self->best;
     const bool better = relief != best->relief ? relief > best->relief
                         : gain != best->gain   ? gain > best->gain
@@ -267,7 +271,7 @@ static void list_changes(search_t *self, line_t *line, int32_t from, int32_t to)
     self->work -= self->plain ? 0.0 : 4.0 * (double)line->n;
 }
 
-/* Prepare to consider steps between ranks a and b; return the limit of their gain. */
+/* Prepare to consider steps between ranks a and b; return an upper bound of their gain. */
 static double look_at(search_t *self, int32_t b)
 {
     const plb_state_t *on = self->on;
@@ -297,7 +301,7 @@ static double look_at(search_t *self, int32_t b)
     return self->of_two - after;
 }
 
-/* Make the heap of the other ranks: those that end component k first. */
+/* Make the heap of the other ranks, with the rank that ends component k first on top. */
 static void find_partners(search_t *self)
 {
     const plb_state_t *on = self->on;
@@ -322,7 +326,7 @@ static int64_t first_from(const line_t *line, double load)
     return low;
 }
 
-/* Set the window: steps with another difference of loads gain less than the best one. */
+/* Set the window of the difference of loads: steps outside gain less than the best one found. */
 static void find_window(const search_t *self, double *low, double *high)
 {
     const plb_state_t *on = self->on;
@@ -355,7 +359,7 @@ static void look_for_move(search_t *self)
     }
 }
 
-/* Remember the bonds of object i, or reset them to 0.  With distances: what an edge costs less
+/* Set bond[] for object i, or reset it to 0.  With distances, a bond is what an edge costs less
  * inside a rank than between ranks a and b. */
 static void set_bonds(search_t *self, int32_t i, bool on)
 {
@@ -403,7 +407,8 @@ typedef void look_fn(search_t *self);
 static void look_from(search_t *self, int32_t a, look_fn *look)
 {
     const bool bounded = self->bounded && !self->crowded;
-    /* with several loads and no messages, a step that gains half of what is possible is taken */
+    /* with several loads and no messages, take at once a step that gains half of what is possible
+     */
     const bool early = bounded && self->on->own == NULL;
     bool enough = false;
     self->a = a;
@@ -422,7 +427,7 @@ static void look_from(search_t *self, int32_t a, look_fn *look)
     }
 }
 
-/* Make a step; *made: whether one was found.  The rounds begin with the components in turn. */
+/* Make a step; *made: whether one was found.  Each round begins with the next component. */
 static int one_round(search_t *self, int32_t round, bool *made)
 {
     static const struct {
@@ -522,7 +527,7 @@ static void kick(search_t *self)
     }
 }
 
-/* Go on after random changes of the best placement. */
+/* Search again from random changes of the best placement. */
 static int kicks(search_t *self, plb_err_t *err)
 {
     plb_state_t *on = self->on;
@@ -532,8 +537,7 @@ static int kicks(search_t *self, plb_err_t *err)
     self->work = fmin(self->work, PATIENCE);
     PLB_PASS_NEW(self->best_rank, on->in->n_objects);
     memcpy(self->best_rank, on->rank, size);
-    /* where only loads count, the steps are thorough; where nothing fits, nothing ends the search
-     */
+    /* few: where only loads count, descend() is thorough; where nothing fits, only this ends it */
     const bool few = self->by_transfer || !fits;
     const int64_t n_objects = on->in->n_objects, cap = few ? CAP / 8 : CAP;
     const int64_t some = (few ? KICKED / 8 : KICKED) / n_objects;

@@ -23,7 +23,7 @@ typedef struct plb_problem {
     int64_t *room;   /* [p] bytes of memory that the fixed objects leave free; NULL: no limits */
 } plb_problem_t;
 
-/** Return the seconds of an iteration if all ranks ended together. */
+/** Return the seconds that an iteration takes if all ranks end at the same time. */
 double plb_average(const plb_snapshot_t *in);
 
 /** Separate the objects that may migrate from the fixed ones, and check that memory suffices for
@@ -66,16 +66,16 @@ int plb_problem_shares(const plb_problem_t *self, double movable, double *share,
  * An edge from i to j has the cost x if the objects are on different ranks, paid by the rank of i,
  * and y if they are on one rank.  So all messages of a rank cost the sum of x over all edges from
  * its objects, minus the sum of x - y over the edges inside the rank.  Therefore it is enough to
- * know own[i], the sum of x for object i, and bond, the sum of x - y for each pair of objects; a
- * move changes the messages of no third rank.
+ * know own[i], the sum of x for object i, and bond, the sum of x - y for each pair of objects; and
+ * a move does not change the messages of any third rank.
  *
  * With distances (`near` of the snapshot), an edge between two ranks of one node costs the rank of
- * i less than x, by near[k].  Then a move also changes the messages of third ranks: of those that
- * share a node with the object before or after it, and send to it. */
+ * i less than x, by near[k].  Then a move also changes the cost of third ranks whose objects send
+ * to the moved object: of those that share a node with it before or after the move. */
 
 /* What a search makes as small as possible. */
 typedef struct plb_objective {
-    double alpha, beta, gamma, delta; /* see above */
+    double alpha, beta, gamma, delta; /* weights of the costs above */
     bool messages; /* whether messages are part of the work; false: their cost only decides ties */
     bool kinds;    /* true: components are kinds of processors, and the value is the largest
                       t[k][r] / goal[k]; false: components are phases, and the value is the sum over
@@ -98,17 +98,21 @@ typedef struct plb_state {
     double *t;          /* [d * p] see above */
     plb_slowest_t *slowest; /* [d] as of the last call of plb_state_value */
     double *own;            /* [n] see above; NULL: there are no messages */
-    int64_t *start;         /* [n + 1] partners of object i: other[start[i]] ... */
+    int64_t *start;         /* [n + 1] partners of object i: other[start[i] ... start[i + 1] -
+                               1] */
     int32_t *other;         /* the partners; several entries can name the same one */
-    double *bond;           /* see above */
-    double *near;       /* see above; negative: the partner sends, and its rank pays; NULL: there
-                           are no distances */
+    double *bond;           /* bonds, see above */
+    double *near;       /* see above; negative: the partner is the sender, so its rank pays; NULL:
+                           there are no distances */
     int32_t *neighbour; /* [p] with distances: the next rank of the same node, in a ring */
     int64_t *left;      /* [p] free bytes, negative above the limit; NULL: there are no limits */
     bool fits;          /* whether all ranks kept their limits at the last plb_state_value */
-    int64_t *slot;      /* [n_blocks + 1] entries of each block; NULL: there are no blocks */
-    int32_t *n_slots;   /* [n_blocks] entries in use; -1: entry r is that of rank r */
-    int32_t *holder, *uses; /* a rank that has the block, and how many of its objects use it */
+    int64_t *slot;      /* [n_blocks + 1] first entry of each block in the arrays below; NULL: no
+                           blocks */
+    int32_t *n_slots;   /* [n_blocks] number of entries in use; -1: entry r is for rank r, for all
+                           ranks */
+    int32_t *holder, *uses; /* entries: a rank that has the block, and how many of its objects use
+                               it */
     int32_t *head;          /* [p] first object of each rank that may migrate; -1: none.  NULL:
                                objects are not listed (yet) */
     int32_t *next, *prev;   /* [n] next and previous object on the same rank; -1: none */
@@ -135,8 +139,8 @@ void plb_state_begin(plb_state_t *self);
 /** Begin (again) with object i on rank to[i]. */
 void plb_state_set(plb_state_t *self, const int32_t *to);
 
-void plb_state_put(plb_state_t *self, int32_t i, int32_t r); /* object i has no rank */
-void plb_state_take(plb_state_t *self, int32_t i);           /* object i has a rank */
+void plb_state_put(plb_state_t *self, int32_t i, int32_t r); /* object i must have no rank */
+void plb_state_take(plb_state_t *self, int32_t i);           /* object i must have one */
 
 static inline void plb_state_move(plb_state_t *self, int32_t i, int32_t to)
 {
@@ -144,8 +148,8 @@ static inline void plb_state_move(plb_state_t *self, int32_t i, int32_t to)
     plb_state_put(self, i, to);
 }
 
-/** Return what the edges of object i on rank r cost less because their other ends are on other
- * ranks of r's node.  own: only edges for which rank r pays. */
+/** Return how much less the edges of object i on rank r cost because their other ends are on other
+ * ranks of r's node.  own: count only the edges for which rank r pays. */
 double plb_state_near(const plb_state_t *self, int32_t i, int32_t r, bool own);
 
 /** Find the slowest ranks of each component and whether limits are kept; return the value. */
@@ -157,7 +161,8 @@ double plb_state_mean(const plb_state_t *self);
 /** Return a lower bound of the value of all placements. */
 double plb_state_least(const plb_state_t *self);
 
-/** Return the value if component k is added, whose slowest rank takes `seconds`. */
+/** Return the value that results if `value` is extended by component k, whose slowest rank takes
+ * `seconds`. */
 static inline double plb_state_add(const plb_state_t *self, double value, double seconds,
                                    int32_t k)
 {
@@ -205,14 +210,14 @@ static inline bool plb_state_has_room(const plb_state_t *self, int64_t i, int32_
  * placement by steps between two ranks, until its value is low enough. */
 
 /* The families of steps: an object moves; two objects are exchanged; sets of objects are exchanged
- * (where only loads count: transfer.c). */
+ * (only where nothing but loads counts: transfer.c). */
 enum { PLB_MOVES = 1, PLB_SWAPS = 2, PLB_SETS = 4, PLB_ALL_STEPS = 7 };
 
 typedef struct plb_aim {
     double value;      /* the search ends at this value */
-    unsigned families; /* of steps */
+    unsigned families; /* families of steps that may be made */
     bool kicks;        /* whether the search goes on after random changes, if objects are few */
-    uint64_t seed;     /* of the random changes */
+    uint64_t seed;     /* seed of the random changes */
 } plb_aim_t;
 
 /* A value that is not lower by this fraction is not worth migrations: loads are predictions, with
@@ -248,8 +253,8 @@ int plb_transfer(plb_state_t *state, double limit, unsigned families, double *wo
 /** Begin (again) with every object on its present rank; state->fits: whether limits are kept. */
 void plb_start_present(plb_state_t *state);
 
-/** Place the objects by their work: an object stays where its rank then has at most `overload`
- * times the goal in each component (0: none stays); each other object, the heaviest first, goes to
+/** Place the objects by their work.  An object stays if its rank then has at most `overload` times
+ * the goal in each component (0: no object stays).  Each other object, the heaviest first, goes to
  * the rank whose largest t[k][r] / goal[k] is then smallest.  PLB_ERR_INFEASIBLE: an object fits
  * nowhere. */
 int plb_start_fit(plb_state_t *state, double overload, plb_err_t *err);
@@ -260,7 +265,7 @@ int plb_start_fit(plb_state_t *state, double overload, plb_err_t *err);
 int plb_start_packed(plb_state_t *state, plb_err_t *err);
 
 /** Bring the placement rank[n_objects] within the memory limits, if there are any.  Ranks above
- * them give the objects with the least load for their memory to the ranks with the most memory
+ * their limit give the objects with the least load per byte to the ranks with the most memory
  * left.  If the objects do not fit there, take the present placement, or one by memory alone. */
 int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
 
@@ -275,13 +280,13 @@ int plb_bound_raise(const plb_snapshot_t *in, double *limit, plb_err_t *err);
 #define PLB_REFINE_OVERLOAD 1.003
 
 /** RefineLB: refine rank[n_objects] by load, until no rank is above `overload` times the average.
- * rank[] keeps the memory limits; it stays if the slowest rank's time would not fall by a
- * ten-thousandth.  families: of steps (plb_improve). */
+ * rank[] keeps the memory limits, and does not change if the slowest rank's time would not fall by
+ * a ten-thousandth.  families: the families of steps (plb_improve). */
 int plb_refine(const plb_snapshot_t *in, double overload, unsigned families, uint64_t seed,
                int32_t *rank, plb_err_t *err);
 
-/** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: if an
- * excess is left, go on by moves and exchanges (plb_improve).
+/** CommAwareRefineLB: move objects to the ranks of their communication partners.
+ * exchanges: whether to reduce a remaining excess by moves and exchanges (plb_improve).
  * cost[2]: seconds per message and per byte, part of the sender's time (RefineCommLB); NULL:
  * messages take no time. */
 int plb_refine_comm(const plb_snapshot_t *in, double overload, bool exchanges, const double *cost,
@@ -304,11 +309,11 @@ int plb_shed(const plb_snapshot_t *in, double limit, int32_t *rank, plb_err_t *e
 typedef struct plb_parts {
     plb_problem_t problem;
     plb_question_t question;
-    int32_t n;       /* number of vertices that are objects; the ranks' vertices follow */
-    double per_byte; /* edge or net weight for each byte that is sent in an iteration */
-    int32_t *vertex; /* [n_objects] vertex of each object; -1: the object has none */
-    int32_t *node;   /* [n_ranks] number of each rank's node, from 0, if the snapshot has distances
-                        and some ranks share a node; else NULL */
+    int32_t n;          /* number of vertices that are objects; the ranks' vertices follow */
+    double per_byte;    /* edge or net weight for each byte that is sent in an iteration */
+    int32_t *vertex;    /* [n_objects] vertex of each object; -1: the object has none */
+    int32_t *node;      /* [n_ranks] index of each rank's node, from 0; NULL: the snapshot has no
+                           distances, or no ranks share a node */
     plb_groups_t ranks; /* the ranks of each node */
     int32_t n_nodes;
     /* arrays that `question` borrows */
@@ -343,9 +348,9 @@ int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
  * then its rank.  PLB_ERR_MISSING: the library was not loaded. */
 int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err);
 
-/** Set the rank of each object to its part.  Then bring ranks below `imbalance` times the average,
- * if possible, as in CommAwareRefineLB without exchanges, then as in RefineSwapLB.  Memory limits
- * are kept. */
+/** Set the rank of each object to its part.  Then, if possible, bring all ranks below `imbalance`
+ * times the average: first like CommAwareRefineLB without exchanges, then like RefineSwapLB.
+ * Memory limits are kept. */
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
                     plb_err_t *err);
 
@@ -398,7 +403,7 @@ typedef struct plb_gossip {
     double n_overloaded; /* number of overloaded ranks one iteration ago */
     double failed;       /* the highest limit that was not reached; 0: none */
     int fan_out, n_rounds, n_iterations;
-    /* within_node: gossip and offers stay within each node, instead of going among all ranks.
+    /* within_node: gossip and offers stay within each node; false: they go to all ranks.
      * swapping: objects are also offered in exchange for smaller ones. */
     bool within_node, swapping;
     bool asking; /* in this iteration, overloaded ranks ask random ranks what they can take */

@@ -145,7 +145,7 @@ static void put_pair(void *arg, int32_t src, int32_t dst, double bytes, double m
     }
 }
 
-/* Transpose the rows, whose matrix is symmetric: that sorts them.  Entries of the same vertex are
+/* Sort the rows: transpose their matrix, which is symmetric.  Entries of the same vertex are
  * merged. */
 static void sort_rows(const entry_t *entry, const int64_t *first, int32_t n, int64_t *end,
                       int32_t *to, double *bytes)
@@ -244,7 +244,7 @@ out:
     return ret;
 }
 
-/* Renumber whole nodes with all their parts, if all nodes are alike. */
+/* Renumber whole nodes with all their parts, if all nodes and their ranks are equal. */
 static int relabel_nodes(const plb_parts_t *self, const int32_t *now, const double *bytes,
                          int32_t *part, plb_err_t *err)
 {
@@ -315,8 +315,8 @@ out:
 
 /* ---- the question --------------------------------------------------------------------------- */
 
-/* Partitioners bisect again and again, so that parts with near numbers are near in the graph. With
- * distances, the parts of each node follow each other. */
+/* Partitioners bisect recursively, so that parts with close indices are close in the graph.  With
+ * distances, the parts of a node therefore get consecutive indices. */
 static int ask_by_node(const plb_parts_t *self, const plb_partitioner_t *with, int32_t *part,
                        plb_err_t *err)
 {

@@ -39,7 +39,7 @@ static plb_network_t network_of(const plb_strategy_t *self, const plb_opts_t *op
 
 typedef struct remote {
     const plb_snapshot_t *in;
-    double messages, bytes; /* that go from rank to rank, times the distance */
+    double messages, bytes; /* sent from rank to rank, times the distance */
 } remote_t;
 
 static void add_remote(void *arg, int32_t src, int32_t dst, double bytes, double messages)
@@ -49,7 +49,7 @@ static void add_remote(void *arg, int32_t src, int32_t dst, double bytes, double
     self->bytes += plb_distance(self->in, src, dst, 1) * bytes;
 }
 
-/* Say whether fewer messages or bytes go from rank to rank than in the present placement. */
+/* Return whether fewer messages or bytes go from rank to rank than in the present placement. */
 static bool sends_less(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark)
 {
     remote_t before = {.in = in}, after = {.in = in};
@@ -106,9 +106,10 @@ out:
 }
 
 /* Set limit[n_ranks] to memory limits of the ranks that also keep those of the nodes.  If agents
- * place, these are equal parts, because an agent does not know what other ranks hold.  Otherwise,
- * the ranks of a node that is above its limit in the placement rank[] lose the same fraction of
- * what they hold there, and those of other nodes get an equal part of what is left. */
+ * place, each rank gets an equal part of its node's limit, because an agent does not know what
+ * other ranks hold.  Else it gets its bytes in the placement rank[] plus an equal part of the
+ * node's free bytes, or, if the node is above its limit, the fraction of its bytes that the limit
+ * allows. */
 static int divide_limits(const plb_snapshot_t *in, const int32_t *rank, bool agents,
                          int64_t *limit, plb_err_t *err)
 {
@@ -130,8 +131,8 @@ out:
     return ret;
 }
 
-/* Run the strategy without the limits of nodes and, if its placement exceeds one, again with
- * limits of the ranks that keep them. */
+/* Run the strategy without the limits of the nodes.  If its placement exceeds one, run it again
+ * with limits of the ranks that keep those of the nodes. */
 static int run_in_nodes(const plb_strategy_t *self, const plb_snapshot_t *in,
                         const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
@@ -190,19 +191,20 @@ int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
         s.block = NULL;
     }
     PLB_TRY(run_in_nodes(self, &s, opts, out, err));
-    if (s.block != in->block) { /* it has placed without the bytes of the blocks */
+    if (s.block != in->block) { /* the strategy did not count the bytes of the blocks */
         PLB_TRY(plb_snapshot_full(in, out, &full, err));
         PLB_TRY(full > 1.0 ? plb_strategy_place(&plb_strategy_ccm, in, NULL, out, err) : PLB_OK);
     }
-    /* a program's own function, those that take several loads, PowerAwareLB, which reads no loads,
-     * and agents, whose time of a rank has more parts, decide themselves */
+    /* these are not compared with the present placement: strategies that take several loads,
+     * functions of the program, agents, which compare themselves, PowerAwareLB, which reads no
+     * loads */
     const bool own =
         self->takes_phases || self->user != NULL || self->agent != NULL || self->for_equal_objects;
     if (!own) {
         s.block = in->block;
         PLB_TRY(sum == NULL ? keep_if_slower(self, &s, opts, out, err) : PLB_OK);
     }
-    if (!own && sum != NULL) { /* a placement by the sum may take longer by phases */
+    if (!own && sum != NULL) { /* what is faster for the sums may be slower for the phases */
         plb_metrics_t before, after;
         PLB_TRY(plb_snapshot_metrics(in, NULL, &before, err));
         PLB_TRY(plb_snapshot_metrics(in, out, &after, err));
@@ -212,8 +214,6 @@ out:
     PLB_FREE(sum, params);
     return ret;
 }
-
-/* ---- none ----------------------------------------------------------------------------------- */
 
 /* All objects stay; the baseline for comparisons. */
 static int none_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,

@@ -8,7 +8,7 @@
 typedef struct shares {
     plb_share_t *share;          /* [p] input of each rank's agent (strategy.h) */
     plb_groups_t objects, ranks; /* objects grouped by rank, ranks by node */
-    int64_t *edges;              /* [p + 1] where the edges from each rank end */
+    int64_t *edges;              /* [p + 1] end of each rank's edges */
     int64_t *id;
     double *load;
     int64_t *memory;
@@ -244,7 +244,7 @@ static int carry(driver_t *self, plb_err_t *err)
 }
 
 /* All agents run in the caller's thread: a search has hundreds of rounds, and on a busy machine
- * threads would be waited for in each of them. */
+ * each of them would wait for the slowest thread. */
 static int run_all(driver_t *self, plb_traffic_t *traffic, plb_err_t *err)
 {
     for (;;) {

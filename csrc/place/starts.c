@@ -60,7 +60,7 @@ static int32_t best_rank(const plb_state_t *on, int64_t i, double *score)
     for (int64_t k = on->own == NULL || !on->of.messages ? 0 : on->start[i];
          on->own != NULL && on->of.messages && k < on->start[i + 1]; k++) {
         const int32_t at = on->rank[on->other[k]];
-        if (at >= 0) { /* a rank where partners are */
+        if (at >= 0) { /* the rank of a partner */
             score[at] -= on->bond[k] * on->per[0];
         }
         for (int32_t r = at < 0 || on->near == NULL ? at : on->neighbour[at]; r != at;
@@ -118,8 +118,8 @@ static int fit_in_order(plb_state_t *on, double overload, const plb_loads_t *sta
 }
 
 /* Objects are placed in descending order of their largest component, in units of its goal.  With
- * memory limits, those with the most bytes for this size stay first: those that leave then take
- * much load along, and few bytes. */
+ * memory limits, those with the most bytes for this size stay first: so the objects that leave
+ * have much load, but few bytes. */
 int plb_start_fit(plb_state_t *on, double overload, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -290,7 +290,7 @@ int plb_start_packed(plb_state_t *on, plb_err_t *err)
     return ret;
 }
 
-/* Take objects from ranks above their limits, those with the least load for their memory first:
+/* Take objects from ranks above their limits, those with the least load per byte first, because
  * they change the times least. */
 static int evict(plb_state_t *on, plb_err_t *err)
 {

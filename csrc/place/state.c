@@ -7,8 +7,8 @@
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-/* A block has an entry for each rank that has it.  A block of fewer objects than ranks lists these
- * ranks; another one has an entry for every rank. */
+/* A block has an entry for each rank that has it.  A block with at least as many objects as there
+ * are ranks has an entry for every rank, so that no list is searched. */
 static int list_blocks(plb_state_t *self, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->in;
@@ -101,8 +101,8 @@ double plb_state_near(const plb_state_t *self, int32_t i, int32_t r, bool own)
     return sum;
 }
 
-/* Charge what the messages of object i, which has come to rank r (sign 1) or left it (-1), cost on
- * r, and what they cost less on the other ranks of r's node. */
+/* Object i has come to rank r (sign 1) or left it (-1): charge the cost of its messages on r, and
+ * what messages then cost less on the other ranks of r's node. */
 static void charge(plb_state_t *self, int32_t i, int32_t r, double sign)
 {
     double inside = 0.0; /* the bonds with objects on rank r */
@@ -130,7 +130,7 @@ static void enter_list(plb_state_t *self, int32_t i)
     *head = i;
 }
 
-/* Count object i on rank r (sign 1), or no longer (-1). */
+/* Add object i to rank r (sign 1), or subtract it (-1). */
 static void count(plb_state_t *self, int32_t i, int32_t r, int sign)
 {
     const int32_t block = plb_state_block(self, i);
@@ -319,8 +319,9 @@ double plb_state_least(const plb_state_t *self)
     return value;
 }
 
-/* The goal is the largest of three: all ranks end together; the slowest rank with its background
- * and fixed objects; the heaviest object that may migrate, on the rank where it ends first. */
+/* The goal is the largest of three times: the time if all ranks end together; that of the slowest
+ * rank with only its background and fixed objects; that of the heaviest object that may migrate,
+ * on the rank where it ends first. */
 static void set_goals(plb_state_t *self)
 {
     const plb_snapshot_t *in = self->in;

@@ -25,8 +25,8 @@ enum {
 typedef struct plb_opts {
     const double *params; /* values of the parameters, in the order of the strategy's `params` */
     uint64_t seed;
-    bool lenient; /* for distributed strategies.  true: ranks may end above their memory limits,
-                     because a running program must go on; false: this is an error */
+    bool lenient; /* only for distributed strategies.  true: ranks may end above their memory
+                     limits, because a running program must go on; false: this is an error */
 } plb_opts_t;
 
 struct plb_agent_type; /* below */
@@ -43,7 +43,7 @@ struct plb_strategy {
      * state of a strategy that the program has added, e.g. a Python function; else NULL. */
     int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err);
-    unsigned families; /* of steps that a refinement makes (internal.h) */
+    unsigned families; /* families of steps that a refinement makes (internal.h) */
     void *user;
     /* agents of a distributed strategy (plb_agent_type_t); NULL: the strategy is central */
     const struct plb_agent_type *agent;
@@ -83,13 +83,14 @@ PLB_STRATEGIES(X)
 /** All strategies in the order of PLB_STRATEGIES, then NULL. */
 extern const plb_strategy_t *const plb_strategies[];
 
-/** Run a strategy of the table, or one that the program has added.  Of several loads of an object,
- * the strategy gets the sum, unless takes_phases is set. If the placement of a strategy
- * of the table is slower than the present one, `out` is the present one, except if that exceeds a
- * memory limit or if the strategy takes all objects as equal.  Strategies with parameters alpha
- * and beta count messages in a rank's time; others that read communication may be slower if they
- * send less.  Strategies that do not take phases do not know shared blocks, either: if one exceeds
- * a memory limit with these, CCMLB places.  opts NULL: the default parameters and seed 0. */
+/** Run a strategy of the table, or one that the program has added.  If objects have several loads,
+ * the strategy gets their sum, unless takes_phases is set.  If the placement of a strategy of the
+ * table is slower than the present one, `out` becomes the present one, unless this exceeds a
+ * memory limit, or the strategy assumes equal objects.  Messages count in a rank's time if the
+ * strategy has parameters alpha and beta; others that read communication may be slower if they
+ * send less.  Strategies that do not take phases do not know shared blocks, either: if their
+ * placement exceeds a memory limit because of the blocks, CCMLB places.  opts NULL: the default
+ * parameters and seed 0. */
 int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err);
 
@@ -287,8 +288,9 @@ int plb_strategy_in_rounds(const plb_strategy_t *self, const plb_snapshot_t *in,
 
 /** Divide n into integers part[i], proportional to share[i] (finite, 0 or more, not all 0), by the
  * method of the largest remainder: all parts are rounded down, then the parts with the largest
- * remainders get one more each, until the sum is n.  Ties (to a millionth): the lowest index.
- * Dasgupta's eq. 3 and 4 are the case share[i] = 1 / w[i], where w[i] is the time per object. */
+ * remainders get one more each, until the sum is n.  In a tie (to a millionth), the lowest index
+ * is first.  Dasgupta's eq. 3 and 4 are the case share[i] = 1 / w[i], where w[i] is the time per
+ * object. */
 int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err);
 
 /* Items dealt out to bins, so that the bin with the largest cost costs as little as possible: e.g.

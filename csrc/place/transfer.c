@@ -47,7 +47,7 @@ static const double PART = 0.9;
 
 /* The objects of a rank that may migrate and have a load, in ascending order of load. */
 typedef struct line {
-    int64_t start;   /* in item[] */
+    int64_t start;   /* index of the first object in item[] */
     int32_t n, room; /* n: -1 until the rank's objects are listed */
     bool sorted;
 } line_t;
@@ -80,23 +80,23 @@ typedef struct side {
 } side_t;
 
 typedef struct partner {
-    plb_item_t item; /* of the heap */
+    plb_item_t item; /* its item in the heap `partner` */
     side_t *side;
 } partner_t;
 
 typedef struct search {
     plb_state_t *on;
     double limit, share; /* share: seconds by which a rank may end below the limit */
-    line_t *line;        /* [p] those of the donors are listed first, the others if needed */
-    plb_item_t *item;    /* [n_items <= room] of all lines */
+    line_t *line;        /* [p] those of the donors are listed first, the others when needed */
+    plb_item_t *item;    /* [n_items <= room] items of all lines */
     int64_t n_items, room, longest;
     plb_item_t *spare; /* [longest] to sort a line */
     uint32_t *bin;
     plb_heap_t donor;            /* key: -seconds above the limit */
     plb_heap_t partner;          /* key: -gap */
     plb_item_t aside[PLB_TRIES]; /* partners that cannot take anything from this donor */
-    partner_t *front; /* [n_front] partners taken from the heap, in the same order: most donors
-                         try the same ones */
+    partner_t *front; /* [n_front] partners in the order of the heap; kept, because most donors try
+                         the same ones */
     side_t *side;     /* storage for the sides of these partners */
     side_t **free_side;
     int32_t n_front, n_free;
@@ -261,7 +261,7 @@ static int enter(search_t *self, int32_t r, plb_item_t object, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Move an object; the donor and a partner that gives something back have lines. */
+/* Move an object.  The donor, and a partner that gives an object back, must have lines. */
 static int move(search_t *self, plb_item_t object, int32_t from, int32_t to, plb_err_t *err)
 {
     plb_state_t *on = self->on;
@@ -287,7 +287,7 @@ typedef struct step {
 /* The load that should be transferred is in low ... high; the partner can take up to `most`. */
 typedef struct window {
     double low, high, most;
-    bool ends; /* whether it ends the donor's excess, or else fills the gap */
+    bool ends; /* true: such a load ends the donor's excess; false: it fills the gap */
 } window_t;
 
 static window_t window_of(const search_t *self, int32_t from, int32_t to)
@@ -473,8 +473,8 @@ static void merge(const set_t *x, const set_t *y, int32_t n, set_t *restrict out
     }
 }
 
-/* List the sets of up to `most` objects of the side's rank.  Of more objects, these are spread
- * over its line, others each time. */
+/* List the subsets of up to `most` objects of the side's rank.  If the rank has more objects, the
+ * chosen ones are spread over its line, and differ from call to call. */
 static int list_sets(search_t *self, side_t *side, int32_t most, plb_err_t *err)
 {
     set_t list[1 << MOST];
@@ -493,7 +493,7 @@ static int list_sets(search_t *self, side_t *side, int32_t most, plb_err_t *err)
         const double bits = (1 << k) + (self->on->in->rank[it.id] == r) * COST;
         const int32_t n = side->n_sets;
         side->object[k] = it;
-        for (int32_t m = 0; m < n; m++) { /* without the object, then with it */
+        for (int32_t m = 0; m < n; m++) { /* each set without the object, then with it */
             list[m] = side->set[m];
             list[n + m] = (set_t){list[m].load + it.key, list[m].bits + bits};
         }
@@ -658,7 +658,7 @@ static int exchange_all(search_t *self, plb_err_t *err)
     sort_all(self);
     while (helps && self->donor.n > 0 && *self->work > 0.0) {
         if (*self->work <= check) { /* until the next check, one donor can try all partners, and
-                                       each other one a partner */
+                                       each other donor one partner */
             helps = self->excess <= goal;
             goal = PART * self->excess;
             check = *self->work - (FRONT + self->donor.n) * 2.0 * (1 << MOST);
@@ -669,8 +669,6 @@ static int exchange_all(search_t *self, plb_err_t *err)
     }
     return PLB_OK;
 }
-
-/* ---- all ------------------------------------------------------------------------------------ */
 
 int plb_transfer(plb_state_t *on, double limit, unsigned families, double *work, plb_err_t *err)
 {

@@ -10,17 +10,17 @@ enum {
     STATES_PER_CALL = 4,      /* states that the beam keeps per call of a strategy in a phase */
     NARROW = 8,               /* states of a first search, whose result bounds the second one */
     MOST_NUMBERS = 1 << 26,   /* most ranks in the placements of all states: 256 MiB */
-    ROWS = PLB_ESTIMATE_HERE, /* of the load estimates of a state */
-    ARRIVES = 1,              /* of a task: the object takes the rank that the run gives it */
-    FRESH = 2,                /* of a task: the object has no load estimate yet */
+    ROWS = PLB_ESTIMATE_HERE, /* number of rows of a state's load estimates */
+    ARRIVES = 1,              /* bit of a task: the object takes the rank that the run gives it */
+    FRESH = 2,                /* bit of a task: the object has no load estimate yet */
 };
 
 /* A state of the beam. */
 typedef struct state {
     double time;   /* seconds of the phases and LB steps that lead to this state */
     int64_t step;  /* last LB step: index in search_t.step; -1: none */
-    int64_t since; /* phase before which it took place */
-    uint64_t hash; /* of the placement */
+    int64_t since; /* phase before which that LB step took place */
+    uint64_t hash; /* hash of the placement */
     bool gone;     /* whether a faster state has the same placement */
 } state_t;
 
@@ -381,7 +381,8 @@ static int take_step(search_t *self, int64_t i, int32_t which, int64_t parent, p
         if (self->state[o].time <= child->time) {
             return PLB_OK;
         }
-        self->state[o].gone = true; /* its last LB step stays: later ones may refer to it */
+        self->state[o].gone = true; /* its last LB step stays, because later ones may refer to
+                                       it */
     }
     PLB_PASS_GROW(self->step, self->step_room, self->n_steps + 1);
     self->step[self->n_steps] = (step_t){child->step, (int32_t)i - 1, which};
@@ -561,8 +562,8 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
     return list_best(self, out, err);
 }
 
-/* If one strategy that uses loads alone makes one placement in a phase, keep them all; a first
- * search with few states gives an upper bound, by which the second one drops most states. */
+/* Search once, with a beam.  But if the only strategy uses loads alone, all states can be kept: a
+ * first search with few states gives an upper bound, by which the second drops most states. */
 static int search_twice(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {
     const int64_t m = self->trace->n_entities * (self->trace->measured == NULL ? 1 : 1 + 2 * ROWS);

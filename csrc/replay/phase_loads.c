@@ -6,8 +6,7 @@
 
 #include "base/base.h"
 
-/* ---- load sums ---------------------------------------------------------------------------------
- */
+/* ---- load sums ------------------------------------------------------------------------------ */
 
 typedef struct pair { /* sum: the rounded sum; rest: the sum of its rounding errors */
     double sum, rest;
@@ -108,8 +107,8 @@ static void take_parts(plb_phases_t *self, int64_t first)
     }
 }
 
-/* Compute the metrics of `time`.  With subphases, `max` is the sum over these of the slowest rank;
- * background work and messages are part of the first. */
+/* Compute the metrics of `time`.  With subphases, `max` is the sum over the subphases of the
+ * slowest rank's time; background work and messages are part of the first. */
 static void measure(plb_phases_t *self)
 {
     const plb_trace_t *t = self->trace;
@@ -212,12 +211,12 @@ static const double *figures_of(const plb_phases_t *self)
 }
 
 /* If the measured time of an iteration is a smaller fraction of the largest load, loads are in
- * another unit than seconds.  A background that the user has told may make it less than 1. */
+ * another unit than seconds.  It may be below 1 if the program has reported a background. */
 #define NO_SECONDS 0.1
 
 /* ---- the time of a phase -------------------------------------------------------------------- */
 
-/* Return the seconds of ranks that share cores; with subphases, the ranks wait at their ends. */
+/* Return the seconds of ranks that share cores; all ranks wait at the end of each subphase. */
 static double shared_span(const plb_phases_t *self)
 {
     double longest = 0.0;
@@ -233,7 +232,8 @@ static double span_as_recorded(plb_phases_t *self, int64_t first)
 {
     const int64_t i = self->phase;
     int32_t *own = self->rank;
-    self->rank = (int32_t *)self->trace->task_rank + first; /* the cast is safe: only read */
+    self->rank = (int32_t *)self->trace->task_rank + first; /* the cast is safe, because the array
+                                                               is only read */
     self->all_as_recorded = true;
     self->phase_load = loads_here(self, first);
     add_loads(self);
@@ -249,7 +249,7 @@ static double span_as_recorded(plb_phases_t *self, int64_t first)
                                                              : shared_span(self);
 }
 
-/* Like `time`, but without the waits for a core that the loads include.  shared[p]: seconds of the
+/* Subtract from `time` the waits for a core that the loads include.  shared[p]: seconds of the
  * ranks in the recorded placement. */
 static void leave_waits_out(plb_phases_t *self)
 {

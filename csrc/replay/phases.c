@@ -269,7 +269,7 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
     self->ordered = false;
 }
 
-/* other: NULL: 0 */
+/* Return the largest time of a rank.  other may be NULL: no other work. */
 static double longest_of(const plb_exact_t *sum, const double *other, int32_t p)
 {
     double most = 0.0;
@@ -309,7 +309,8 @@ int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
     PLB_NEW(now, p);
     PLB_NEW(then, p);
     for (int32_t row = d > 0 ? 1 : 0; row <= d; row++) {
-        const double *other = row <= 1 ? self->other : NULL; /* part of the first subphase */
+        const double *other = row <= 1 ? self->other : NULL; /* other work is part of the first
+                                                                subphase */
         add_window(self, self->window + row * self->n, now, then);
         was += longest_of(then, other, p);
         is += longest_of(now, other, p);
@@ -558,7 +559,7 @@ void plb_phases_take_facts(plb_phases_t *self, int64_t first)
     take(self->memory, t->task_memory, first, self->n, sizeof *self->memory);
     take(self->coords, t->task_coords, first, self->n, 3 * sizeof *self->coords);
     take(self->work, t->task_work, first, self->n, sizeof *self->work);
-    /* the numbers of blocks, and what they stand for, change together */
+    /* indices of blocks, and the blocks' own arrays, change together */
     self->n_blocks = t->task_block == NULL ? 0 : t->n_blocks;
     self->has_homes = t->block_home != NULL;
     take(self->block, t->task_block, first, self->n, sizeof *self->block);
@@ -604,8 +605,8 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* Set the ranks of the present objects.  Returns whether these objects or their ranks differ from
- * those of the previous phase; fresh: whether the objects do. */
+/* Set the ranks of the present objects.  fresh: whether these objects differ from those of the
+ * previous phase.  Returns whether they or their ranks differ. */
 static bool set_ranks(plb_phases_t *self, int64_t first, bool fresh)
 {
     const plb_trace_t *t = self->trace;

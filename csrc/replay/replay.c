@@ -160,7 +160,7 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     PLB_PASS(plb_decider_placed(d, &placing, self->speed, err));
     PLB_PASS(plb_decider_balanced(d, &done, err));
     /* Convert load estimates by the new speeds, unless they are work.  A distributed strategy sets
-     * all speeds to 0: no rank knows them all.  Use the given ones. */
+     * all speeds to 0, because no rank knows all of them: then use the given speeds. */
     const double *speed =
         phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
     plb_phases_move(phases, self->answer, plb_phases_pace(phases) == NULL ? speed : NULL, goes_on);

@@ -55,9 +55,9 @@ typedef struct plb_trace {
     const double *task_load;    /* [tasks] seconds; if `speed` is given, work: seconds * speed */
     /* [tasks] seconds as measured on task_rank, or NULL: task_load / speed.  Needs `speed`. */
     const double *task_seconds;
-    /* [tasks * n_subphases] loads of a task in the successive parts of its phase, at whose ends
-     * all ranks wait; their unit is that of task_seconds, if given, else of task_load.  NULL:
-     * none. */
+    /* [tasks * n_subphases] loads of a task in the parts of its phase; all ranks wait for each
+     * other at the end of a part.  The unit is that of task_seconds, if given, else that of
+     * task_load.  NULL: phases have no parts. */
     int32_t n_subphases;
     const double *task_subphases;
     const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
@@ -98,7 +98,7 @@ typedef struct plb_trace {
 /** Check where each phase begins in the arrays, and the values of each rank, e.g. speeds. */
 int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
 
-/** Check the tasks of phase i.  alike: entities as in phase i - 1, so they are not checked. */
+/** Check the tasks of phase i.  alike: the entities are those of phase i - 1, already checked. */
 int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
 
 /* The load database of a recorded run, phase by phase, under placements that may differ from
@@ -144,7 +144,7 @@ typedef struct plb_phases {
     uint8_t *movable;
     double *coords;                        /* [3 * n] position of each object */
     double *work;                          /* [n] the user's load estimates */
-    int32_t n_blocks, *block, *block_home; /* copies of those of the trace */
+    int32_t n_blocks, *block, *block_home; /* copies of the trace's arrays */
     int64_t *block_bytes;
     bool some_stay;    /* whether `movable` was copied from task_migratable */
     bool all_movable;  /* whether entity_migratable is 1 for all present objects */
@@ -162,7 +162,7 @@ typedef struct plb_phases {
                                  plb_phases_pace is not NULL */
     int32_t n_subphases;
     double *part;     /* [n_subphases, n] loads of the subphases, in the unit of `phase_load` */
-    double *parts;    /* [n, n_subphases] their expected loads, for the database */
+    double *parts;    /* [n, n_subphases] expected loads of the subphases, for the database */
     double *part_sum; /* [n_ranks] scratch memory */
     double *other;    /* [n_ranks] seconds of background work since the last LB step */
     plb_groups_t on;  /* objects by rank; only if `learns` is true */
@@ -194,14 +194,14 @@ typedef struct plb_phases {
     plb_sharing_t sharing; /* ranks that share cores; `group` is NULL: none do */
     double *shared;        /* [2 * n_ranks] scratch memory */
     double span; /* seconds until the last rank has computed: metrics.max, if none share cores */
-    double recorded_span; /* the same in the recorded placement; only set if the trace has
-                             figures */
+    double recorded_span; /* `span` of the recorded placement; only set if the trace has figures */
     bool in_seconds;      /* whether the trace has task_seconds */
     bool all_as_recorded; /* whether every object is on its recorded rank; only determined if
                              opt.as_recorded is set or the trace has figures */
 } plb_phases_t;
 
-/* Speeds by which sums of `phase_load` are divided to give seconds; NULL: sums are seconds. */
+/* Return speeds by which sums of `phase_load` are divided to give seconds; NULL: sums are seconds.
+ */
 static inline const double *plb_phases_pace(const plb_phases_t *self)
 {
     return self->in_seconds ? NULL : self->trace_speed;
@@ -212,7 +212,7 @@ static inline int plb_phases_rows(const plb_phases_t *self)
     return !self->opt.estimates ? 0 : self->opt.learns ? PLB_ESTIMATE_ROWS : PLB_ESTIMATE_HERE;
 }
 
-/* Number of rows of `estimate` with those of subphases; `window` follows. */
+/* Return the number of rows of `estimate`, including those of subphases; `window` follows them. */
 static inline int plb_phases_all_rows(const plb_phases_t *self)
 {
     return plb_phases_rows(self) * (1 + self->n_subphases);
@@ -263,7 +263,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 
 /** Move the present objects to rank[n].  speed[n_ranks]: speeds of the ranks, by which load
  * estimates are converted.  If `speed` is NULL or speed[0] is 0, all speeds count as 1.  goes_on:
- * this is a further slice of the last move, so the gain is still that over the ranks before it. */
+ * this is a further slice of the last move; plb_phases_gain treats both as one move. */
 void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, bool goes_on);
 
 /** Compute the seconds that the last move has saved: the largest sum of a rank's loads and other
@@ -285,13 +285,13 @@ typedef struct plb_measured_step {
     int64_t iteration;
     int32_t strategy; /* index among the decider's strategies, or -1: none of them */
     int64_t migrations, bytes;
-    double statistics, placing, migration, whole; /* seconds of three parts and of the LB step */
+    double statistics, placing, migration, whole; /* seconds of its parts, and of the LB step */
 } plb_measured_step_t;
 
 typedef struct plb_replay_opts {
     plb_decider_t *decider; /* borrowed; has observed nothing yet; NULL: no LB steps */
     int32_t n_ranks;
-    int32_t lag; /* an LB step follows its statistics by this many iterations or more; 0: no lag */
+    int32_t lag; /* smallest number of iterations from the statistics to the LB step; 0: no lag */
     bool as_recorded; /* every object is always on its recorded rank; only without a decider */
     bool foresight;   /* whether LB steps take place at the start of a phase, with its loads */
     bool moves;       /* true: receipts say that objects moved; false: shadow mode */
@@ -345,21 +345,21 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
 /** Forget metrics and seconds of the phases before `before`, unless opt.keep_times is set. */
 void plb_replay_forget(plb_replay_t *self, int64_t before);
 
-/** Let the decider observe the last phase, although the next phase is not known yet.  left: a
- * trace with one phase, which has the objects that exist now; NULL: the objects of the last
- * phase.  early: whether the loop was left before its end; then an LB step that is due takes
- * place now.  The gain of the last LB step is computed. */
+/** Let the decider observe the last phase, although the next phase is not known yet, and compute
+ * the gain of the last LB step.  left: a trace with one phase, which has the objects that exist
+ * now; NULL: the objects of the last phase.  early: whether the loop was left before its end; then
+ * an LB step that is due takes place now. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
 
 /* The best schedule of LB steps for a run that is completely known.
  *
- * A search forward over the phases.  A state is a placement of all objects,
- * with the time of the fastest schedule that leads to it.  At the end of each phase the fastest
- * states take an LB step with each strategy; of states with the same placement, the fastest one
- * remains.  States whose lower bound is not below the time of a known schedule are dropped.  With
- * GreedyLB alone, unless loads depend on the rank or objects come back to their last rank, all LB
- * steps of a phase lead to one placement: this is a dynamic programme, and exact.  Else it
- * is a beam search: if there are too many states, those remain that are the fastest of all states
+ * The search goes forward over the phases.  A state is a placement of all objects, with the time
+ * of the fastest schedule that leads to it.  At the end of each phase the fastest states take an
+ * LB step with each strategy; of states with the same placement, the fastest one remains.  States
+ * whose lower bound is not below the time of a known schedule are dropped.  With GreedyLB alone,
+ * all LB steps of a phase lead to one placement, unless loads depend on the rank or objects come
+ * back to their last rank: then this is a dynamic programme, and exact.  In other cases it is a
+ * beam search: if there are too many states, it keeps those that are the fastest of all states
  * with the same last LB step, because an LB step pays only later.  Then the result is exact if no
  * state was left out. */
 

@@ -381,7 +381,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     PLB_PASS(collective_of(p, op->comm, *number, err));
     collective_t *m = &p->collective[op->comm].at[*number];
     m->first = m->first == NULL ? op : m->first;
-    /* Members that call different collectives would wait for different things, as no path does. */
+    /* If members call different collectives, no path exists: they would wait for different ranks.
+     */
 #define X(name) #name,
     static const char *const words[] = {PLB_COLLECTIVES(X)};
 #undef X
@@ -391,7 +392,7 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
             (plb_awaits_of(op, false) == PLB_AWAITS_ROOT && op->peer != first->peer),
         err, PLB_ERR_FORMAT,
         "operation %lld of rank %d is %s with root %d, but another rank calls %s with root "
-        "%d at this point: expected the same",
+        "%d at this point: expected the same collective and root",
         (long long)w->at, rank, words[op->what], op->peer, words[first->what], first->peer);
     m->longest[op->tag] = w->longest;
     m->op[op->tag] = w->at;
@@ -467,7 +468,7 @@ static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
     if (Cs < 0) {
         return false;
     }
-    /* no rank waits for itself: its path may have become shorter since it entered */
+    /* a rank does not wait for itself; its path may have become shorter since it entered */
     if (member == op->tag && (w->gain > 0 || Cs > w->longest)) {
         Cs = others(m, op->tag, &member);
     }

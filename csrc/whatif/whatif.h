@@ -141,7 +141,7 @@ typedef struct plb_pairing {
     int64_t *send_start, *receive_start;
     int64_t *send_of;           /* [receives] number of each receive's send; -1: none */
     int32_t *requests;          /* [n_ranks] each rank's highest request number plus 1 */
-    int64_t unreceived, unsent; /* number of sends and of receives without a partner */
+    int64_t unreceived, unsent; /* numbers of sends, receives that have no partner */
 } plb_pairing_t;
 
 /** Pair the messages.  Errors: those of plb_op_check and plb_comms_check.  Free `out` also after a
@@ -184,10 +184,10 @@ typedef struct plb_path_query {
     double alpha, beta; /* seconds per message and per byte */
 } plb_path_query_t;
 
-/* From where the longest path comes to an operation: from operation `op` of rank `rank`. */
+/* The operation before another one on its longest path: operation `op` of rank `rank`. */
 typedef struct plb_path_hop {
     int64_t op;
-    int32_t rank; /* -1: from the previous operation of the same rank; `op` is not used */
+    int32_t rank; /* -1: the previous operation of the same rank; `op` is not used */
     int32_t pad;
 } plb_path_hop_t;
 
@@ -240,9 +240,9 @@ static inline plb_awaits_t plb_awaits_of(const plb_op_t *op, bool is_root)
  * sender continues.  Longer or synchronous messages (rendezvous messages) are transferred when the
  * receiver is inside MPI and its receive is posted (there is no progress outside of calls): alpha
  * for the answer, then alpha + beta * bytes for the data; then both sides are complete.  Each call
- * costs `overhead` processor seconds.  Blocking collectives are trees of buffered messages.
- * A nonblocking collective is complete when the ranks on which it depends have entered
- * it, and the time of such a tree has passed since then.
+ * costs `overhead` processor seconds.  Blocking collectives are trees of buffered messages.  A
+ * nonblocking collective is complete when the ranks on which it depends have entered it, and the
+ * time of such a tree has passed since then.
  *
  * Operations take effect strictly in order of simulated time, with a fixed rule for ties, so that
  * the result does not depend on the order in which the ranks' operations are passed. */
@@ -273,7 +273,7 @@ typedef struct plb_process_times {
     double paused;
     int64_t done;   /* number of simulated operations */
     int32_t end;    /* a plb_end_t */
-    int32_t unread; /* number of messages to the rank that it has not received */
+    int32_t unread; /* number of messages that were sent to the rank but not received */
 } plb_process_times_t;
 /* When an operation began and ended, and which operation of another rank it last waited for. */
 typedef struct plb_op_time {
@@ -283,7 +283,7 @@ typedef struct plb_op_time {
     int32_t pad;
 } plb_op_time_t;
 
-/** Simulate all ranks; out[n_ranks]: their times.  step[n_ranks]: an entry for each operation of
- * each rank, which gets its times; NULL: none.  Operations may be cut off at any place. */
+/** Simulate all ranks; out[n_ranks]: their times.  step[r][i] gets the times of operation i of
+ * rank r; step NULL: not wanted.  The operations of a rank may be cut off at any place. */
 int plb_whatif(const plb_streams_t *streams, const plb_target_t *target,
                plb_op_time_t *const *step, plb_process_times_t *out, plb_err_t *err);

@@ -6,7 +6,6 @@ import argparse
 import platform
 from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -75,10 +74,7 @@ def _mpi() -> dict[str, str | bool | None]:
 
 
 def info(args: argparse.Namespace) -> int:
-    if find_spec("mpi4py") is not None:
-        import mpi4py
-
-        mpi4py.rc.initialize = False  # reading versions must not start MPI
+    common.without_mpi()
     found = gather()
     if common.print_json(args, found):
         return 0
@@ -99,19 +95,17 @@ def info(args: argparse.Namespace) -> int:
 
 
 def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
-    mpi = found["mpi"]
-    agree = {
-        None: "",
-        True: "the same",
-        False: f"{mpi['mpi4py']} (differs from pylb's: a process can use only one of them)",
-    }
+    mpi, theirs = found["mpi"], found["mpi"]["mpi4py"] or "none"
+    if mpi["agree"] is not None:
+        differs = f"{theirs} (differs from pylb's: a process can use only one of them)"
+        theirs = "the same" if mpi["agree"] else differs
     return [
         ("pylb", found["version"]),
         ("compiler", found["compiler"]),
         ("Python", found["python"]),
         ("NumPy", found["numpy"]),
         ("MPI of pylb", mpi["pylb"] or "none"),
-        ("MPI of mpi4py", agree[mpi["agree"]] or mpi["mpi4py"] or "none"),
+        ("MPI of mpi4py", theirs),
         *((f"{name} overrides programs", value) for name, value in found["environment"].items()),
     ]
 

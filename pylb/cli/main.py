@@ -73,8 +73,8 @@ def build_parser() -> argparse.ArgumentParser:
             epilog=f"examples:\n{command.examples}",
             formatter_class=_help,
         )
-        for argument in command.arguments:
-            sub.add_argument(*argument.words, **argument.how)
+        for words, how in command.arguments:
+            sub.add_argument(*words, **how)
         sub.set_defaults(execute=command.run, parser=parser, sub=sub, command_name=name)
     return parser
 

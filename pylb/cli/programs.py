@@ -113,11 +113,7 @@ def _ranks(placement: Any) -> str:
 
 PREDICTED = (
     Column("placement", lambda p: _ranks(p.target.placement)),
-    Column(
-        "seconds",
-        lambda p: p.time,
-        "from the end of MPI_Init to the last MPI_Finalize, as predicted",
-    ),
+    Column("seconds", lambda p: p.time, "predicted, from the end of MPI_Init to MPI_Finalize"),
     Column(
         "used",
         lambda p: _percent(p.processor_busy.sum(), p.time * len(p.target.speed)),
@@ -230,21 +226,11 @@ def procedures(args: argparse.Namespace) -> int:
     print()
     columns = (
         Column("procedure", lambda p: p.name),
+        Column("seconds", lambda p: p.seconds, "in the procedure and what it calls, on all ranks"),
         Column(
-            "seconds",
-            lambda p: p.seconds,
-            "processor time in the procedure and the functions that it calls, on all ranks",
+            "on path s", lambda p: path.by_procedure[p.name], "without procedures that it calls"
         ),
-        Column(
-            "on path s",
-            lambda p: path.by_procedure[p.name],
-            "seconds of the critical path in the procedure, without procedures that it calls",
-        ),
-        Column(
-            "moved s",
-            lambda p: p.moved,
-            "critical path if the procedure ran on the rank at the other end of its messages",
-        ),
+        Column("moved s", lambda p: p.moved, "critical path if it ran on the rank it talks to"),
         Column("saves", lambda p: console.percent(p.gain)),
         Column("zeroed s", lambda p: p.zeroed, "critical path if the procedure took no time"),
         Column("would save", lambda p: console.percent(p.most)),
@@ -273,11 +259,7 @@ PARTITIONS = (
         "number of objects with an edge to another part",
         1,
     ),
-    Column(
-        "moved",
-        lambda p: p.migrations or None,
-        "number of objects that are not in their --old part",
-    ),
+    Column("moved", lambda p: p.migrations or None, "objects that are not in their --old part"),
 )
 TOLD = ("method", "approach", "n_parts", "seconds", "seed", "max_over_mean", "migrations", "part")
 
@@ -403,7 +385,7 @@ def _usage_as_json(usage: list[Usage], lab: Lab, code: int) -> dict[str, Any]:
 
 
 def _show_usage(usage: list[Usage], lab: Lab) -> None:
-    columns = [
+    columns = (
         Column("rank", lambda u: u.rank),
         Column("host", lambda u: u.host or None),
         Column("share", lambda u: f"{u.limit.share:.3f}"),
@@ -412,14 +394,11 @@ def _show_usage(usage: list[Usage], lab: Lab) -> None:
         Column("throttled s", lambda u: f"{u.throttled_seconds:.3f}"),
         Column("throttled periods", lambda u: f"{100 * u.throttled / max(u.periods, 1):.0f} %"),
         Column("period ms", lambda u: f"{u.limit.period_us / 1e3:g}"),
-    ]
-    if any(use.limit.memory for use in usage):
-        columns += [
-            Column("memory", lambda u: _bytes(u.limit.memory)),
-            Column("peak", lambda u: _bytes(u.memory)),
-            Column("pages read", lambda u: u.paged),
-            Column("killed", lambda u: u.killed),
-        ]
+        Column("memory", lambda u: _bytes(u.limit.memory)),
+        Column("peak", lambda u: _bytes(u.memory) if u.limit.memory else None),
+        Column("pages read", lambda u: u.paged if u.limit.memory else None),
+        Column("killed", lambda u: u.killed if u.limit.memory else None),
+    )
     title = f"pylb lab: {lab.seconds:.3f} s"
     show(columns, usage, title=title, file=sys.stderr, drop_empty=True)
     for done in lab.done:

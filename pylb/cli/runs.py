@@ -3,38 +3,176 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import os
+import runpy
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pylb import console, files, optional
 from pylb.cli import common
-from pylb.cli.common import COUNTED, Column, Functions, print_json, progress, show
+from pylb.cli.common import Column, print_json, progress, show
 from pylb.console import count, seconds
 from pylb.decide import registry as kinds
 from pylb.decide.figures import RECEIPT
 from pylb.decide.receipts import Receipt
 from pylb.decide.sentences import OWN
-from pylb.errors import DomainError, FormatError
+from pylb.errors import DomainError, FormatError, MissingFileError, StrategyError
 from pylb.io import h5, hdf5
 from pylb.io.records import is_record
 from pylb.model import checks
 from pylb.partitioning import libraries
 from pylb.placing import registry
-from pylb.replaying.replayed import BASELINES, Replay
-from pylb.replaying.run_record import RunRecord
-from pylb.replaying.trace import Trace
+from pylb.replaying.replayed import BASELINES, Optimum, Replay
+from pylb.replaying.trace import RunRecord, Trace
 from pylb.run import demo as program
 from pylb.run import experience as learned
 from pylb.run.report import show_lb_steps
 from pylb.show import course, efficiency, exports, live, page, served
 from pylb.show.comparison import Comparison
-from pylb.virtual.cluster import MOST_RANKS
+from pylb.virtual.comm import MOST_RANKS
+
+# ---- what the commands share: the user's own functions, recorded runs ---------------------------
+
+# A footnote of tables: how their seconds are counted.
+COUNTED = (
+    "sum over the iterations: measured time, minus the slowest rank's load in the recording, plus "
+    "the slowest rank's load in the replay (with vt's files: only the last term)"
+)
+
+
+def _name_and_parameters(text: str) -> tuple[str, dict[str, Any]]:
+    """Read a strategy or trigger: a name, or e.g. "periodic every=10"."""
+    name, *rest = text.split() or [""]
+    path, is_file, function = name.partition(".py:")
+    if is_file:
+        raise DomainError(f"{name!r}: expected --import {path}.py, and the name {function}")
+    out: dict[str, Any] = {}
+    for word in rest:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise DomainError(f"{text!r}: expected a name, and NAME=VALUE for each parameter")
+        try:
+            out[key] = float(value)
+        except ValueError:
+            out[key] = value  # text for a user's function; for pylb's strategies, an error
+    return name, out
+
+
+class Functions:
+    """Find strategies and triggers by name, also those of the modules that ``--import`` names.
+
+    `strategies` and `triggers` are the names on the command line, which are checked at once.
+    """
+
+    def __init__(
+        self, imports: Sequence[str], strategies: Sequence[str] = (), triggers: Sequence[str] = ()
+    ) -> None:
+        self._calls: dict[str, Callable[..., Any]] = {}
+        for word in imports:
+            self._calls |= {k: v for k, v in _imported(word).items() if callable(v)}
+        for text in strategies:
+            self.strategy(text)
+        for text in triggers:
+            self.trigger(text)
+
+    def strategy(self, text: str) -> str | registry.Strategy:
+        """Return the strategy for "RefineLB overload=1.1" etc., or a baseline's name unchanged."""
+        name, params = _name_and_parameters(text)
+        if name in BASELINES and not params:
+            return name
+        return registry.strategy(self._calls.get(name, name), **params)
+
+    def trigger(self, text: str) -> kinds.Trigger:
+        """Return the trigger for a text such as "periodic every=10"."""
+        name, params = _name_and_parameters(text)
+        return kinds.trigger(self._calls.get(name, name), **params)
+
+
+def _imported(word: str) -> dict[str, Any]:
+    """Execute a module, FILE.py or a name, which is also looked for in this folder."""
+    common.without_mpi()
+    path = Path(word)
+    if path.suffix == ".py" and not path.is_file():
+        raise MissingFileError(f"--import {path}: there is no such file")
+    console.note(f"executing {word}")
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        return runpy.run_path(word) if path.suffix == ".py" else vars(importlib.import_module(word))
+    except (Exception, SystemExit) as why:
+        raise StrategyError(f"--import {word} raised {type(why).__name__}: {why}") from why
+    finally:
+        sys.path.pop(0)
+
+
+def _read(args: argparse.Namespace) -> RunRecord | Trace:
+    """Read the run on the command line; print warnings as notes."""
+    with common.noting_warnings():
+        return course.read(args.run, args.stem)
+
+
+def _trace_of(found: RunRecord | Trace) -> Trace:
+    """Return the run as a trace; raise FormatError if it has no complete iteration."""
+    trace = found.trace if isinstance(found, RunRecord) else found
+    if not len(trace):
+        raise FormatError("no complete iteration in the run")
+    return trace
+
+
+SCHEDULED = "GreedyLB"  # the default strategy of the commands that compare schedules
+
+
+class Schedule(NamedTuple):
+    """The best schedule of LB steps for a run, and the input for finding it."""
+
+    trace: Trace
+    strategy: str | registry.Strategy
+    cost: float
+    best: Optimum
+    recorded: float  # seconds of the recorded run
+    own: str  # strategy and trigger of the recorded run, in words
+
+    @classmethod
+    def of(cls, args: argparse.Namespace, functions: Functions) -> Schedule:
+        found, entry, cost = _read(args), functions.strategy(args.strategy), args.cost
+        if cost is None:
+            own = [r.cost for r in found.history.lb_steps] if isinstance(found, RunRecord) else []
+            if not own:
+                raise DomainError(
+                    "--cost is not given, and the run has no LB steps: expected --cost"
+                )
+            cost = sum(own) / len(own)
+        trace = _trace_of(found)
+        with progress("searching for the best schedule"):
+            best = trace.optimum(entry, cost=cost)
+        how = found.parameters if isinstance(found, RunRecord) else {}
+        words = ", ".join(str(how[k]) for k in ("strategy", "trigger") if how.get(k))
+        return cls(trace, entry, cost, best, trace.replay("none").time, words or "unknown")
+
+    @property
+    def name(self) -> str:
+        return self.strategy if isinstance(self.strategy, str) else self.strategy.name
+
+    def speedup(self, seconds: float) -> float:
+        """Return the speed-up, over the recorded run, of a replay that takes `seconds`."""
+        return self.recorded / seconds if seconds > 0 else 1.0
+
+    def to_dict(self, run: str) -> dict[str, Any]:
+        """Return the keys of ``--json`` that all commands with a schedule share."""
+        return {
+            "run": run,
+            "strategy": self.name,
+            "cost": self.cost,
+            "bound": self.best.bound,
+            "exact": self.best.exact,
+            "recorded_seconds": self.recorded,
+        }
+
 
 # ---- demo ---------------------------------------------------------------------------------------
 
@@ -55,7 +193,6 @@ def demo(args: argparse.Namespace) -> int:
     if args.json:
         told = {**report.to_dict(), "unbalanced_seconds": trace.replay("unbalanced").time}
         told["max_over_mean"] = told.pop("mean_max_over_mean")
-        told["n_lb_steps"] = len(steps)
         print_json(args, told)
         return 0
     size = (count(args.objects, "object"), count(args.ranks, "virtual rank"))
@@ -85,28 +222,13 @@ REPLAYED = (
     Column("strategy", lambda r: "as recorded" if r["strategy"] == "none" else r["strategy"]),
     Column("balance", "trigger"),
     Column("iterations s", "iteration_seconds", COUNTED),
-    Column(
-        "LB s",
-        "lb_seconds",
-        "seconds of the LB steps, without the extra time of the first iterations after them",
-        5,
-    ),
+    Column("LB s", "lb_seconds", "of the LB steps, without slow iterations after them", 5),
     Column("speed-up", "speedup", "of (iterations s + LB s), compared with the unbalanced run"),
     Column("max/mean", "max_over_mean", "over all iterations"),
-    Column(
-        "predicted",
-        "max_over_mean_predicted",
-        "max/mean of the estimated loads on the new placement, mean over the LB steps",
-        3,
-    ),
+    Column("predicted", "max_over_mean_predicted", "max/mean expected after an LB step", 3),
     Column("LBs", "n_lb_steps", "number of LB steps", 4),
     Column("migrations", "migrations", "how often an object changed its rank", 2),
-    Column(
-        "bytes",
-        lambda r: None if r["nbytes"] is None else console.size(r["nbytes"]),
-        "size of what migrated",
-        1,
-    ),
+    Column("bytes", lambda r: r["nbytes"] and console.size(r["nbytes"]), "that migrated", 1),
 )
 
 
@@ -116,8 +238,8 @@ def replay(args: argparse.Namespace) -> int:
         more = [] if names is STRATEGIES else names
         names = [*BASELINES, *(name for name in more if name not in BASELINES)]
     functions = Functions(args.imports, names, args.trigger or [])
-    found = common.read(args)
-    trace = common.trace_of(found)
+    found = _read(args)
+    trace = _trace_of(found)
     if isinstance(found, RunRecord) and any(r.strategy == OWN for r in found.history):
         console.note(OWN_DATA)
     if trace.n_phases == 1 and not args.foresight:
@@ -175,18 +297,8 @@ def _when_args(args: argparse.Namespace, name: str) -> list[dict[str, Any]]:
 LISTED = (
     Column("strategy", "name"),
     Column("what it does", lambda s: s["help"] + " (not installed)" * (not s["installed"])),
-    Column(
-        "family",
-        "family",
-        "comprehensive: ignores the present placement; refinement: moves few objects",
-        3,
-    ),
-    Column(
-        "looks at",
-        lambda s: ", ".join(s["looks_at"]),
-        "the parts of the load database that influence the placement",
-        2,
-    ),
+    Column("family", "family", "comprehensive: from scratch; refinement: moves few objects", 3),
+    Column("looks at", lambda s: ", ".join(s["looks_at"]), "what influences the placement", 2),
     Column("source", "source", drop=1),
 )
 PARAMETERS = (
@@ -232,11 +344,7 @@ TRIGGERS = (
 COMPARED = (
     Column("trigger", "trigger"),
     Column("seconds", "seconds", f"{COUNTED}; plus the time of the LB steps"),
-    Column(
-        "regret",
-        lambda r: f"{100 * r['regret']:.2f} %",
-        "how much longer than with the best schedule found",
-    ),
+    Column("regret", lambda r: f"{100 * r['regret']:.2f} %", "time above the best schedule found"),
     Column("speed-up", "speedup", "over the recorded run", 2),
     Column("LBs", "n_lb_steps", "number of LB steps", 1),
 )
@@ -246,14 +354,14 @@ def triggers(args: argparse.Namespace) -> int:
     names = args.trigger or list(kinds.triggers())
     functions = Functions(args.imports, [args.strategy], names)
     if args.run is None:
-        if args.cost is not None or args.strategy != common.DEFAULT_STRATEGY:
+        if args.cost is not None or args.strategy != SCHEDULED:
             raise DomainError("there is no RUN: expected --strategy and --cost only with a run")
         known = kinds.triggers()
         rows = [_described(known[name]) for name in names if name in known]
         if not print_json(args, {"triggers": rows}):
             show(TRIGGERS, rows)
         return 0
-    found = common.Schedule.of(args, functions)
+    found = Schedule.of(args, functions)
     rows = []
     with progress("replaying with each trigger"):
         for name in sorted(names):
@@ -306,7 +414,7 @@ EXPERIENCE = (
 
 
 def optimum(args: argparse.Namespace) -> int:
-    found = common.Schedule.of(args, Functions(args.imports, [args.strategy]))
+    found = Schedule.of(args, Functions(args.imports, [args.strategy]))
     best, speedup = found.best, found.speedup(found.best.time)
     told = {
         **found.to_dict(args.run),
@@ -357,7 +465,7 @@ def compare(args: argparse.Namespace) -> int:
     for name, run in ((a, both.first), (b, both.second)):
         common.print_text(f"{name}: {run.verdict}.")
     print()
-    rows = [[step.iteration, *_cells(step.first), *_cells(step.second)] for step in both.steps()]
+    rows = [[i, *_cells(one), *_cells(other)] for i, one, other in both.steps()]
     if not rows:
         print("Neither run had an LB step.")
         return 0
@@ -387,18 +495,9 @@ MOST_REGIONS = 4  # lines of the table on the terminal
 EFFICIENCIES = (
     Column("region", "name", "Global is the whole run, including the time between iterations"),
     Column("seconds", "elapsed"),
-    Column(
-        "parallel efficiency",
-        "parallel_efficiency",
-        "mean useful (computing) time / elapsed time = load balance * communication",
-    ),
-    Column("load balance", "load_balance", "mean / maximum of the ranks' useful times", 2),
-    Column(
-        "communication",
-        "communication_efficiency",
-        "maximum useful time / elapsed time",
-        1,
-    ),
+    Column("parallel efficiency", "parallel_efficiency", "load balance * communication"),
+    Column("load balance", "load_balance", "mean / maximum of the ranks' computing times", 2),
+    Column("communication", "communication_efficiency", "maximum computing / elapsed time", 1),
 )
 
 
@@ -407,7 +506,7 @@ def report(args: argparse.Namespace) -> int:
     common.check_output("--html", args.html, (".html",))
     is_page = args.html is not None or not (args.csv or args.chrome or args.json)
     page.check_used(is_page, **{"--names": args.names, "--coords": args.coords})
-    found: Any = _replay_shown(args) if args.strategy else common.read(args)
+    found: Any = _replay_shown(args) if args.strategy else _read(args)
     for word, value in (("every", args.every), ("trigger", args.trigger), ("import", args.imports)):
         if value and not args.strategy:
             raise DomainError(f"--{word} without --strategy: expected both or neither")
@@ -441,7 +540,7 @@ def report(args: argparse.Namespace) -> int:
 
 def _replay_shown(args: argparse.Namespace) -> Replay:
     how = _how(args, Functions(args.imports))
-    return common.trace_of(common.read(args)).replay(**how)
+    return _trace_of(_read(args)).replay(**how)
 
 
 def _how(args: argparse.Namespace, functions: Functions) -> dict[str, Any]:
@@ -476,7 +575,7 @@ def convert(args: argparse.Namespace) -> int:
     if args.compress and kind != "vt":
         raise DomainError(f"--compress is for --to vt only, but the format is {FORMATS[kind]}")
     common.check_targets(args.run, args.target)
-    found = common.read(args)
+    found = _read(args)
     written = list(map(str, _written(found, target, kind, args)))
     if not print_json(args, {"run": args.run, "format": kind, "written": written}):
         console.note(f"wrote {count(len(written), 'file')}")
@@ -488,7 +587,7 @@ def _written(
     found: RunRecord | Trace, target: Path, kind: str, args: argparse.Namespace
 ) -> list[Path]:
     if kind == "vt":
-        return common.trace_of(found).save(target, compress=args.compress)
+        return _trace_of(found).save(target, compress=args.compress)
     if kind == "h5":
         h5.write(RunRecord.of(found) if isinstance(found, Trace) else found, target)
         return [target]
@@ -522,7 +621,11 @@ def watch(args: argparse.Namespace) -> int:
                 server.serve_forever()
         elif args.json or args.once or not sys.stdout.isatty():
             for now in _news(args):
-                _print(args, now)
+                if args.json:
+                    print(console.json_text(common.answer(args, now)), flush=True)
+                else:
+                    lines = live.lines(now, console.width_of(sys.stdout))
+                    print(*lines, "", sep="\n", flush=True)
         else:
             _live(args)
     except KeyboardInterrupt:
@@ -550,16 +653,6 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         time.sleep(args.interval)
 
 
-def _print(args: argparse.Namespace, now: dict[str, Any]) -> None:
-    if args.json:
-        print(console.json_text(common.answer(args, now)), flush=True)
-        return
-    common.print_text(f"{now['verdict']}.")
-    console.show(live.COLUMNS, live.rows(now), title=live.head(now))
-    common.print_text(f"{live.foot(now)}\n")
-    sys.stdout.flush()
-
-
 def _live(args: argparse.Namespace) -> None:
     optional.require("rich")
     from rich.live import Live
@@ -567,4 +660,5 @@ def _live(args: argparse.Namespace) -> None:
 
     with Live(Text(f"{args.run}: nothing yet"), refresh_per_second=4) as shown:
         for now in _news(args):
-            shown.update(live.View(now))
+            first, *rest = live.lines(now, *shown.console.size)
+            shown.update(Text.assemble((first, "bold"), "\n", "\n".join(rest)))

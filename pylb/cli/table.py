@@ -7,30 +7,29 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pylb.cli import installed, programs, runs, steer
-from pylb.cli.common import DEFAULT_STRATEGY, counts, floats, ints, pair, words
+from pylb.cli.common import counts, floats, ints, pair, words
 from pylb.partitioning import METHODS
 from pylb.partitioning.libraries import APPROACHES
 
-
-class Argument(NamedTuple):
-    """An argument: its names, and the options of `argparse`."""
-
-    words: tuple[str, ...]
-    how: dict[str, Any]
+Argument = tuple[tuple[str, ...], dict[str, Any]]  # the arguments of `add_argument` of argparse
 
 
 def arg(
-    word: str, help: str, type: Callable[[str], Any] = str, short: str = "", **how: Any
+    words: str, help: str, kind: Callable[[str], Any] = str, default: Any = None, **how: Any
 ) -> Argument:
-    """Describe an argument; `word` is an option or a name, and the value that the help shows."""
+    """Describe an argument: "--name" or "-n, --name", and what the help shows for its value.
+
+    `kind` converts its text; bool: an option without a value.  The help ends with the default.
+    """
+    *short, word = words.split(", ")
     name, _, shown = word.partition(" ")
-    if how.get("action") != "store_true":
-        how |= {"type": type} | ({"metavar": shown} if shown else {})
-    return Argument((short, name) if short else (name,), {**how, "help": help})
-
-
-def flag(word: str, help: str) -> Argument:
-    return arg(word, help, action="store_true")
+    if kind is bool:
+        how["action"] = "store_true"
+    else:
+        how |= {"type": kind, "default": default} | ({"metavar": shown} if shown else {})
+        help += " (default: %(default)s)" * isinstance(default, (int, float, str))
+        help += "; may be repeated" * ("action" in how)
+    return (*short, name), {**how, "help": help}
 
 
 class Command(NamedTuple):
@@ -45,35 +44,30 @@ class Command(NamedTuple):
 RECORD = "a run record (.h5, or .json by pylb's C library), or vt's files: the folder or one file"
 STEM = arg("--stem", "read the run STEM.RANK.json if the folder has several runs")
 RUN = (arg("run RUN", RECORD), STEM)
+REPEATED: dict[str, Any] = {"action": "append", "default": []}
 IMPORT = arg(
     "--import MODULE",
-    "a Python module, a name or FILE.py, which is imported first, so that its code is "
-    "executed; --strategy and --trigger can then name its functions. May be repeated",
+    "a Python module, a name or FILE.py, to execute first: --strategy and --trigger can then name "
+    "its functions",
     dest="imports",
-    action="append",
-    default=[],
+    **REPEATED,
 )
+NAMED = "a name that pylb strategies lists; with parameters: 'RefineLB overload=1.1'"
 SCHEDULE = (
-    arg(
-        "--strategy",
-        "a name that pylb strategies lists; with parameters: 'RefineLB overload=1.1' "
-        "(default: %(default)s)",
-        default=DEFAULT_STRATEGY,
-    ),
+    arg("--strategy", NAMED, default=runs.SCHEDULED),
     IMPORT,
     arg("--cost", "seconds of an LB step (default: the mean of the run's own LB steps)", float),
 )
+EVERY = arg("--every", "iterations from one LB step to the next", int)
+TRIGGER = arg("--trigger", "when to rebalance: name of a trigger (default: auto)")
 PRICES = (
-    arg("--alpha", "seconds per message (default: 0)", float, default=0.0),
-    arg("--beta", "seconds per byte (default: 0)", float, default=0.0),
+    arg("--alpha", "seconds per message", float, 0.0),
+    arg("--beta", "seconds per byte", float, 0.0),
 )
 RECORDING = arg("recording RUN", "file that pylb record wrote")
-JSON = flag("--json", "print one JSON object")
-
-
-def json_file(what: str) -> Argument:
-    help = f"write {what} as JSON (standard output belongs to the program that is run)"
-    return arg("--json FILE", help)
+PROGRAM = arg("command", "after --: mpiexec ..., or any MPI program", nargs="+")
+JSON = arg("--json", "print JSON", bool)
+SUMMARY = arg("--json FILE", "write a summary as JSON (the program has the standard output)")
 
 
 COMMANDS = {
@@ -96,14 +90,12 @@ COMMANDS = {
   pylb demo --json
 """,
         (
-            arg("--ranks", "number of virtual ranks (default: 8)", int, default=8),
-            arg("--objects", "number of objects (default: 128)", int, default=128),
-            arg("--iterations", "number of iterations (default: 200)", int, default=200),
-            arg(
-                "--strategy", "auto (default), or a name that pylb strategies lists", default="auto"
-            ),
-            arg("--every", "iterations from one LB step to the next", int),
-            arg("--trigger", "when to rebalance: name of a trigger (default: auto)"),
+            arg("--ranks", "number of virtual ranks", int, 8),
+            arg("--objects", "number of objects", int, 128),
+            arg("--iterations", "number of iterations", int, 200),
+            arg("--strategy", NAMED, default="auto"),
+            EVERY,
+            TRIGGER,
             arg("--save FILE", "write the run record (.h5)"),
             arg("--html FILE", "write the report as a page (.html)"),
             JSON,
@@ -131,29 +123,16 @@ unbalanced leaves every object on its first rank; none repeats the recorded plac
                 "strategies of 'pylb strategies', or auto, unbalanced, none (as recorded) "
                 f"(default: {','.join(runs.STRATEGIES)})",
                 words,
-                default=runs.STRATEGIES,
+                runs.STRATEGIES,
             ),
             IMPORT,
-            flag("--unbalanced", "replay none and unbalanced, before the strategies of --strategy"),
-            arg(
-                "--every N,M,...",
-                "iterations from one LB step to the next (default: 1; but with --trigger, or with "
-                "strategy auto, the trigger decides)",
-                counts,
-            ),
+            arg("--unbalanced", "replay none and unbalanced, before those of --strategy", bool),
+            arg("--every N,M,...", "iterations per LB step (default: 1 without --trigger)", counts),
             arg("--trigger A,B,...", "triggers by name", words),
-            flag(
-                "--foresight",
-                "rebalance before each phase with the loads of this phase: a perfect prediction",
-            ),
-            arg(
-                "--cost",
-                "seconds of each LB step (default: as measured, if the recorded run did the same LB"
-                " step; else from the cost model)",
-                float,
-            ),
+            arg("--foresight", "rebalance before each phase, with the loads of this phase", bool),
+            arg("--cost", "seconds of an LB step (default: as recorded, else as modelled)", float),
             *PRICES,
-            arg("--seed", "seed for strategies that draw random numbers", int, default=0),
+            arg("--seed", "seed for strategies that draw random numbers", int, 0),
             JSON,
         ),
     ),
@@ -166,11 +145,7 @@ unbalanced leaves every object on its first rank; none repeats the recorded plac
   pylb compare auto.h5 every10.h5
   pylb compare auto.h5 every10.h5 --json
 """,
-        (
-            arg("first A", RECORD),
-            arg("second B", "another run"),
-            JSON,
-        ),
+        (arg("first A", RECORD), arg("second B", "another run"), JSON),
     ),
     "strategies": Command(
         runs.strategies,
@@ -180,10 +155,7 @@ unbalanced leaves every object on its first rank; none repeats the recorded plac
   pylb strategies RefineLB GossipLB          (with their parameters)
   pylb strategies --json
 """,
-        (
-            arg("name NAME", "only these strategies (default: all)", nargs="*"),
-            JSON,
-        ),
+        (arg("name NAME", "only these strategies (default: all)", nargs="*"), JSON),
     ),
     "triggers": Command(
         runs.triggers,
@@ -230,7 +202,7 @@ schedule in advance; pylb triggers RUN shows how much time each trigger loses.
   pylb run -- mpiexec -n 4 python prog.py     (for pylb.Advisor: its clock "auto" is then "mpi")
   pylb run -- mpiexec -n 4 ./a.out            (the same for pylb's C library)
 """,
-        (arg("command", "after --: mpiexec ..., or any MPI program", nargs="+"),),
+        (PROGRAM,),
     ),
     "steer": Command(
         steer.steer,
@@ -247,8 +219,8 @@ start: mpiexec -n 4 ./a.out --restart
 """,
         (
             arg("plan FILE", "a file that says which commands redistribute; -: none, only measure"),
-            json_file("a summary"),
-            arg("command", "after --: mpiexec ..., or any MPI program", nargs="+"),
+            SUMMARY,
+            PROGRAM,
         ),
     ),
     "record": Command(
@@ -261,30 +233,18 @@ start: mpiexec -n 4 ./a.out --restart
   pylb whatif run --place 0,0,1,1
 """,
         (
-            arg("--output FILE", "the recording to write", required=True, short="-o"),
-            arg(
-                "--host",
-                "address of this machine, to which the ranks connect (default: 127.0.0.1, which is "
-                "enough if all ranks are on this machine)",
-                default="127.0.0.1",
-            ),
-            arg(
-                "--procedures F,...",
-                "functions to record, in a program compiled with -finstrument-functions",
-                words,
-                default=[],
-            ),
+            arg("-o, --output FILE", "the recording to write", required=True),
+            arg("--host", "address of this machine, for ranks elsewhere", default="127.0.0.1"),
+            arg("--procedures F,...", "functions to record: -finstrument-functions", words, []),
             arg(
                 "--place Q,...",
-                "processor of each rank: predict the time with this placement while the program "
-                "runs; may be repeated",
+                "predict the time for these processors of the ranks",
                 ints,
-                action="append",
-                default=[],
+                **REPEATED,
             ),
             arg("--speed X,...", "speed of each processor, for --place", floats),
-            json_file("a summary of the recording"),
-            arg("command", "after --: mpiexec ..., or any MPI program", nargs="+"),
+            SUMMARY,
+            PROGRAM,
         ),
     ),
     "whatif": Command(
@@ -299,35 +259,17 @@ start: mpiexec -n 4 ./a.out --restart
 """,
         (
             RECORDING,
-            arg(
-                "--place Q,...",
-                "processor of each rank; may be repeated (default: each rank has its own)",
-                ints,
-                action="append",
-                default=[],
-            ),
-            arg(
-                "--speed X,...",
-                "speed of each processor, or one number for all; 1: as fast as the recorded ones",
-                floats,
-            ),
+            arg("--place Q,...", "processor of each rank (default: its own)", ints, **REPEATED),
+            arg("--speed X,...", "speed of each processor, or of all; 1: as recorded", floats),
             arg("--share X,...", "available fraction of each processor, as in pylb lab", floats),
-            arg(
-                "--period", "share period (default: 5ms; 0ms if waiting ranks slept when recorded)"
-            ),
+            arg("--period", "share period (default: 5ms; 0ms if ranks slept while they waited)"),
             arg("--node N,...", "node of each processor (default: all on one)", ints),
             arg("--alpha", "seconds per message (default: as measured with the recording)", float),
             arg("--beta", "seconds per byte (default: as measured with the recording)", float),
             arg("--overhead", "processor seconds of an MPI call", float),
-            arg(
-                "--eager", "largest message in bytes that is sent before its receive is posted", int
-            ),
-            arg(
-                "--suggest N",
-                "search for the N changes of the last --place that save the most time",
-                int,
-            ),
-            flag("--ranks", "show a row for each rank"),
+            arg("--eager", "largest message, in bytes, that is sent before its receive", int),
+            arg("--suggest N", "find the N best changes of the last --place", int),
+            arg("--ranks", "show a row for each rank", bool),
             JSON,
         ),
     ),
@@ -361,20 +303,17 @@ A truncated run record is shown up to its last complete iteration.
 """,
         (
             *RUN,
-            arg("--html FILE", "write the page (if nothing else is written: RUN.html)", short="-o"),
+            arg("-o, --html FILE", "write the page (if nothing else is written: RUN.html)"),
             arg("--csv FOLDER", "write tables of comma-separated values"),
             arg("--chrome FILE", "write a Chrome trace, for Perfetto"),
-            flag("--json", "print the efficiencies in the JSON format of TALP"),
+            arg("--json", "print the efficiencies in the JSON format of TALP", bool),
             arg("--title", "title of the page (default: the file's name)"),
             arg("--names FILE", 'names of the objects, a JSON file: {"KEY": "name", ...}'),
-            arg(
-                "--coords FILE",
-                'positions of the objects for drawing them, a JSON file: {"KEY": [x, y, z], ...}',
-            ),
+            arg("--coords FILE", 'positions of the objects, a JSON file: {"KEY": [x, y, z], ...}'),
             arg("--strategy", "replay the run with this strategy, and show the replay"),
             IMPORT,
-            arg("--every", "in the replay: iterations from one LB step to the next", int),
-            arg("--trigger", "in the replay: name of the trigger (default: auto)"),
+            EVERY,
+            TRIGGER,
         ),
     ),
     "watch": Command(
@@ -390,21 +329,10 @@ Ctrl-C ends the command.  The program writes after 64 iterations or a second, wh
 """,
         (
             arg("run FILE", "the file that the program writes"),
-            arg(
-                "--interval",
-                "seconds between two checks of the file (default: 1)",
-                float,
-                default=1.0,
-            ),
-            flag("--once", "show the present state once"),
-            arg(
-                "--serve PORT",
-                "serve a page for a browser on this host (default of PORT: any free port)",
-                int,
-                nargs="?",
-                const=0,
-            ),
-            flag("--json", "print JSON, one object per line"),
+            arg("--interval", "seconds between two checks of the file", float, 1.0),
+            arg("--once", "show the present state once", bool),
+            arg("--serve PORT", "serve a page on this host (PORT: any)", int, nargs="?", const=0),
+            arg("--json", "print JSON, one object per line", bool),
         ),
     ),
     "convert": Command(
@@ -423,8 +351,8 @@ run record keeps complete receipts.
             *RUN,
             arg("target TARGET", "file or folder to write"),
             arg("--to", "format (default: by TARGET's suffix)", choices=runs.FORMATS),
-            flag("--compress", "compress vt's files by Brotli"),
-            flag("--json", "print the names of the written files as JSON"),
+            arg("--compress", "compress vt's files by Brotli", bool),
+            JSON,
         ),
     ),
     "partition": Command(
@@ -444,7 +372,7 @@ tree, shares)
 """,
         (
             arg("file FILE", "the graph, hypergraph or points"),
-            arg("--parts K", "number of parts (default: 2)", int, default=2),
+            arg("--parts K", "number of parts", int, 2),
             arg(
                 "--method A,B,...",
                 f"one or more of {', '.join(METHODS)}; --out gets the parts of smallest volume",
@@ -453,37 +381,15 @@ tree, shares)
             arg("--coords FILE.npy", "positions of the objects, for rcb, rib and hsfc"),
             arg("--old FILE", "present part of each object: one per line, or .npy"),
             arg(
-                "--approach",
-                "default: repartition with --old, partition without",
-                choices=APPROACHES,
+                "--approach", "default: repartition with --old, else partition", choices=APPROACHES
             ),
-            arg(
-                "--ratio",
-                "number of halo exchanges between two repartitions (default: 1)",
-                float,
-                default=1.0,
-            ),
-            arg(
-                "--imbalance",
-                "largest allowed ratio of a part's weight to its share (default: %(default)s)",
-                float,
-                default=1.03,
-            ),
-            arg("--seed", "seed of the method (default: %(default)s)", int, default=0),
-            flag(
-                "--symmetrize",
-                "add the other direction of edges that are given in one direction only",
-            ),
-            arg(
-                "-P NAME=VALUE",
-                "a parameter of the library, by the library's own name",
-                pair,
-                dest="params",
-                action="append",
-                default=[],
-            ),
+            arg("--ratio", "number of halo exchanges between two repartitions", float, 1.0),
+            arg("--imbalance", "largest ratio of a part's weight to its share", float, 1.03),
+            arg("--seed", "seed of the method", int, 0),
+            arg("--symmetrize", "add the missing direction of edges given in only one", bool),
+            arg("-P NAME=VALUE", "a parameter of the library", pair, dest="params", **REPEATED),
             arg("--out FILE", "write the part of each object: one per line, or .npy"),
-            flag("--json", "print JSON"),
+            JSON,
         ),
     ),
     "lab": Command(
@@ -499,23 +405,14 @@ tree, shares)
   pylb lab --share 0.1 --json used.json -- python serial.py
 """,
         (
-            arg(
-                "--share CORES,...",
-                "cores for each rank; a short list is repeated (default: equal parts)",
-            ),
-            arg(
-                "--cap WATTS,...",
-                "power caps, 23W ... 95W: shares that imitate the nodes of Dasgupta 2013",
-            ),
+            arg("--share CORES,...", "cores of each rank, a cyclic list (default: equal parts)"),
+            arg("--cap WATTS,...", "power caps of the nodes, 23W ... 95W (Dasgupta 2013)"),
             arg("--memory SIZE,...", "memory of each rank; what is above it is swapped out"),
             arg("--lab FILE", "read the description of the lab from a YAML file"),
-            arg(
-                "--period TIME",
-                "period in which a rank gets its share (default: 5ms; longer for shares < 0.2)",
-            ),
-            flag("--check", "first measure what the lab enforces"),
-            json_file("the limits and the usage of each rank"),
-            flag("--quiet", "print no table of usage; with --lab, skip the measurement"),
+            arg("--period TIME", "period of the shares (default: 5ms; longer for shares < 0.2)"),
+            arg("--check", "first measure what the lab enforces", bool),
+            SUMMARY,
+            arg("--quiet", "print no table of usage; with --lab, skip the measurement", bool),
             arg("command", "after --: mpiexec ..., or any program", nargs="*"),
         ),
     ),

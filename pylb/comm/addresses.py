@@ -18,24 +18,15 @@ from pylb import _core
 from pylb.comm.agreement import Agreement, Attempt, Stats, Step
 from pylb.comm.transport import Sends
 from pylb.errors import DuplicateKeyError, UnknownKeyError
+from pylb.model.objects import NO_KEYS
 from pylb.model.snapshot import I32, I64
 
-NO_KEYS: I64 = np.zeros(0, np.int64)
-NO_PAIRS: I64 = np.zeros((0, 2), np.int64)
 NO_TRIPLES: I64 = np.zeros((0, 3), np.int64)
 # The third entry of a row (key, rank, kind), which tells the home of an object what has changed.
 # MOVES: the object has moved to the rank.  WANTS: the rank must know from now on where the object
 # is.  LEAVES: the rank no longer needs to know where the object is.
 MOVES, WANTS, LEAVES = range(3)
 FEW = 64  # a rank forgets addresses only if it knows more than this number of them
-
-
-def _table(*columns: NDArray[Any]) -> I64:
-    """Return k columns of n integers as an (n, k) int64 array."""
-    out = np.empty((len(columns[0]), len(columns)), np.int64)
-    for i, column in enumerate(columns):
-        out[:, i] = column
-    return out
 
 
 def _distinct(rows: I64) -> I64:
@@ -70,9 +61,8 @@ class Addresses:
         self._rank, self._size = agreement.transport.rank, agreement.transport.size
         self._here = _core.Table()  # ranks of the objects whose home is this rank
         self._asked = _core.Table()  # ranks of other objects, as reported by their homes
-        self._asker = (
-            NO_PAIRS  # rows (key of an object whose home is here, rank that asked), sorted
-        )
+        # Rows (key of an object whose home is here, rank that asked), sorted.
+        self._asker: I64 = np.zeros((0, 2), np.int64)
         self._new_askers: list[I64] = []
         self._asked_for = NO_KEYS  # objects for which `ask` was called on this rank
         self._most = FEW  # if `_asked` has more entries, this rank forgets unused ones
@@ -290,7 +280,7 @@ class Addresses:
         if not len(keys):
             return NO_TRIPLES
         owner = self._here.find(keys)
-        rows = _table(asker, keys, owner)[owner >= 0]
+        rows = np.stack([asker, keys, owner], 1)[owner >= 0]
         self._new_askers.append(rows[:, 1::-1])
         return rows
 
@@ -308,4 +298,4 @@ class Addresses:
         begin = np.searchsorted(known, keys, "left")
         count = np.searchsorted(known, keys, "right") - begin
         at = np.repeat(begin - np.cumsum(count) + count, count) + np.arange(count.sum())
-        return _table(self._asker[at, 1], np.repeat(keys, count), np.repeat(value, count))
+        return np.stack([self._asker[at, 1], np.repeat(keys, count), np.repeat(value, count)], 1)

@@ -332,44 +332,33 @@ class Agreement:
             )
         self.taken += 1
         try:
-            return self._take(sample, sends, error, words, alike, into)
+            if self.ended:
+                raise StateError(f"this communicator can no longer be used: {self.ended}")
+            if self.running is not None and self.running.left:
+                self.running.finish()
+            self.last_step = (sample[0], sample[1], words)
+            if error is not None:
+                sends = self.messages_about(error)
+            try:
+                record, received, error = self._try(sample, sends, error, into)
+            except MPIError as why:
+                raise self.explained(why) from None
+            stats = record if isinstance(record, Stats) else Stats._make(record)
+            if error is not None:
+                if not alike:
+                    if stats.kind == Step.EXIT:
+                        self.ended = "another rank has ended its program"
+                    raise error
+                received = [*received, (self.transport.rank, self._description(error))]
+            if stats.failed_rank != NOBODY or stats.mixed:
+                self.raise_for(stats, received)
+            return stats, received
         except Exception as why:
             # a reference to `why` would keep the program's arrays in memory
             why.__dict__[KNOWN] = id(self), self.taken
             raise
         finally:
             self._turn.release()
-
-    def _take(
-        self,
-        sample: Contribution,
-        sends: Sends,
-        error: Exception | None,
-        words: str,
-        alike: bool,
-        into: Memory | None,
-    ) -> tuple[Stats, Sends]:
-        if self.ended:
-            raise StateError(f"this communicator can no longer be used: {self.ended}")
-        if self.running is not None and self.running.left:
-            self.running.finish()
-        self.last_step = (sample[0], sample[1], words)
-        if error is not None:
-            sends = self.messages_about(error)
-        try:
-            record, received, error = self._try(sample, sends, error, into)
-        except MPIError as why:
-            raise self.explained(why) from None
-        stats = record if isinstance(record, Stats) else Stats._make(record)
-        if error is not None:
-            if not alike:
-                if stats.kind == Step.EXIT:
-                    self.ended = "another rank has ended its program"
-                raise error
-            received = [*received, (self.transport.rank, self._description(error))]
-        if stats.failed_rank != NOBODY or stats.mixed:
-            self.raise_for(stats, received)
-        return stats, received
 
     def _try(
         self, sample: Contribution, sends: Sends, error: Exception | None, into: Memory | None

@@ -42,9 +42,6 @@ def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
 # ---- the transport between virtual ranks --------------------------------------------------------
 
 
-RECORD = _core.STATS_BYTES
-
-
 class Virtual(Transport):
     """The transport of a virtual rank; sending a message advances the virtual time at once."""
 
@@ -82,7 +79,7 @@ class Virtual(Transport):
         for source, (_, sent) in enumerate(values):
             for rank, parts in sent.items():
                 received[rank].append((source, parts))
-        return [(record, r) for r in received], self.comm.world.together(times, RECORD)
+        return [(record, r) for r in received], self.comm.world.together(times, _core.STATS_BYTES)
 
     def bcast(self, array: Any, root: int, /) -> None:
         data = self.comm.bcast(memoryview(array).cast("B").tobytes(), root)

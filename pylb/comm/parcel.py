@@ -58,10 +58,7 @@ def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception])
 
 
 def unpack_each(parts: Parts, n: int, refused: Callable[[int, Exception], Exception]) -> list[Any]:
-    """Return the n values that `pack_each` was given.
-
-    ``refused(i, why)`` returns the error to raise if value i cannot be restored.
-    """
+    """Return the n values that `pack_each` was given; `refused` as there."""
     file = io.BufferedReader(io.BytesIO(parts[0]))
     load = pickle.Unpickler(file, buffers=iter(parts[1:])).load
     return _call_each(load, itertools.repeat((), n), n, refused)
@@ -95,27 +92,26 @@ class Pickled(bytes):
 
 def freeze(data: Any) -> Pickled:
     """Return a pickled copy of `data`, which later changes of `data` do not affect."""
-    return Pickled(_of_message(pickle.dumps, data, 5))
+    return Pickled(tried("a message cannot be pickled", pickle.dumps, data, 5))
 
 
 def pack_messages(data: list[Any]) -> Parts:
     """Return as buffers the data of messages that were sent without a copy."""
-    parts: Parts = _of_message(pack, data)
+    parts: Parts = tried("a message cannot be pickled", pack, data)
     return parts
 
 
-def _of_message(call: Callable[..., Any], *arguments: Any) -> Any:
+def tried(what: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that pickles; an error becomes a SerializationError that begins with `what`.
+
+    A MemoryError stays as it is.
+    """
     try:
         return call(*arguments)
     except MemoryError:
         raise
     except Exception as why:
-        raise SerializationError(f"a message {not_pickled(why)}") from why
-
-
-def not_pickled(why: Exception) -> str:
-    """Return, in words, why something cannot be pickled."""
-    return f"cannot be pickled: {type(why).__name__}: {why}"
+        raise SerializationError(f"{what}: {type(why).__name__}: {why}") from why
 
 
 def thaw(data: Pickled) -> Any:

@@ -16,7 +16,7 @@ from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.parcel import exchange_objects
 from pylb.comm.transport import Sends, Side, Sides
-from pylb.errors import DomainError, PylbError, SerializationError, StateError
+from pylb.errors import DomainError, PylbError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 
@@ -74,16 +74,16 @@ def travelling(side: Side) -> Any:
     return rows_of(side.order, side.offset)
 
 
+def places(side: Side) -> dict[int, slice]:
+    """Return where the rows of each partner are in the message buffer."""
+    start = side.start.tolist()
+    return {r: slice(a, b) for r, a, b in zip(side.rank.tolist(), start, start[1:], strict=False)}
+
+
 def shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
     """Group the objects by their destination, in the order in which they are sent."""
     ordered = values if side.order is None else [values[i] for i in side.order.tolist()]
-    start = side.start.tolist()
-    pairs = zip(side.rank.tolist(), start, start[1:], strict=False)
-    return {rank: ordered[a:b] for rank, a, b in pairs}
-
-
-def _given(value: Any) -> Any:
-    return value
+    return {rank: ordered[at] for rank, at in places(side).items()}
 
 
 def _raise(error: Exception) -> NoReturn:
@@ -170,7 +170,6 @@ class StepLane:
     def __init__(self, agreement: Agreement, sides: Sides, like: NDArray[Any], tag: int) -> None:
         self._agreement, self._sides, self._tag = agreement, sides, tag
         self._kind = like.dtype, like.shape[1:]
-        self._bytes = like.dtype.itemsize * int(np.prod(like.shape[1:], dtype=np.int64))
         self._answer = like[:0]
 
     def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
@@ -178,31 +177,21 @@ class StepLane:
         here, _, there, m = self._sides
         if (rows.dtype, rows.shape[1:]) != self._kind:
             return False
-        send = _raw(rows)
-        if here.order is not None and self._bytes:
-            send = _raw(send.reshape(-1, self._bytes)[travelling(here)])
-        came = np.empty(there.n_rows * self._bytes, np.uint8)
-        self._exchange(send, came)
-        shape = (there.n_own(m), *rows.shape[1:])
-        self._answer = np.zeros(shape, rows.dtype) if out is None else out
-        if there.order is None:
-            _raw(self._answer)[:] = came
-        elif self._bytes:
-            rows_here = _raw(self._answer).reshape(-1, self._bytes)
-            rows_here[travelling(there)] = came.reshape(-1, self._bytes)
-        return True
-
-    def _exchange(self, send: NDArray[np.uint8], came: NDArray[np.uint8]) -> None:
+        send = rows[travelling(here)]
+        came = np.empty((there.n_rows, *rows.shape[1:]), rows.dtype)
+        places_here, places_there = places(here), places(there)
         me = self._agreement.transport.rank
-        pieces = _cut(self._sides.out, send, self._bytes)
-        places = _cut(self._sides.into, came, self._bytes)
-        if me in places:
-            places[me][:] = pieces[me]
-        sends = [(rank, [piece]) for rank, piece in pieces.items() if rank != me]
+        if me in places_here:
+            came[places_there[me]] = send[places_here[me]]
+        sends = [(rank, [_raw(send[at])]) for rank, at in places_here.items() if rank != me]
         words = (self._tag, f"another plan, direction, dtype or shape (fingerprint {self._tag})")
         _, received = self._agreement.step(Step.EXCHANGE, 0, words, sends=sends)
         for source, (piece,) in received:
-            places[source][:] = np.frombuffer(piece, np.uint8)
+            _raw(came[places_there[source]])[:] = np.frombuffer(piece, np.uint8)
+        shape = (there.n_own(m), *rows.shape[1:])
+        self._answer = np.zeros(shape, rows.dtype) if out is None else out
+        self._answer[travelling(there)] = came
+        return True
 
     def wait(self) -> NDArray[Any]:
         """Wait for the received rows; return `out` of `begin` or a new array."""
@@ -215,12 +204,6 @@ class StepLane:
 
 def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8) if array.nbytes else np.zeros(0, np.uint8)
-
-
-def _cut(side: Side, data: NDArray[np.uint8], row_bytes: int) -> dict[int, NDArray[np.uint8]]:
-    start = (side.start * row_bytes).tolist()
-    ranks = side.rank.tolist()
-    return {r: data[a:b] for r, a, b in zip(ranks, start, start[1:], strict=False)}
 
 
 def are_objects(value: Any) -> bool:
@@ -452,17 +435,16 @@ class Plan:
         """Begin a `reverse`; ``.wait()`` of the returned object completes it."""
         return self._begin("reverse", values, out, add)
 
-    def answer(self, n: int, make: Callable[[], tuple[NDArray[Any], ...]]) -> Any:
-        """Do a `reverse` with the `n` arrays that ``make()`` returns.
+    def answer(self, make: Callable[[], NDArray[Any]]) -> Any:
+        """Do a `reverse` with the array that ``make()`` returns.
 
-        If ``make()`` fails, the partners, which wait for the arrays, raise an error, too.
+        If ``make()`` fails, the partners, which wait for the array, raise an error, too.
         """
-        values: tuple[NDArray[Any], ...] = ()
         with Attempt() as tried:
-            values = make()
+            value = make()
         if tried.error is not None:
-            self._fail("reverse", n, tried.error)
-        return self.reverse(*values)
+            self._fail("reverse", tried.error)
+        return self.reverse(value)
 
     def resize(self, sizes: ArrayLike) -> Plan:
         """Return a plan with the same destinations, for items of several rows each.  Collective.
@@ -485,7 +467,7 @@ class Plan:
             plan._out = sized(out, rows, Room.of(out, self.n_items))
             received, room = np.empty(self.n_received, np.int64), Room.of(into, self.n_received)
         if tried.error is not None:
-            simple._fail("forward", 1, tried.error)
+            simple._fail("forward", tried.error)
         simple.forward(rows, out=received)
         plan.sizes, plan.received_sizes = rows, received
         plan._simple, plan._repeats = simple, simple._repeats
@@ -528,7 +510,7 @@ class Plan:
                 if i in objects:
                     tag = self._tag(f"{direction} objects", True)
                     meetings.append(self._exchanger.meet(sides, tag))
-                    pending.parts.append(partial(_given, None))
+                    pending.parts.append(lambda: None)  # replaced below
                 elif error is None:
                     key, lane = lanes[i]
                     assert lane is not None
@@ -540,14 +522,16 @@ class Plan:
                     pending.parts.append(partial(self._end_rows, pending, key, lane, out))
             if len(pending.parts) == i:
                 error = error or tried.error
-                self._tell(pending, sides, error)
+                assert error is not None
+                pending.met |= self._exchanger.tell(sides, error)
+                pending.parts.append(partial(_raise, error))
         if error is not None and not objects:
             pending.wait()  # raises the error
         with Attempt() as tried:
             missed = _wait_for_partners(meetings, sides)
             error = error or missed
             for i in objects:
-                pending.parts[i] = partial(_given, self._objects(rows, i, sides, error))
+                pending.parts[i] = partial(list, self._objects(rows, i, sides, error))
         if tried.error is not None:
             pending.drop()
             raise tried.error
@@ -568,19 +552,10 @@ class Plan:
             return self._total(came, out)
         return came if out is None else out
 
-    def _tell(self, pending: Pending, sides: Sides, error: Exception | None) -> None:
-        """Make an exchange fail that this rank cannot begin; report the error to the partners."""
-        assert error is not None
-        pending.met |= self._exchanger.tell(sides, error)
-        pending.parts.append(partial(_raise, error))
-
-    def _fail(self, direction: str, n: int, error: Exception) -> NoReturn:
-        """Raise an error instead of exchanging `n` arrays, and report it to the partners."""
-        pending = Pending(self.agreement)
-        for _ in range(n):
-            self._tell(pending, self._sides(direction), error)
-        pending.wait()
-        raise AssertionError
+    def _fail(self, direction: str, error: Exception) -> NoReturn:
+        """Raise an error instead of exchanging an array, and report it to the partners."""
+        met = self._exchanger.tell(self._sides(direction), error)
+        raise_where_partners_wait(self.agreement, error, met)
 
     def _lane(self, direction: str, sides: Sides, rows: Any, add: bool) -> tuple[Any, Any]:
         """Return the key and a lane for an array; make the lane if none is free."""
@@ -630,8 +605,8 @@ class Plan:
 
         came = exchange_objects(
             *(self.agreement, Step.OBJECTS, 0, pieces),
-            pack=_pack,
-            unpack=_unpack,
+            pack=partial(parcel.tried, "an item cannot be pickled", parcel.pack),
+            unpack=partial(parcel.tried, "an item cannot be restored", parcel.unpack),
             restored=Step.OBJECTS,
         )
         there = sides.into
@@ -680,19 +655,3 @@ def _wait_for_partners(meetings: list[StepLane], sides: Sides) -> Exception | No
     if error is not None and not unlike <= set(sides.out.rank.tolist()):
         raise error
     return error
-
-
-def _pack(piece: list[Any]) -> parcel.Parts:
-    try:
-        return parcel.pack(piece)
-    except Exception as why:
-        raise SerializationError(f"an item {parcel.not_pickled(why)}") from why
-
-
-def _unpack(parts: parcel.Parts) -> Any:
-    try:
-        return parcel.unpack(parts)
-    except Exception as why:
-        raise SerializationError(
-            f"an item cannot be restored: {type(why).__name__}: {why}"
-        ) from why

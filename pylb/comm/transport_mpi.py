@@ -35,10 +35,7 @@ _known: dict[Any, tuple[Any, Agreement]] = {}
 
 
 def agreement_on(comm: Any) -> Agreement:
-    """Return the agreement of a communicator's ranks: the same object at each call.
-
-    Collective the first time.
-    """
+    """Do what `pylb.comm.connect.agreement_of` does, for a communicator of MPI."""
     global _keyval
     program_end.watch_job()
     has_handle = any(hasattr(comm, name) for name in ("Get_rank", "py2f", "handle"))
@@ -60,7 +57,8 @@ def agreement_on(comm: Any) -> Agreement:
     if not isinstance(comm, mpi.Comm):
         comm = mpi.Comm.f2py(number)
     if _keyval is None:
-        _keyval = mpi.Comm.Create_keyval(delete_fn=_freed)
+        # MPI calls this function when the user frees the communicator
+        _keyval = mpi.Comm.Create_keyval(delete_fn=lambda comm, key, agreement: agreement.free())
     known = comm.Get_attr(_keyval)
     if isinstance(known, Agreement):
         return known
@@ -281,8 +279,3 @@ class MPIExchanger:
         lane = self.lane(sides, rows, tag)
         lane.begin(rows, None)
         return lane
-
-
-def _freed(comm: Any, keyval: int, agreement: Agreement) -> None:
-    """Free the agreement; MPI calls this when the user frees the communicator."""
-    agreement.free()

@@ -28,10 +28,7 @@ def is_group(comm: Any) -> bool:
 
 
 def agreement_on_group(group: Any) -> Agreement:
-    """Return the agreement of a group's ranks: the same object at each call.
-
-    Collective the first time.
-    """
+    """Do what `pylb.comm.connect.agreement_of` does, for a process group."""
     if id(group) not in _known:
         _known[id(group)] = group, Agreement(TorchTransport(group))
     return _known[id(group)][1]

@@ -16,7 +16,6 @@ from pylb import _core
 from pylb.console import seconds
 from pylb.decide.receipts import Alternative, Dropped, History, Receipt
 from pylb.decide.registry import Cycle, Trigger, of_arguments
-from pylb.decide.selection import in_rounds, registered
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.network import Network
@@ -24,7 +23,7 @@ from pylb.model.snapshot import Snapshot
 from pylb.partitioning import libraries
 from pylb.partitioning.libraries import available
 from pylb.placing.placement import CHOOSERS, Placement
-from pylb.placing.registry import AUTO, Strategy, find
+from pylb.placing.registry import AUTO, Strategy, find, strategies
 
 NOTHING, JUDGE, PREVIEW, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # triggers, by default obeyed even if LB steps do not pay
@@ -114,20 +113,29 @@ def settings(
     when = of_arguments(every, "auto" if every is None and trigger is None else trigger)
     entry = find(strategy, auto=True)
     selects = entry.name == "auto"
-    strategies = (*registered(), *(in_rounds() if distributed else ())) if selects else (entry,)
+    candidates: tuple[Strategy, ...] = (entry,)
+    if selects:  # strategies that need to know the nodes run only if the user names them
+        more = [s for s in strategies().values() if s.distributed and "nodes" not in s.looks_at]
+        candidates = (*registered(), *(more if distributed else ()))
     learns = (when.name == "auto" and selects and not lag) if learn_speeds is None else learn_speeds
     return Settings(
         strategy=entry,
-        strategies=strategies,
+        strategies=candidates,
         trigger=when,
         gives_up=when.name not in ASKED_FOR if gives_up is None else bool(gives_up),
         learns=bool(learns),
         # A trigger that the user chose is never overruled.
-        watches=bool(learns) and when.name == "auto" and not lag and not strategies[0].distributed,
+        watches=bool(learns) and when.name == "auto" and not lag and not candidates[0].distributed,
         move_at_most=move_at_most if selects and not lag else 0.0,
         seed=seed,
         environment=environment,
     )
+
+
+def registered() -> list[Strategy]:
+    """Return the strategies from which "auto" chooses by default (Menon 2012, section 3.7)."""
+    some = {"load", "communication"}
+    return [s for s in strategies().values() if s.selectable and some & set(s.looks_at)]
 
 
 def learns(learn_speeds: bool | None, speed: Any) -> bool | None:

@@ -23,7 +23,7 @@ import math
 import os
 import re
 import struct
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,13 +66,10 @@ def file_of(folder: Path, checkpoint: str, rank: int) -> Path:
 def write(path: Path, arrays: Arrays) -> int:
     """Write the file of a rank, and wait until it is on the disk; return its size in bytes."""
     with files.writing(path, "w+b") as file:
-        out = hdf5.Output(file)
-        try:
+        with closing(hdf5.Output(file)) as out:
             out.text("format", FORMAT)
             for name, values in arrays.items():
                 out.array(name, np.ascontiguousarray(values, DTYPES[name]).ravel())
-        finally:
-            out.close()
         os.fsync(file.fileno())
         return os.fstat(file.fileno()).st_size
 

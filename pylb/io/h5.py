@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import os
+import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,7 +28,16 @@ from pylb.errors import FormatError
 from pylb.files import begins, decoded, understood, writing
 from pylb.io import hdf5
 from pylb.io.hdf5 import SUFFIXES
-from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, RunFacts, Stretch, check_figures
+from pylb.io.run_record import (
+    FIGURES,
+    MOST,
+    OF_RANKS,
+    Loop,
+    RunData,
+    RunFacts,
+    Stretch,
+    check_figures,
+)
 from pylb.model.objects import COLUMNS, used
 from pylb.model.snapshot import F64
 
@@ -94,7 +105,12 @@ class Writer:
 
         `figures` (k, 8) has the `FIGURES` of all iterations of these stretches.
         """
-        self._set_loops(facts.loops)
+        if facts.loops != self._loops:  # write all again: costs are measured later
+            self._loops = list(facts.loops)
+            dataset = self._file["loops"]
+            dataset.resize(len(self._loops), axis=0)
+            dataset[:] = np.array(self._loops, np.float64).reshape(-1, len(Loop._fields))
+            self._out.flush()
         # A single answer is not written, because the parameters contain it.
         if len(facts.answers) > 1:
             self._append_lines("answers", map(json.dumps, facts.answers[self._n_answers :]))
@@ -146,15 +162,6 @@ class Writer:
         content = "".join(line + "\n" for line in lines)
         self._extend(name, np.frombuffer(content.encode(), np.uint8))
 
-    def _set_loops(self, loops: list[Loop]) -> None:
-        """Write all loops so far again, because costs of earlier loops are measured later."""
-        if loops != self._loops:
-            self._loops = list(loops)
-            dataset = self._file["loops"]
-            dataset.resize(len(loops), axis=0)
-            dataset[:] = np.array(loops, np.float64).reshape(-1, len(Loop._fields))
-            self._out.flush()
-
     def _extend(self, name: str, values: Any) -> None:
         if len(values):
             dataset = self._file[name]
@@ -179,12 +186,11 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
         [*run.remaining.values(), *run.starting.values(), *run.stretches],
         key=lambda s: (s.first, s.iterations),
     )
-    with writing(path, "w+b") as file:
-        writer = Writer(file, run.n_ranks, run.parameters, n_objects)
-        try:
-            writer.extend(stretches, run.figures, run)
-        finally:
-            writer.close()
+    with (
+        writing(path, "w+b") as file,
+        contextlib.closing(Writer(file, run.n_ranks, run.parameters, n_objects)) as writer,
+    ):
+        writer.extend(stretches, run.figures, run)
 
 
 def _check(array: Any) -> int:
@@ -236,9 +242,12 @@ def _record(name: str, file: hdf5.Input) -> RunData:
     stretches, table, remaining, starting = _stretches(file, n_ranks)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
+    parameters = dict(json.loads(file.bytes("parameters")))
+    for new in _lines(file, "changes"):
+        parameters |= new if isinstance(new, dict) else {}
     return RunData(
         n_ranks=n_ranks,
-        parameters=_parameters(file),
+        parameters=parameters,
         stretches=stretches,
         **dict(zip(FIGURES, columns, strict=True)),
         history=_history(file, end),
@@ -249,13 +258,6 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         phases=tuple(json.loads(file.bytes("phase_names") or b"[]")),
         path=name,
     )
-
-
-def _parameters(file: hdf5.Input) -> dict[str, Any]:
-    out = dict(json.loads(file.bytes("parameters")))
-    for new in _lines(file, "changes"):
-        out |= new if isinstance(new, dict) else {}
-    return out
 
 
 def _loops_of(file: hdf5.Input, end: int, starts: bool) -> list[Loop]:
@@ -317,13 +319,9 @@ def _stretches(file: hdf5.Input, n_ranks: int) -> tuple[list[Stretch], Any, Any,
             tables.append(table[:complete])
         if complete < k:
             break
-        at = {
-            "objects": at["objects"] + n,
-            "edges": at["edges"] + m,
-            "iterations": at["iterations"] + k,
-            "load": at["load"] + k * n,
-            **{x: at[x] + count for x, count in more.items()},
-        }
+        more |= {"objects": n, "edges": m, "iterations": k, "load": k * n}
+        for name, count in more.items():
+            at[name] += count
     return out, np.concatenate(tables), remaining, starting
 
 
@@ -359,29 +357,26 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
         "rank": (0, n_ranks - 1),
         "home": (-1, n_ranks - 1),
         "nbytes": (0, most),
-        "load": (0, 1e30),
+        "load": (0, MOST),
+        "phases": (0, MOST),
+        "work": (0, math.inf),
+        "birth": (0, most),
+        "coords": (-sys.float_info.max, sys.float_info.max),
+        "shared": (-1, most),
         "src": (0, n - 1),
         "dst": (0, n - 1),
-        "edge_bytes": (0, 1e30),
-        "edge_messages": (0, 1e30),
+        "edge_bytes": (0, MOST),
+        "edge_messages": (0, MOST),
     }
+    rows = {**dict.fromkeys(used("optional"), n), "edge_multicast": len(s.src)}
     wrong = [] if np.all(np.diff(s.key) > 0) else ["key"]
-    if s.edge_multicast is not None and len(s.edge_multicast) != len(s.src):
-        wrong.append("edge_multicast")
-    if s.coords is not None and (s.coords.shape != (n, 3) or not np.isfinite(s.coords).all()):
-        wrong.append("coords")
-    if s.shared is not None and not (s.shared.shape == (n, 3) and (s.shared >= -1).all()):
-        wrong.append("shared")
-    for name in ("work", "birth"):
+    for name in {**rows, **allowed}:
         values = getattr(s, name)
-        if values is not None and (len(values) != n or not (values >= 0).all()):
+        if values is not None and len(values) != rows.get(name, len(values)):
             wrong.append(name)
-    if s.phases is not None and not ((s.phases >= 0) & (s.phases <= 1e30)).all():
-        wrong.append("phases")
-    for name, (low, high) in allowed.items():
-        values = getattr(s, name)
-        if values.size and not (low <= values.min() and values.max() <= high):
-            wrong.append(name)
+        elif values is not None and values.size and name in allowed:
+            low, high = allowed[name]
+            wrong += [name] * (not (low <= values.min() and values.max() <= high))
     if wrong:
         raise FormatError(f"{wrong[0]} is out of range from iteration {s.first} on")
 

@@ -38,8 +38,13 @@ class Output:
     def __init__(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
         h5py = optional.require("h5py")
         self._name = os.fspath(where) if isinstance(where, str | os.PathLike) else None
-        fd = where.fileno() if self._name is None else _created(where)  # type: ignore
-        if self._name is not None:
+        if self._name is None:
+            fd = where.fileno()  # type: ignore[union-attr]
+        else:
+            fd = os.open(self._name, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                os.close(fd)
+                raise OSError(errno.EINVAL, "not a regular file", self._name)
             older = _open.get(_identity(fd))
             if older is not None:  # two records must not mix
                 older.end(OSError(errno.EBUSY, "another record is written to this file now"))
@@ -94,15 +99,6 @@ def _identity(fd: int) -> tuple[int, int]:
     return about.st_dev, about.st_ino
 
 
-def _created(path: str | os.PathLike[str]) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
-    fd = os.open(path, flags, 0o666)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
-    return fd
-
-
 def _close(file: Any, kept: _Kept) -> None:
     file.close()
     kept.close()
@@ -119,15 +115,6 @@ class _Kept(io.RawIOBase):
         self._fd, self._owned, self._at = fd, owned, 0
         self._unwritten: list[tuple[int, bytes]] = []
         self.failed: OSError | None = None
-
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         self._at = offset + (self._end() if whence == io.SEEK_END else 0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.io import vt
-from pylb.io.run_record import RunFacts
+from pylb.io.run_record import OF_RANKS, RunFacts
 from pylb.model import checks
 from pylb.model.snapshot import F64, I32, I64, Rows, Snapshot
 
@@ -200,16 +200,11 @@ class Phases:
             memory=None if self.task_memory is None else self.task_memory[t],
             migratable=self.movable(t),
             key=self.entity_key[entity],
-            speed=self.speed,
-            background=self.background,
-            memory_limit=self.memory_limit,
-            node_memory_limit=self.node_memory_limit,
-            node=self.node,
-            near=self.near,
             coords=None if self.task_coords is None else self.task_coords[t],
             block=None if self.task_block is None else self.task_block[t],
             block_bytes=self.block_bytes,
             home=self.block_home,
+            **{name: getattr(self, name) for name in (*OF_RANKS, "near")},
         )
 
     def parts_of(self, tasks: Any) -> F64 | None:
@@ -223,11 +218,8 @@ class Phases:
 
     def movable(self, tasks: Any) -> Bool:
         """Return whether the objects of these tasks may migrate."""
-        out: Bool
-        if self.task_migratable is None:
-            out = self.entity_migratable[self.task_entity[tasks]]
-        else:
-            out = self.task_migratable[tasks]
+        own, entity = self.task_migratable, self.task_entity[tasks]
+        out: Bool = self.entity_migratable[entity] if own is None else own[tasks]
         return out
 
     def _part(self: Self, phases: I64) -> Self:

@@ -24,11 +24,6 @@ SETTINGS = (
 )
 
 
-def _is_json(path: str | os.PathLike[str]) -> bool:
-    """Say whether a file begins like a run record of the C library."""
-    return begins(path, START)
-
-
 def _run(name: str, record: dict[str, Any]) -> RunData:
     """Return the run of a record.  Each rank counts as one object, with its load in each step."""
     if record.get("format") != FORMAT:
@@ -91,12 +86,12 @@ def _receipt(row: dict[str, Any], record: dict[str, Any]) -> Receipt:
 
 def is_record(path: str | os.PathLike[str]) -> bool:
     """Say whether a file is a run record, by its suffix or its first bytes."""
-    return h5.is_record(path) or _is_json(path)
+    return h5.is_record(path) or begins(path, START)
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
     """Read a run record; its errors are those of `pylb.RunRecord.load`."""
-    if not _is_json(path):
+    if not begins(path, START):
         return h5.read(path)
     name = decoded(path)
     with understood(name, "a readable run record"):

@@ -27,7 +27,7 @@ from pylb.errors import (
 )
 from pylb.files import decoded, descriptor, kind_of, named, writing
 from pylb.model.snapshot import I64
-from pylb.optional import PARTS, missing_part
+from pylb.optional import require
 from pylb.threads import stoppable
 
 ENTITY_TYPES = ("object", "node", "shared_id", "other")  # "other" stands for every other text
@@ -152,11 +152,9 @@ def unpacked(path: Path) -> Any:
 
 def decompressed(path: Path, text: Any) -> bytes:
     try:
-        import brotli
-    except ImportError:
-        raise MissingPartError(
-            f"{path} is not plain JSON; to read Brotli: {PARTS['Brotli'].command}"
-        ) from None
+        brotli = require("Brotli")
+    except MissingPartError as why:
+        raise MissingPartError(f"{path} is not plain JSON: {why}") from None
     most, stream = MOST_UNPACKED + MOST_RATIO * len(text), brotli.Decompressor()
     out, given = bytearray(), text[:]
     with contextlib.suppress(brotli.error):
@@ -220,10 +218,7 @@ def write(
 
 
 def _compressor() -> Callable[[bytes], bytes]:
-    try:
-        import brotli
-    except ImportError:
-        raise missing_part("Brotli") from None
+    brotli = require("Brotli")
 
     def pack(text: bytes) -> bytes:
         # Quality 5 takes a tenth of the time of the best quality, for a slightly larger file.

@@ -1,18 +1,16 @@
-"""The text of vt's LBDatafiles as columns, and the text for another placement.
+"""The text of vt's LBDatafiles as columns, the text for another placement, and the text of a trace.
 
-msgspec decodes a text into the structures below; keys that they do not name are skipped.  No
+msgspec decodes a text into the structures below, and skips keys that they do not name.  No
 structure can be part of a cycle, so the garbage collector does not search them (``gc=False``).
 """
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import itertools
 import logging
 import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -24,6 +22,7 @@ from msgspec import Meta, Raw, Struct
 from pylb import _core
 from pylb.errors import DomainError, FormatError, StateError
 from pylb.io import vt
+from pylb.io.phases import COLLECTION, Phases
 from pylb.model.snapshot import I32, I64
 
 log = logging.getLogger("pylb")
@@ -35,6 +34,7 @@ Size = Annotated[float, Meta(ge=0.0, le=1e30)]
 Number = Annotated[float, Meta(ge=-1e30, le=1e30)]
 Rank = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Home = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+PhaseId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Kind = Literal["LBDatafile"]
 
 
@@ -48,7 +48,7 @@ class End(Struct, gc=False):
     migratable: bool | None = None
 
 
-class Entity(Struct, gc=False):
+class Entity(Struct, gc=False, omit_defaults=True):
     """The entity of a task."""
 
     type: str
@@ -60,8 +60,8 @@ class Entity(Struct, gc=False):
     objgroup_id: int = -1
 
 
-class User(Struct, gc=False):
-    """What tasks may have in user_defined."""
+class User(Struct, gc=False, omit_defaults=True):
+    """What tasks may have in user_defined; the fields are those of `vt.USER`."""
 
     shared_id: Number | None = None
     shared_bytes: Size | None = None
@@ -79,7 +79,7 @@ class Subphase(Struct, gc=False):
     time: Size
 
 
-class Task(Struct, gc=False):
+class Task(Struct, gc=False, omit_defaults=True):
     """An object in a phase."""
 
     entity: Entity
@@ -87,6 +87,7 @@ class Task(Struct, gc=False):
     time: Size
     user_defined: User | None = None
     subphases: list[Subphase] | None = None
+    resource: Any = None
 
 
 class Comm(Struct, gc=False, rename={"sender": "from", "receiver": "to"}):
@@ -102,9 +103,23 @@ class Comm(Struct, gc=False, rename={"sender": "from", "receiver": "to"}):
 class Phase(Struct, gc=False):
     """A phase of one rank."""
 
-    id: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    id: PhaseId
     tasks: list[Task] = []
     communications: list[Comm] = []
+
+
+class Ids(Struct, rename={"each": "list", "spans": "range"}):
+    """Ids of phases: each one, and spans (first, last)."""
+
+    each: list[PhaseId] = []
+    spans: list[tuple[PhaseId, PhaseId]] = []
+
+
+class PhaseIds(Struct):
+    """Phases without data of their own: not recorded, and copies of the phase before."""
+
+    skipped: Ids | None = None
+    identical_to_previous: Ids | None = None
 
 
 class Metadata(Struct):
@@ -112,7 +127,7 @@ class Metadata(Struct):
 
     type: Kind = "LBDatafile"
     rank: Rank | None = None
-    phases: Any = None
+    phases: PhaseIds | None = None
 
 
 class File(Struct):
@@ -121,13 +136,6 @@ class File(Struct):
     phases: list[Phase]
     type: Kind = "LBDatafile"
     metadata: Metadata | None = None
-
-
-class Columns(NamedTuple):
-    """The data of one file, or of a run: columns of the tasks and of the communications."""
-
-    task: dict[str, Any]  # (t,) each
-    comm: dict[str, Any]  # (c,) each
 
 
 def decoded(name: str, text: Any, into: Any = File) -> Any:
@@ -162,11 +170,17 @@ def read(paths: list[Path], threads: int | None = None) -> vt.Run:
     for r, text in enumerate(vt.mapped(vt.unpacked, paths, threads)):
         file = decoded(names[r], text)
         heads.append(_head(names[r], r, file))
-        source = heads[r][1]
-        if r > 0:
-            _check_phases(names[0], names[r], heads[0], heads[r])
-        parts.append(columns(names[r], r, file, source))
-        node = int(parts[r].task["rank"].max(initial=0))
+        if heads[r][3] != heads[0][3]:
+            a, b = (f"{len(head[3])} phases, {head[3][:9]}" for head in (heads[0], heads[r]))
+            raise FormatError(
+                f"ranks have different phases: {names[r]} has {b}, {names[0]} has {a}"
+            )
+        if heads[r] != heads[0]:
+            raise FormatError(
+                f"ranks disagree on phases: metadata.phases of {names[r]} and of {names[0]} differ"
+            )
+        parts.append(columns(names[r], r, file, heads[r][1]))
+        node = int(parts[r][0]["rank"].max(initial=0))
         if node >= len(paths):
             raise FormatError(
                 f"{names[r]}: task node is {node}: expected 0 ... {len(paths) - 1}, a rank of the "
@@ -190,37 +204,10 @@ def _head(name: str, rank: int, file: Any) -> tuple[list[int], ...]:
     for one, other in itertools.pairwise(ids):
         if one >= other:
             raise FormatError(f"{name}: phase {other} after phase {one}: expected increasing ids")
-    return (*_phases(name, metadata and metadata.phases, ids), ids)
-
-
-def _check_phases(
-    first: str, name: str, expected: tuple[list[int], ...], given: tuple[list[int], ...]
-) -> None:
-    if expected[3] != given[3]:
-        a, b = (f"{len(head[3])} phases, {head[3][:9]}" for head in (expected, given))
-        raise FormatError(f"ranks have different phases: {name} has {b}, {first} has {a}")
-    if expected != given:
-        raise FormatError(
-            f"ranks disagree on phases: metadata.phases of {name} and of {first} differ"
-        )
-
-
-def _phases(name: str, phases: Any, ids: list[int]) -> tuple[list[int], ...]:
-    """Return the ids of all phases, the `Run.source` of each, and the ids of skipped phases."""
-    skipped: list[int] = []
-    same: list[int] = []
-    try:
-        phases = phases or {}
-        skipped = _ids(phases.get("skipped"))
-        same = _ids(phases.get("identical_to_previous"))
-    except (AttributeError, TypeError, ValueError) as why:
-        raise FormatError(
-            f"{name}: metadata.phases: expected skipped and identical_to_previous, each with a "
-            f"list and a range of phase ids; {why}"
-        ) from None
+    about = (metadata and metadata.phases) or PhaseIds()
+    same = _ids(name, about.identical_to_previous)
     index = {phase: i for i, phase in enumerate(ids)}
-    order = sorted({*ids, *same})
-    source: list[int] = []
+    order, source = sorted({*ids, *same}), list[int]()
     for phase in order:
         if phase not in index and not source:
             raise FormatError(
@@ -228,39 +215,35 @@ def _phases(name: str, phases: Any, ids: list[int]) -> tuple[list[int], ...]:
                 f"file has no phase before it"
             )
         source.append(index.get(phase, source[-1] if source else 0))
-    return order, source, skipped
+    return order, source, _ids(name, about.skipped), ids
 
 
-def _ids(entry: Any) -> list[int]:
-    """Return the ids in {"list": [3, ...], "range": [[first, last], ...]}, sorted, each once."""
-    entry = entry or {}
-    spans = [(i, i) for i in entry.get("list") or []]
-    spans += [(first, last) for first, last in entry.get("range") or []]
-    if not all(type(x) is int and 0 <= x < 2**63 for span in spans for x in span):
-        raise TypeError("an id is not an integer from 0 to 2**63 - 1")
+def _ids(name: str, ids: Ids | None) -> list[int]:
+    """Return the ids, sorted, each once."""
+    spans = [] if ids is None else [*((i, i) for i in ids.each), *ids.spans]
     if sum(max(0, last - first + 1) for first, last in spans) > MOST_PHASES:
-        raise ValueError(f"more than {MOST_PHASES} phases")
+        raise FormatError(f"{name}: metadata.phases: more than {MOST_PHASES} phases")
     return sorted({i for first, last in spans for i in range(first, last + 1)})
 
 
 # ---- the columns of a file --------------------------------------------------------------------
 
 
-def columns(name: str, rank: int, file: File, source: Sequence[int]) -> Columns:
+Columns = dict[str, Any]  # the columns of the tasks, (t,) each, or of the communications, (c,)
+
+
+def columns(name: str, rank: int, file: File, source: Sequence[int]) -> tuple[Columns, Columns]:
     """Return the columns of a file; phase i of the run is phase ``source[i]`` of the file."""
     tasks = [[t for t in p.tasks if not is_initial(p.id, t)] for p in file.phases]
-    user: dict[str, Any] = {}
-    of_tasks = _tasks(name, list(itertools.chain.from_iterable(tasks)), user)
-    of_comms = _comms(
-        name, list(itertools.chain.from_iterable(p.communications for p in file.phases))
-    )
-    of_tasks["file"] = np.full(len(of_tasks["load"]), rank, np.int32)
-    of_comms["rank"] = np.full(len(of_comms["bytes"]), rank, np.int32)
-    n_comms = [len(p.communications) for p in file.phases]
-    return Columns(
-        _repeated(of_tasks | user, [len(some) for some in tasks], source),
-        _repeated(of_comms, n_comms, source),
-    )
+    comms = [p.communications for p in file.phases]
+    of_tasks = _tasks(name, [t for s in source for t in tasks[s]])
+    of_comms = _comms(name, [c for s in source for c in comms[s]])
+    both: Any = ((of_tasks, tasks, "file"), (of_comms, comms, "rank"))
+    for out, items, key in both:
+        sizes = np.array([len(items[s]) for s in source], int)
+        out["phase"] = np.repeat(np.arange(len(source)), sizes)
+        out[key] = np.full(sizes.sum(), rank, np.int32)
+    return of_tasks, of_comms
 
 
 def is_initial(phase: int, task: Task) -> bool:
@@ -274,22 +257,13 @@ def is_initial(phase: int, task: Task) -> bool:
     return (e.id, e.migratable, e.collection_id, e.objgroup_id) == (0, False, -1, -1)
 
 
-def _repeated(data: dict[str, Any], sizes: list[int], source: Sequence[int]) -> dict[str, Any]:
-    """Return the rows of the phases of the run, with the phase of each as a column."""
-    out = {"phase": np.repeat(np.arange(len(source)), np.array(sizes, int)[list(source)])}
-    if list(source) == list(range(len(sizes))):
-        return data | out
-    begin = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-    rows = np.concatenate([np.arange(0), *(np.arange(begin[s], begin[s + 1]) for s in source)])
-    return {key: column[rows] for key, column in data.items()} | out
-
-
-def _tasks(name: str, tasks: list[Task], user: dict[str, Any]) -> dict[str, Any]:
+def _tasks(name: str, tasks: list[Task]) -> Columns:
     entities = list(map(attrgetter("entity"), tasks))
     ids = _numbers(entities)
     if None in ids:
         at = entities[ids.index(None)]
         raise FormatError(f"{name}: entity of a task without 'id' or 'seq_id': {at}")
+    user: Columns = {}
     given = list(map(attrgetter("user_defined"), tasks))
     if given.count(None) < len(given):
         values = [msgspec.structs.astuple(u) if u else (None,) * len(vt.USER) for u in given]
@@ -306,10 +280,11 @@ def _tasks(name: str, tasks: list[Task], user: dict[str, Any]) -> dict[str, Any]
         "home": _column(entities, "home", np.int64),
         "migratable": _column(entities, "migratable", np.bool_),
         "collection": _signed(name, list(map(attrgetter("collection_id"), entities))),
+        **user,
     }
 
 
-def _comms(name: str, comms: list[Comm]) -> dict[str, Any]:
+def _comms(name: str, comms: list[Comm]) -> Columns:
     out = {
         "type": _codes(vt.COMM_TYPES, comms),
         "bytes": _column(comms, "bytes", np.float64),
@@ -360,7 +335,7 @@ def _signed(name: str, numbers: list[int]) -> I64:
 # ---- the columns of a run ---------------------------------------------------------------------
 
 
-def joined(names: list[str], files: list[Columns], n_phases: int) -> dict[str, Any]:
+def joined(names: list[str], files: list[tuple[Columns, Columns]], n_phases: int) -> dict[str, Any]:
     """Join the files of the ranks; returns read-only arrays.
 
     ``task_*`` and ``comm_*`` are sorted by phase, then by rank, then as in the file; ``task_ptr``
@@ -370,7 +345,7 @@ def joined(names: list[str], files: list[Columns], n_phases: int) -> dict[str, A
     file has the communication.  Numbers in user_defined have their own name; NaN means not
     recorded.
     """
-    task, comm = _sorted([f.task for f in files]), _sorted([f.comm for f in files])
+    task, comm = (_sorted([file[kind] for file in files]) for kind in (0, 1))
     out = {f"task_{key}": task[key] for key in ("rank", "load", "file")}
     out |= {key: task[key] for key in vt.USER if key in task}
     out |= _subphases(names[0], task)
@@ -412,7 +387,7 @@ def _subphases(name: str, task: dict[str, Any]) -> dict[str, Any]:
     return {"task_subphases": times}
 
 
-def _sorted(files: list[dict[str, Any]]) -> dict[str, Any]:
+def _sorted(files: list[Columns]) -> Columns:
     order = np.argsort(np.concatenate([f["phase"] for f in files]), kind="stable")
     out = {}
     for key in dict.fromkeys(itertools.chain.from_iterable(files)):
@@ -485,22 +460,11 @@ def _numbered(code: I64) -> tuple[I64, I32]:
     return first[order], place[number]
 
 
-def _spans(phase: I64) -> list[slice]:
-    """Return the rows of each phase that has rows."""
-    ends = np.flatnonzero(np.diff(phase, append=-1)) + 1
-    return list(map(slice, [0, *ends[:-1].tolist()], ends.tolist()))
-
-
 def _twice(entity: I32, phase: I64) -> tuple[int, int] | None:
     """Return two tasks of an entity in one phase; None if there are none."""
-    last = np.empty(int(entity.max(initial=-1)) + 1, np.int64)
-    for t in _spans(phase):
-        last[entity[t]] = np.arange(t.start, t.stop)
-        again = np.flatnonzero(last[entity[t]] != np.arange(t.start, t.stop))
-        if len(again):
-            one = t.start + int(again[0])
-            return one, int(last[entity[one]])
-    return None
+    order = np.lexsort((entity, phase))
+    again = np.flatnonzero((np.diff(entity[order]) == 0) & (np.diff(phase[order]) == 0))
+    return (int(order[again[0]]), int(order[again[0] + 1])) if len(again) else None
 
 
 def _keys(name: str, ids: I64, home: I64, migratable: Any) -> I64:
@@ -532,14 +496,9 @@ def _only(codes: I64, wanted: I64) -> I64:
 
 def _present(end: I64, phase: I64, entity: I32, task_phase: I64) -> I32:
     """Return the ends whose entity has a task in the phase; else -1."""
-    seen = np.full(int(entity.max(initial=-1)) + 2, -1)  # the last is for no entity
-    tasks = {int(task_phase[t.start]): t for t in _spans(task_phase)}
-    for c in _spans(phase):
-        now = int(phase[c.start])
-        seen[entity[tasks.get(now, slice(0))]] = now
-        seen[-1] = -1
-        end[c][seen[end[c]] != now] = -1
-    return end.astype(np.int32)
+    n = int(entity.max(initial=-1)) + 1
+    here = np.isin(phase * n + end, task_phase * n + entity)
+    return np.where(here & (end >= 0), end, -1).astype(np.int32)
 
 
 # ---- another placement ------------------------------------------------------------------------
@@ -548,7 +507,8 @@ def _present(end: I64, phase: I64, entity: I32, task_phase: I64) -> I32:
 def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int], bytes]:
     """Return ``text(r)``, a function that returns the text of rank r's file with these phases.
 
-    `rank` is the placement: a rank for each task of these phases.
+    `rank` is the placement: a rank for each task of these phases.  Everything except the lists of
+    tasks and communications, and ``node`` of tasks, is copied.
 
     Raises
     ------
@@ -558,8 +518,8 @@ def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[in
     StateError
         A file has changed since it was read.
     """
-    for text in run.texts:
-        if isinstance(text, mmap.mmap) and text.size() != len(text):
+    for file in run.texts:
+        if isinstance(file, mmap.mmap) and file.size() != len(file):
             raise StateError("a file of the run has a different size than when it was read")
     if len(phases) < len(run.source) and len(set(run.source.tolist())) < len(run.source):
         raise DomainError(
@@ -574,7 +534,29 @@ def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[in
         part |= {key: a[key][some] for key in a if key.startswith(kind) and key not in part}
     part["task_entity"] = task_entity
     plan = layout(part, run, phases, rank)
-    return rewritten(list(map(_name, run.paths)), run.texts, plan)
+    roots = [
+        decoded(_name(path), text, Fields) for path, text in zip(run.paths, run.texts, strict=True)
+    ]
+    old = [msgspec.json.decode(root["phases"], type=list[Fields]) for root in roots]
+    new: list[list[dict[str, Any]]] = [[] for _ in roots]
+    changed = set(range(len(roots) if len(plan) < len(old[0]) else 0))
+    for one in plan:
+        files = [file[one.phase] for file in old]
+        tasks = _moved(files, "tasks", one.tasks, one.node)
+        comms = _moved(files, "communications", one.comms)
+        changed |= tasks.keys() | comms.keys()
+        for r, phase in enumerate(files):
+            new[r].append(phase | tasks.get(r, {}) | comms.get(r, {}))
+
+    def text(r: int) -> bytes:
+        if r not in changed:
+            return bytes(run.texts[r][:])
+        return msgspec.json.encode(roots[r] | {"phases": new[r]})
+
+    return text
+
+
+Fields = dict[str, Raw]  # an object of a file, whose values are copied
 
 
 class PhaseLayout(NamedTuple):
@@ -599,8 +581,11 @@ def layout(a: dict[str, Any], run: Any, phases: I64, rank: I32) -> list[PhaseLay
     for i, phase in enumerate(run.source[phases].tolist()):
         t, c = (slice(*a[key][i : i + 2].tolist()) for key in ("task_ptr", "comm_ptr"))
         if out and out[-1].phase == phase:
-            original = run.phase_id[np.argmax(run.source == phase)]
-            _check_copy(original, t.start, rank[t], out[-1].rank)
+            for at in np.flatnonzero(rank[t] != out[-1].rank)[:1]:
+                raise DomainError(
+                    f"rank[{t.start + at}] is {rank[t][at]}: expected {out[-1].rank[at]}, because "
+                    f"this phase is a copy of phase {run.phase_id[np.argmax(run.source == phase)]}"
+                )
             continue
         stays = rank[t] == a["task_rank"][t]
         to = np.where(stays, a["task_file"][t], rank[t])
@@ -617,61 +602,22 @@ def layout(a: dict[str, Any], run: Any, phases: I64, rank: I32) -> list[PhaseLay
     return out
 
 
-def _check_copy(phase: int, begin: int, rank: I32, original: I32) -> None:
-    differs = np.flatnonzero(rank != original)
-    if len(differs):
-        at = differs[0]
-        raise DomainError(
-            f"rank[{begin + at}] is {rank[at]}: expected {original[at]}, because this phase is a "
-            f"copy of phase {phase}"
-        )
-
-
-def rewritten(
-    names: Sequence[str], texts: Sequence[Any], plan: list[PhaseLayout]
-) -> Callable[[int], bytes]:
-    """Return ``text(r)``, a function that returns the text of rank r's file.
-
-    Everything except the lists of tasks and communications, and ``node`` of tasks, is copied.
-    """
-    fields = dict[str, Raw]
-    new: list[list[dict[str, Any]]] = [[] for _ in texts]
-    with _no_collection():
-        roots = [decoded(name, text, fields) for name, text in zip(names, texts, strict=True)]
-        old = [msgspec.json.decode(root["phases"], type=list[fields]) for root in roots]
-        changed = {r for r in range(len(texts)) if len(plan) < len(old[r])}
-        for one in plan:
-            phases = [file[one.phase] for file in old]
-            tasks = _moved(phases, "tasks", one.tasks, one.node)
-            comms = _moved(phases, "communications", one.comms)
-            changed |= tasks.keys() | comms.keys()
-            for r, phase in enumerate(phases):
-                new[r].append(phase | tasks.get(r, {}) | comms.get(r, {}))
-
-    def text(r: int) -> bytes:
-        if r not in changed:
-            return bytes(texts[r][:])
-        return msgspec.json.encode(roots[r] | {"phases": new[r]})
-
-    return text
-
-
 def _moved(
-    phases: list[dict[str, Raw]], key: str, to: list[int], node: list[int] | None = None
+    phases: list[Fields], key: str, to: list[int], node: list[int] | None = None
 ) -> dict[int, dict[str, Any]]:
     """Return the lists of a phase that change, by file: items that stay, then new items."""
-    stay: list[list[Any]] = [[] for _ in phases]
-    come: list[list[Any]] = [[] for _ in phases]
+    stay: list[list[Raw]] = [[] for _ in phases]
+    come: list[list[Raw]] = [[] for _ in phases]
     changed, k = set(), 0
-    into: Any = list[Raw] if node is None else list[dict[str, Raw]]
     for r, phase in enumerate(phases):
         begins = node is not None and bytes(phase["id"]) == b"0"
-        for item in msgspec.json.decode(phase.get(key, b"[]"), type=into):
-            if begins and is_initial(0, msgspec.json.decode(msgspec.json.encode(item), type=Task)):
+        for item in msgspec.json.decode(phase.get(key, b"[]"), type=list[Raw]):
+            if begins and is_initial(0, msgspec.json.decode(item, type=Task)):
                 stay[r].append(item)
                 continue
             if node is not None and node[k] >= 0:
-                item["node"] = node[k]
+                fields = msgspec.json.decode(item, type=Fields)
+                item = Raw(msgspec.json.encode(fields | {"node": node[k]}))
                 changed.add(r)
             if to[k] == r:
                 stay[r].append(item)
@@ -682,13 +628,91 @@ def _moved(
     return {r: {key: stay[r] + come[r]} for r in changed}
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Switch the garbage collector off, because it would search many dicts without any garbage."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
+# ---- a trace that vt has not recorded ---------------------------------------------------------
+
+
+def generated(trace: Phases, rank: I32) -> Callable[[int], bytes]:
+    """Return ``text(r)``, a function that returns the text of rank r's file.
+
+    `rank` (t,) is the placement.  An edge is in the file of its sender's rank.
+    """
+    columns = (
+        trace.entity_home.tolist(),
+        trace.entity_migratable.tolist(),
+        trace.entity_key.tolist(),
+        np.maximum(trace.entity_collection, COLLECTION).tolist(),
+    )
+    entities = [
+        Entity("object", home, migratable, id=key, collection_id=collection)
+        for home, migratable, key, collection in zip(*columns, strict=True)
+    ]
+    sender = np.empty(len(trace.edge_src), np.int32)
+    where = np.empty(trace.n_entities, np.int32)
+    spans = [
+        (slice(*trace.task_ptr[i : i + 2].tolist()), slice(*trace.edge_ptr[i : i + 2].tolist()))
+        for i in range(len(trace))
+    ]
+    for t, e in spans:
+        where[trace.task_entity[t]] = rank[t]
+        sender[e] = where[trace.edge_src[e]]
+
+    def text(r: int) -> bytes:
+        phases = []
+        for number, (t, e) in zip(trace.phase_id.tolist(), spans, strict=True):
+            tasks = t.start + np.flatnonzero(rank[t] == r)
+            edges = e.start + np.flatnonzero(sender[e] == r)
+            comms = _generated_comms(trace, edges, entities)
+            phase = Phase(number, _generated_tasks(trace, tasks, r, entities), comms)
+            phases.append(Raw(msgspec.json.encode(phase)))
+            _core.check_signals()
+        kind = "LBDatafile"
+        head = {"type": kind, "metadata": {"type": kind, "rank": r}}
+        return msgspec.json.encode({**head, "phases": phases})
+
+    return text
+
+
+def _generated_tasks(trace: Phases, tasks: I64, r: int, entities: list[Any]) -> list[Task]:
+    def of(column: Any) -> list[Any]:
+        return [None] * len(tasks) if column is None else column[tasks].tolist()
+
+    parts, out = trace.parts_of(tasks), []
+    columns = map(
+        of, (trace.task_migratable, trace.task_bytes, trace.task_memory, trace.task_block)
+    )
+    for entity, time, times, movable, nbytes, memory, block in zip(
+        trace.task_entity[tasks].tolist(),
+        trace.task_load[tasks].tolist(),
+        of(None) if parts is None else parts.tolist(),
+        *columns,
+        strict=True,
+    ):
+        user = User(block, task_serialized_bytes=nbytes, task_footprint_bytes=memory)
+        if block is not None and block >= 0 and trace.block_bytes is not None:
+            user.shared_bytes = float(trace.block_bytes[block])
+            if trace.block_home is not None:
+                user.home_rank = int(trace.block_home[block])
+        task = Task(entities[entity], r, time, None if user == User() else user, resource="cpu")
+        if movable is not None:
+            task.entity = msgspec.structs.replace(task.entity, migratable=movable)
+        if times is not None:
+            task.subphases = list(map(Subphase, range(len(times)), times))
+        out.append(task)
+    return out
+
+
+def _generated_comms(trace: Phases, edges: I64, entities: list[Any]) -> list[Comm]:
+    codes = np.zeros(len(edges), int) if trace.edge_type is None else trace.edge_type[edges]
+    columns = (trace.edge_src, trace.edge_dst, trace.edge_bytes, trace.edge_messages)
+    rows = zip(*(column[edges].tolist() for column in columns), codes.tolist(), strict=True)
+    return [
+        Comm(
+            vt.COMM_TYPES[code],
+            entities[src],
+            entities[dst],
+            size,
+            # vt needs an integer, but a mean over iterations can be below 1
+            max(round(messages), int(messages > 0)),
+        )
+        for src, dst, size, messages, code in rows
+    ]

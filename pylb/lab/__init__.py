@@ -6,8 +6,7 @@ The kernel limits the shares of ranks (CPU bandwidth control of cgroups, v1 or v
 """
 
 from pylb.lab.plan import Change, Host, LabPlan, Limit, Link, Profile, Usage
-from pylb.lab.run import Lab
-from pylb.lab.schedule import Done, announce
+from pylb.lab.run import Done, Lab, announce
 
 __all__ = [
     "Change",

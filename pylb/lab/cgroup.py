@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pylb.errors import NotAllowedError
+from pylb.lab import state
 from pylb.lab.plan import SLACK, Limit, Usage
 from pylb.lab.state import abandoned, claim
 
@@ -73,43 +76,27 @@ def _figure(groups: Sequence[Path], field: str) -> Any:
 # ---- where groups can be made -------------------------------------------------------------------
 
 
-class Mount(NamedTuple):
-    """A mounted hierarchy of control groups."""
+def hierarchies(mountinfo: str, cgroup: str) -> dict[str, tuple[Path, Path]]:
+    """Return the hierarchy of each controller: its top directory, and this process's group in it.
 
-    point: Path  # the directory that shows the group `root`
-    root: str  # a path in the hierarchy
-    kind: str  # "cgroup" (version 1) or "cgroup2"
-    controllers: frozenset[str]  # the options of the mount; in version 1 also the controllers
-
-
-def mounts(mountinfo: str) -> list[Mount]:
-    """Return the cgroup hierarchies in the text of /proc/self/mountinfo (see proc(5))."""
-    out = []
+    The hierarchy of version 2 has the key "".  The arguments are the texts of /proc/self/mountinfo
+    and of /proc/self/cgroup; see proc(5) and cgroups(7).
+    """
+    own, out = {}, {}
+    for line in cgroup.splitlines():
+        _, names, path = line.split(":", 2)
+        own.update(dict.fromkeys(names.split(","), path))
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         kind, _, options = right.split(" ", 2)
-        if kind in ("cgroup", "cgroup2"):
-            root, point = left.split(" ")[3:5]
-            out.append(Mount(Path(point), root, kind, frozenset(options.split(","))))
+        root, point = left.split(" ")[3:5]
+        controllers = {"cgroup": options.split(","), "cgroup2": [""]}
+        for name in {*controllers.get(kind, ())} & own.keys():
+            below = os.path.relpath(own[name], root)
+            # In a container, the path may be one of the host, which does not exist here.
+            inside = Path() if below.startswith("..") else Path(below)
+            out[name] = (Path(point), Path(point) / inside)
     return out
-
-
-def own_paths(cgroup: str) -> dict[str, str]:
-    """Return this process's group for each controller, from the text of /proc/self/cgroup.
-
-    The group in the hierarchy of version 2 has the key "".
-    """
-    out = {}
-    for line in cgroup.splitlines():
-        _, names, path = line.split(":", 2)
-        out.update(dict.fromkeys(names.split(","), path))
-    return out
-
-
-def _directory_of(mount: Mount, path: str) -> Path:
-    below = os.path.relpath(path, mount.root)
-    # In a container, `path` may be a path of the host, which does not exist in the container.
-    return mount.point if below.startswith("..") else mount.point / below
 
 
 def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
@@ -118,22 +105,16 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
     If version 1 controls the processor, the lab uses version 1, because version 2 cannot then
     control the processor.  `memory` says whether a rank has a memory limit.
     """
-    seen, own = mounts(mountinfo), own_paths(cgroup)
-    found = {}
-    for name in ("cpu", "cpuacct", "memory"):
-        for mount in seen:
-            if mount.kind == "cgroup" and name in mount.controllers and name in own:
-                found[name] = _directory_of(mount, own[name])
+    seen = hierarchies(mountinfo, cgroup)
+    found = {name: seen[name][1] for name in ("cpu", "cpuacct", "memory") if name in seen}
     if {"cpu", "cpuacct"} <= found.keys():
         if memory and "memory" not in found:
             raise _absent("memory")
         if not (memory or os.access(found.get("memory", ""), os.W_OK)):
             found.pop("memory", None)  # without a limit, the group would only count memory
         return sorted(set(found.values()))
-    for mount in seen:
-        if mount.kind == "cgroup2" and "" in own:
-            wanted = ["cpu", "memory"] if memory else ["cpu"]
-            return [_delegated(mount.point, _directory_of(mount, own[""]), wanted)]
+    if "" in seen:
+        return [_delegated(*seen[""], ["cpu", "memory"] if memory else ["cpu"])]
     raise _absent("cpu")
 
 
@@ -302,3 +283,36 @@ def _remove(bases: Sequence[Path], folders: Sequence[Path] | None = None) -> Non
             except OSError:
                 continue
             break
+
+
+# ---- cleaning up after labs that were killed, e.g. by ``kill -9`` -------------------------------
+
+# A shell waits for a line from the lab.  If the lab ends without a line, the shell executes Python,
+# which cleans up.  So no Python process runs beside the ranks that are measured.
+WAIT = 'trap "" HUP INT TERM; read line || exec "$@"'
+CLEAN = "import sys; from pylb.lab import cgroup; cgroup.clean_up(sys.argv[1:])"
+
+
+class Guard:
+    """A process that outlives the lab, and cleans up in `where` if the lab was killed."""
+
+    def __init__(self, where: Sequence[Path]) -> None:
+        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", WAIT, "sh", sys.executable, "-c", CLEAN, *map(str, where)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # no signal to the lab's process group reaches it
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        )
+
+    def close(self) -> None:
+        """Tell the process that the lab has cleaned up itself; may be called twice."""
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            self._process.communicate(b"\n")
+
+
+def clean_up(where: Sequence[str]) -> None:
+    remove_stale([Path(name) for name in where])
+    state.remove_stale()

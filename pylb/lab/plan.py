@@ -60,7 +60,7 @@ class Profile(NamedTuple):
             raise DomainError(
                 f"memory is {self.memory} B: expected at least {units.shown_bytes(LEAST_MEMORY)}"
             )
-        return limits([share], cores, period_us)[0]._replace(memory=self.memory)
+        return limit_of(share, cores, period_us)._replace(memory=self.memory)
 
 
 class Link(NamedTuple):
@@ -486,8 +486,8 @@ class Usage(NamedTuple):
     killed: int = 0  #: Number of processes that the kernel killed because memory was full.
 
 
-def limits(shares: Iterable[float], cores: int, period_us: int | None = None) -> list[Limit]:
-    """Return the limit for each share, on a machine with this number of cores.
+def limit_of(share: float, cores: int, period_us: int | None = None) -> Limit:
+    """Return the limit for a share, on a machine with this number of cores.
 
     The default period is 5 ms, or longer if the quota would be below the kernel's minimum of 1 ms.
     """
@@ -495,20 +495,15 @@ def limits(shares: Iterable[float], cores: int, period_us: int | None = None) ->
         raise DomainError(
             f"period is {period_us / 1e3:.7g} ms: expected {LEAST / 1e3:g} ... {MOST / 1e3:g} ms"
         )
-    out, least = [], LEAST / MOST
-    for share in shares:
-        if not least <= share <= cores:
-            raise DomainError(f"share is {share:g}: expected {least:g} ... {cores} cores")
-        shortest = LEAST / share
-        period = period_us or max(PERIOD_US, min(MOST, round(shortest)))
-        quota = round(share * period)
-        if quota < LEAST:
-            raise DomainError(
-                f"period is {period / 1e3:g} ms: a share of {share:g} needs at least "
-                f"{shortest / 1e3:g} ms, because the kernel's minimum of a quota is "
-                f"{LEAST / 1e3:g} ms"
-            )
-        out.append(Limit(quota, period))
-    if not out:
-        raise DomainError("shares is empty: expected at least one share of a core")
-    return out
+    least = LEAST / MOST
+    if not least <= share <= cores:
+        raise DomainError(f"share is {share:g}: expected {least:g} ... {cores} cores")
+    shortest = LEAST / share
+    period = period_us or max(PERIOD_US, min(MOST, round(shortest)))
+    quota = round(share * period)
+    if quota < LEAST:
+        raise DomainError(
+            f"period is {period / 1e3:g} ms: a share of {share:g} needs at least "
+            f"{shortest / 1e3:g} ms, because the kernel's minimum of a quota is {LEAST / 1e3:g} ms"
+        )
+    return Limit(quota, period)

@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,17 +19,14 @@ from typing import Any, NamedTuple
 from pylb import files
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError, StateError
-from pylb.lab import schedule, state
-from pylb.lab.cgroup import Groups, control, parents
-from pylb.lab.guard import Guard
+from pylb.lab import state
+from pylb.lab.cgroup import Groups, Guard, control, parents
 from pylb.lab.network import HostNetwork
 from pylb.lab.plan import SLACK, Change, LabPlan, Limit, Profile, Usage
-from pylb.lab.schedule import VARIABLE, Done
 from pylb.lab.state import swap_on
 from pylb.model import checks
 
-JOIN = Path(__file__).with_name("join.py")
-METRONOME = Path(__file__).with_name("metronome.py")
+PROGRAM = [sys.executable, "-I", "-S", str(Path(__file__).with_name("programs.py"))]
 BEAT_US = 500  # microseconds between two checks of the quotas; the checks take 3 to 5 % of a core
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5.0  # seconds between asking the command to end and killing it
@@ -136,7 +134,7 @@ class Lab:
 
     def _join(self, name: str) -> list[str]:
         bases = ":".join(map(str, self._groups.bases))
-        return [sys.executable, "-I", "-S", str(JOIN), bases, name, str(self._limits_file)]
+        return [*PROGRAM, "join", bases, name, str(self._limits_file)]
 
     @property
     def _limits_file(self) -> Path:
@@ -178,7 +176,7 @@ class Lab:
             with (
                 self._enforcing(),
                 _signals() as wake,
-                schedule.running(self.plan.changes, moments, self.change) as self.done,
+                changing(self.plan.changes, moments, self.change) as self.done,
                 subprocess.Popen(words, env=env) as child,
             ):
                 try:
@@ -195,10 +193,14 @@ class Lab:
 
     @contextmanager
     def _enforcing(self) -> Iterator[None]:
-        """Run helpers (metronome.py, keeping), so that the kernel enforces the limits."""
-        with _metronomes(), ExitStack() as more:
+        """Run helpers, so that the kernel enforces the limits: `programs.beat`, and `keeping`."""
+        with ExitStack() as helpers:
+            for core in sorted(os.sched_getaffinity(0)):
+                words = [*PROGRAM, "beat", str(core), str(BEAT_US), str(os.getpid())]
+                beat = helpers.enter_context(subprocess.Popen(words))
+                helpers.callback(beat.kill)
             if self.plan.needs_memory:
-                more.enter_context(keeping(self._memories))
+                helpers.enter_context(keeping(self._memories))
             yield
 
     def _memories(self) -> list[tuple[Path, int]]:
@@ -232,7 +234,7 @@ class Lab:
         commands = []
         for i in range(len(self.limits)):
             number = ["env", f"PYLB_LAB_RANK={i}"]
-            words = [*number, *self._join("rank"), sys.executable, "-I", "-S", str(PROBE)]
+            words = [*number, *self._join("rank"), *PROGRAM]
             host = self.plan.hosts[i].name if self.network else ""
             commands.append(self.network.entered(host, words) if self.network else words)
         with self._enforcing():
@@ -289,22 +291,6 @@ class Lab:
 
 
 @contextmanager
-def _metronomes() -> Iterator[None]:
-    """Run metronome.py on each core."""
-    command = [sys.executable, "-I", "-S", str(METRONOME)]
-    beats = [
-        subprocess.Popen([*command, str(core), str(BEAT_US), str(os.getpid())])
-        for core in sorted(os.sched_getaffinity(0))
-    ]
-    try:
-        yield
-    finally:
-        for beat in beats:
-            beat.kill()
-            beat.wait()
-
-
-@contextmanager
 def _signals() -> Iterator[int]:
     """Catch the signals in `STOP`; their numbers can be read from the yielded descriptor."""
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -352,6 +338,122 @@ def _plan(number: int, now: float) -> list[tuple[float, int]]:
     return [(first, number), (first + GRACE, signal.SIGKILL)]
 
 
+# ---- changes while the command runs: at a given time, or at a moment that it announces ----------
+
+
+MOST_WORDS = 4096  # reading the name of a moment stops at this number of bytes
+NAMING = 5.0  # seconds to wait for the name of a moment
+
+
+class Done(NamedTuple):
+    """A change that was made: seconds after the start, the change, and its error or "".
+
+    Examples
+    --------
+    >>> pylb.lab.Done(20.1, pylb.lab.Change(at=20.0, values={"share": 0.25})).failed
+    ''
+    """
+
+    seconds: float
+    change: Change
+    failed: str = ""
+
+
+@contextmanager
+def changing(
+    changes: Sequence[Change], path: Path, apply: Callable[[Change], None]
+) -> Iterator[list[Done]]:
+    """Make each change when its time comes, in a thread; yield the list of changes made so far.
+
+    `path` is the socket to which `announce` sends names of moments.  `apply` makes a change.
+    """
+    done: list[Done] = []
+    if not changes:
+        yield done
+        return
+    left, start = sorted(changes, key=lambda change: change.begin), time.monotonic()
+
+    def make(now: list[Change]) -> bool:
+        for change in now:
+            left.remove(change)
+            failed = ""
+            try:
+                apply(change)
+            except (OSError, RuntimeError, DomainError) as why:
+                failed = str(why)
+            done.append(Done(time.monotonic() - start, change, failed))
+        return bool(now)
+
+    def serve(listener: socket.socket, end: socket.socket) -> None:
+        while True:
+            times = [change.at for change in left if change.at is not None]
+            pause = max(0.0, min(times) - (time.monotonic() - start)) if times else None
+            ready = select.select([listener, end], [], [], pause)[0]
+            if end in ready:
+                return
+            now = time.monotonic() - start
+            make([change for change in left if change.at is not None and change.at <= now])
+            if listener in ready:
+                line = listener.accept()[0]
+                # An error: the program has ended, or sent no name in time.
+                with line, suppress(OSError):
+                    line.settimeout(NAMING)
+                    words = b""
+                    while (more := line.recv(MOST_WORDS)) and len(words) < MOST_WORDS:
+                        words += more
+                    moment = words.decode(errors="replace")
+                    changed = make([change for change in left if change.when == moment])
+                    line.sendall(b"1" if changed else b"0")
+
+    mine, theirs = socket.socketpair()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, mine, theirs:
+        path.unlink(missing_ok=True)
+        listener.bind(str(path))
+        listener.listen(1024)
+        thread = threading.Thread(target=serve, args=(listener, theirs))
+        thread.start()
+        try:
+            yield done
+        finally:
+            mine.close()
+            thread.join()
+
+
+VARIABLE = "PYLB_LAB_MOMENTS"
+"""Environment variable: the socket on which the lab listens."""
+
+
+def announce(moment: str) -> bool:
+    """Tell the lab that a moment has come; return after the lab has made the changes for it.
+
+    Any rank may call this function; only the first call for a moment counts.  Outside a lab,
+    nothing happens.
+
+    Parameters
+    ----------
+    moment : str
+        The name of the moment: `when` of changes in the lab's file.
+
+    Returns
+    -------
+    bool
+        Whether the lab changed anything.
+
+    Examples
+    --------
+    >>> pylb.lab.announce("half")  # outside a lab
+    False
+    """
+    path = os.environ.get(VARIABLE)
+    if path is None:
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        line.connect(path)
+        line.sendall(moment.encode())
+        line.shutdown(socket.SHUT_WR)
+        return line.recv(1) == b"1"
+
+
 # ---- memory limits ------------------------------------------------------------------------------
 
 
@@ -372,7 +474,19 @@ def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
     ``ranks()`` returns (group, limit in bytes) for each rank.
     """
     end = threading.Event()
-    thread = threading.Thread(target=_keep, args=(ranks, end))
+
+    def keep() -> None:
+        with suppress(OSError):  # real-time priority if permitted
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        while not end.wait(PAUSE):
+            for group, memory in ranks():
+                with suppress(OSError):  # raised if the group is gone
+                    if int((group / "memory.usage_in_bytes").read_text()) > memory:
+                        with suppress(OSError):  # the kernel found no page to swap out
+                            (group / "memory.limit_in_bytes").write_text(str(memory))
+                        (group / "memory.limit_in_bytes").write_text(str(memory + SLACK))
+
+    thread = threading.Thread(target=keep)
     thread.start()
     try:
         yield
@@ -381,22 +495,9 @@ def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
         thread.join()
 
 
-def _keep(ranks: Callable[[], list[tuple[Path, int]]], end: threading.Event) -> None:
-    with suppress(OSError):  # real-time priority if permitted, like the metronomes
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    while not end.wait(PAUSE):
-        for group, memory in ranks():
-            with suppress(OSError):  # raised if the group is gone
-                if int((group / "memory.usage_in_bytes").read_text()) > memory:
-                    with suppress(OSError):  # the kernel found no page to swap out
-                        (group / "memory.limit_in_bytes").write_text(str(memory))
-                    (group / "memory.limit_in_bytes").write_text(str(memory + SLACK))
-
-
 # ---- measuring: programs that try to use more than the limits -----------------------------------
 
 
-PROBE = Path(__file__).with_name("probe.py")
 SECONDS = 0.4  # duration of a busy loop, and of a transfer
 BEYOND = 1.25  # bytes that a program writes, as a multiple of its memory limit
 MOST_TOUCHED = 2**29  # largest number of bytes to write; a limit that needs more is not tested
@@ -444,25 +545,18 @@ def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Hel
 def joined(network: HostNetwork) -> list[Joined]:
     """Measure the connection from the first host to each other host, and back."""
     first, *others = [host.name for host in network.hosts]
-    return [
-        _transfer(network, *pair) for other in others for pair in ((first, other), (other, first))
-    ]
-
-
-def _transfer(network: HostNetwork, source: str, target: str) -> Joined:
-    python = [sys.executable, "-I", "-S", str(PROBE)]
-    with subprocess.Popen(
-        network.entered(target, [*python, "serve"]), stdout=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            port = server.stdout.readline().strip()
-            words = [*python, "transfer", target, port, str(SECONDS)]
-            out = _output_of(_start(network.entered(source, words)))
-        finally:
-            server.kill()
-    bandwidth, latency = map(float, out.split())
-    return Joined(source, target, bandwidth, latency)
+    out = []
+    for source, target in [pair for one in others for pair in ((first, one), (one, first))]:
+        with _start(network.entered(target, [*PROGRAM, "serve"])) as server:
+            try:
+                assert server.stdout is not None
+                port = server.stdout.readline().strip()
+                words = [*PROGRAM, "transfer", target, port, str(SECONDS)]
+                found = _output_of(_start(network.entered(source, words)))
+            finally:
+                server.kill()
+        out.append(Joined(source, target, *map(float, found.split())))
+    return out
 
 
 def _start(words: Sequence[str]) -> subprocess.Popen[str]:

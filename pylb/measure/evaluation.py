@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +12,7 @@ from pylb import _core
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Metrics
-from pylb.model.snapshot import I32, Snapshot, _array
+from pylb.model.snapshot import Snapshot, _array
 
 
 class Evaluation(NamedTuple):
@@ -96,14 +95,10 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     where = snapshot.rank if rank is None else _array("placement", rank, np.int32)
     if where.ndim != 1:
         raise DomainError(f"placement has shape {where.shape}: expected ({snapshot.n_objects},)")
-    components = (Metrics.of(_core.rank_times(snapshot, where)), *_other(snapshot, where))
-    return Evaluation(components, **_core.evaluate(snapshot, where))
-
-
-def _other(snapshot: Snapshot, rank: I32) -> Iterator[Metrics]:
-    """Return the metrics of all components except the first."""
-    p = snapshot.n_ranks
+    components = [Metrics.of(_core.rank_times(snapshot, where))]
+    figures = _core.evaluate(snapshot, where)
+    speed: Any = 1.0 if snapshot.speed is None else snapshot.speed.T
     for k in range(1, snapshot.n_components):
-        times = np.bincount(rank, snapshot.load[:, k], p)
-        speed = snapshot.speed if snapshot.speed is not None else np.ones(p)
-        yield Metrics.of(times / (speed[:, k] if snapshot.n_speeds > 1 else speed))
+        times = np.bincount(where, snapshot.load[:, k], snapshot.n_ranks)
+        components.append(Metrics.of(times / (speed[k] if snapshot.n_speeds > 1 else speed)))
+    return Evaluation(tuple(components), **figures)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.model.snapshot import F64, _array
 
 KEEPS = 0.95  # weight of a step, relative to the weight of the following step
@@ -85,7 +86,5 @@ def features_of(features: Any, name: str = "features") -> F64:
         out = out[:, None]
     if out.ndim != 2 or not out.shape[1]:
         raise DomainError(f"{name} has shape {out.shape}: expected (n, k)")
-    if out.size and not (out.min() >= 0.0 and out.max() <= 1e30):
-        bad = np.flatnonzero(~((out >= 0.0) & (out <= 1e30)).all(axis=1))[0]
-        raise DomainError(f"{name}[{bad}] is {out[bad]}: expected numbers from 0 to 1e30")
+    checks.amounts(name, out)
     return out

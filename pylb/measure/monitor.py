@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -37,9 +36,6 @@ class SpeedSample(NamedTuple):
     cpu: F64  #: (p,) processor time in these blocks: the seconds in which the rank had a core.
     #: (p,) work done in these blocks, in the user's unit; NaN if the user did not give it.
     work: F64
-    #: (p,) mean number of running processes of all users on the rank's node in the last minute;
-    #: NaN: not known.
-    node_load: F64
 
 
 class Monitor:
@@ -112,7 +108,7 @@ class Monitor:
         speed.  Otherwise such a rank, or one without work, keeps the ratio of its speed to that of
         the other ranks.
         """
-        mine = self._seconds, self._cpu, self._work, _load_average()
+        mine = self._seconds, self._cpu, self._work
         every = [mine] if self._comm is None else self._comm.allgather(mine)
         sample = SpeedSample(*np.array(every, float).T)
         self._seconds, self._cpu, self._work = 0.0, 0.0, 0.0
@@ -137,13 +133,6 @@ def _check(machine: Machine, size: int) -> None:
     checks.instance("machine", machine, Machine)
     if machine.n_ranks != size:
         raise DomainError(f"machine has {machine.n_ranks} ranks: expected {size}")
-
-
-def _load_average() -> float:
-    try:
-        return os.getloadavg()[0]
-    except OSError:
-        return float("nan")
 
 
 # ---- speeds from objects that move --------------------------------------------------------------
@@ -216,15 +205,12 @@ class SpeedLearner:
         work : (n,) float64, optional
             The user's own estimate of the object's work, in any unit; 0: no estimate.
         """
-        keys, ranks = _array("key", key, np.int64), _array("rank", rank, np.int32)
-        times = _array("seconds", seconds, np.float64)
-        size = None if work is None else _array("work", work, np.float64)
-        shapes = [a.shape for a in (keys, ranks, times, size) if a is not None]
-        if any(shape != shapes[0] or len(shape) != 1 for shape in shapes):
-            names = ("key", "rank", "seconds", "work")[: len(shapes)]
-            raise DomainError(
-                f"{', '.join(names)} have shapes {', '.join(map(str, shapes))}: "
-                "expected one dimension and the same length"
-            )
-        self._core.observe(keys, ranks, times, size)
+        keys = _array("key", key, np.int64)
+        n = keys.shape
+        self._core.observe(
+            keys,
+            _array("rank", rank, np.int32, n),
+            _array("seconds", seconds, np.float64, n),
+            None if work is None else _array("work", work, np.float64, n),
+        )
         return self.speed

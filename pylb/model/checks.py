@@ -76,19 +76,18 @@ def integer(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
+    return positive(name, value, -math.inf)
+
+
+def positive(name: str, value: Any, above: float = 0) -> float:
+    """Check that the value is a finite number greater than `above`."""
     try:
         out = float(value) if isinstance(value, Real) else math.nan
     except OverflowError:
         out = math.inf
-    if not math.isfinite(out):
-        raise DomainError(f"{name} is {value!r}: expected a finite number")
-    return out
-
-
-def positive(name: str, value: Any) -> float:
-    out = number(name, value)
-    if out <= 0:
-        raise DomainError(f"{name} is {value!r}: expected a finite number above 0")
+    if not above < out < math.inf:
+        limit = "" if above == -math.inf else f" above {above:g}"
+        raise DomainError(f"{name} is {value!r}: expected a finite number{limit}")
     return out
 
 
@@ -167,11 +166,11 @@ def without_mask(name: str, value: Any) -> None:
         raise DomainError(f"{name} has masked entries: expected none, e.g. array.filled(...)")
 
 
-def vector(name: str, value: Any) -> NDArray[np.float64]:
-    """Convert the value to a vector of numbers, (n,)."""
-    out = array(name, value, np.float64)
-    if out.ndim != 1:
-        raise DomainError(f"{name} has shape {out.shape}: expected (n,)")
+def vector(name: str, value: Any, n: int | None = None) -> NDArray[np.float64]:
+    """Copy the value into a vector of n numbers; None: any number of them."""
+    out = np.array(array(name, value, np.float64))
+    if out.ndim != 1 or n not in (None, len(out)):
+        raise DomainError(f"{name} has shape {out.shape}: expected ({'n' if n is None else n},)")
     return out
 
 
@@ -201,17 +200,9 @@ def seconds(name: str, value: Any, most: float = 1e30) -> float:
     return out
 
 
-def floats(name: str, value: Any, n: int) -> NDArray[np.float64]:
-    """Check that the value is a sequence of n numbers; return them as an array, (n,)."""
-    out = array(name, value, np.float64)
-    if out.shape != (n,):
-        raise DomainError(f"{name} has shape {out.shape}: expected ({n},)")
-    return np.array(out)
-
-
 def sizes(name: str, value: Any, n: int) -> NDArray[np.int64]:
     """Check that the value is a sequence of n sizes in bytes; return them as an array, (n,)."""
-    out = floats(name, value, n)
+    out = vector(name, value, n)
     bad = np.flatnonzero(~((out >= 0) & (out < 2**63) & (out == np.rint(out))))
     if len(bad):
         raise DomainError(

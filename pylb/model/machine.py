@@ -12,6 +12,7 @@ import platform
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -53,9 +54,6 @@ class Place:
     load: float = 0.0
     #: Communication power in bytes per second; NaN: not known, or no network.
     bandwidth: float = math.nan
-    #: Numbers of cores and sockets of a node, from the system; 0: not known.
-    cores: int = 0
-    sockets: int = 0
 
     def __post_init__(self) -> None:
         if not self.children and not 0 <= self.speed <= MOST:
@@ -138,41 +136,28 @@ def _cyclic(facts: dict[str, list[float]], name: str, i: int, default: float) ->
 
 def to_json(place: Place) -> dict[str, Any]:
     """Return the place and all places below it as a dict for JSON."""
-    out: dict[str, Any] = {"kind": place.kind, "name": place.name}
-    if place.children:
-        out["children"] = [to_json(child) for child in place.children]
-    else:
-        out |= {"speed": place.speed, "load": place.load}
-    out |= {name: n for name in ("cores", "sockets") if (n := getattr(place, name))}
-    return out if math.isnan(place.bandwidth) else out | {"bandwidth": place.bandwidth}
+    out = {name: x for name, x in vars(place).items() if x == x}  # without NaN
+    return {**out, "children": [to_json(child) for child in place.children]}
 
 
 def from_json(content: dict[str, Any]) -> Place:
     children = tuple(from_json(child) for child in content.get("children", ()))
-    numbers: dict[str, Any] = {
-        k: float(content[k]) for k in ("speed", "load", "bandwidth") if k in content
-    }
-    counts = {k: int(content.get(k, 0)) for k in ("cores", "sockets")}
-    return Place(str(content["kind"]), str(content.get("name", "")), children, **numbers, **counts)
+    kinds: dict[str, Any] = {"name": str, "speed": float, "load": float, "bandwidth": float}
+    given = {name: kind(content[name]) for name, kind in kinds.items() if name in content}
+    return Place(str(content["kind"]), children=children, **given)
 
 
 CPUS = Path("/sys/devices/system/cpu")
 
 
 class PlaceFacts(NamedTuple):
-    """What a rank knows about the place where it runs.
-
-    The node has `cores` cores and `sockets` sockets.  This rank is bound to `socket` and `core`
-    (-1: to several, or not known).  See `speed_now` for `speed` and `load`.
-    """
+    """What a rank knows about the place where it runs."""
 
     node: str
-    cores: int
-    sockets: int
-    socket: int
+    socket: int  # the socket and core to which this rank is bound; -1: several, or not known
     core: int
-    speed: float
-    load: float
+    speed: float  # 10⁹ benchmark steps per second
+    load: float  # share of the time without a core
 
 
 Found = tuple[Place, Sequence[int], F64, F64]  # the arguments of `Machine`
@@ -212,42 +197,19 @@ def _check_measure(seconds: float, network: bool) -> None:
 
 
 def _facts(node: str, seconds: float) -> PlaceFacts:
-    return PlaceFacts(node, *cores(), *where(), *speed_now(seconds))
-
-
-def speed_now(seconds: float) -> tuple[float, float]:
-    """Measure the speed in 10⁹ benchmark steps per second, and the share of time without a core."""
     steps, wall, cpu = _core.drum_benchmark(seconds)
-    return 1e-9 * steps / wall, float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
+    load = float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
+    bound = _bound_to("physical_package_id"), _bound_to("core_id")
+    return PlaceFacts(node, *bound, 1e-9 * steps / wall, load)
 
 
-def cores() -> tuple[int, int]:
-    """Count the cores and the sockets of this node; 0: not known."""
-    cpus = [int(p.name[3:]) for p in CPUS.glob("cpu[0-9]*")]
-    places = [(_topology(c, "physical_package_id"), _topology(c, "core_id")) for c in cpus]
-    known_places = {place for place in places if place[0] >= 0}
-    return len(known_places), len({socket for socket, _ in known_places})
-
-
-def where() -> tuple[int, int]:
-    """Return the socket and core that this process is bound to; -1: several, or not known."""
+def _bound_to(name: str) -> int:
+    """Return the socket or core to which this process is bound; -1: several, or not known."""
+    files = (CPUS / f"cpu{cpu}" / "topology" / name for cpu in os.sched_getaffinity(0))
     try:
-        cpus = sorted(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        return -1, -1
-    sockets = {_topology(cpu, "physical_package_id") for cpu in cpus}
-    cores = {_topology(cpu, "core_id") for cpu in cpus}
-    return _single(sockets), _single(cores)
-
-
-def _topology(cpu: int, name: str) -> int:
-    try:
-        return int((CPUS / f"cpu{cpu}" / "topology" / name).read_text())
+        numbers = {int(file.read_text()) for file in files}
     except (OSError, ValueError):
         return -1
-
-
-def _single(numbers: set[int]) -> int:
     return numbers.pop() if len(numbers) == 1 else -1
 
 
@@ -319,9 +281,7 @@ def _found(
         ranks = list(group)
         below = _sockets(ranks, facts)
         wide = bandwidth(beta, number)
-        node = facts[ranks[0]]
-        counts = {"cores": node.cores, "sockets": node.sockets}
-        nodes.append(Place("node", node.node, below, bandwidth=wide, **counts))
+        nodes.append(Place("node", facts[ranks[0]].node, below, bandwidth=wide))
     return (Place("machine", "", tuple(nodes)), order, alpha, beta)
 
 
@@ -363,7 +323,7 @@ SHOWN = 8  # a repr of more than 4 * SHOWN lines leaves out the middle
 class Machine:
     """A machine as a tree with the ranks at its leaves.
 
-    `measure` builds it from the running job, `parse` from a string, `read` from a file.
+    `measure` builds it from the running job, `parse` from a string, `load` from a file.
 
     Parameters
     ----------
@@ -373,16 +333,6 @@ class Machine:
     alpha, beta : (m, m) array of float, optional
         Seconds per message and per byte between two of the m nodes; on the diagonal: between ranks
         of one node.  NaN: not known.
-
-    Attributes
-    ----------
-    n_ranks : int
-    nodes : tuple of Place
-        The places of kind "node", in order of the tree.
-    node : (p,) int32
-        Index in `nodes` of each rank's node, for `Snapshot(node=...)`; -1: the rank is on no node.
-    speed, busy : (p,) float64
-        Speed and load of each rank (see `Place`), e.g. for ``Snapshot(speed=machine.speed)``.
 
     Examples
     --------
@@ -395,6 +345,14 @@ class Machine:
     ranks: Sequence[int] = ()
     alpha: F64 = field(default_factory=lambda: np.zeros((0, 0)))
     beta: F64 = field(default_factory=lambda: np.zeros((0, 0)))
+    n_ranks: int = field(init=False)
+    #: The places of kind "node", in order of the tree.
+    nodes: tuple[Place, ...] = field(init=False)
+    #: (p,) index in `nodes` of each rank's node, for `Snapshot(node=...)`; -1: on no node.
+    node: I32 = field(init=False)
+    #: (p,) speed and load of each rank (see `Place`), e.g. for ``Snapshot(speed=machine.speed)``.
+    speed: F64 = field(init=False)
+    busy: F64 = field(init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.root, Place):
@@ -402,7 +360,7 @@ class Machine:
                 f"root is {self.root!r}: expected a Place; Machine.parse takes a string, "
                 "Machine.load a file"
             )
-        tree = list(self.root.walk())
+        tree, put = list(self.root.walk()), partial(object.__setattr__, self)
         leaves = [v for v, (_, place) in enumerate(tree) if not place.children]
         ranks = np.asarray(self.ranks if len(self.ranks) else range(len(leaves)), np.int32)
         if sorted(ranks.tolist()) != list(range(len(leaves))):
@@ -410,7 +368,12 @@ class Machine:
                 f"ranks are {ranks.tolist()}: expected each of 0 ... {len(leaves) - 1} once, one "
                 "for each leaf"
             )
-        nodes = [v for v, (_, place) in enumerate(tree) if place.kind == "node"]
+        node, nodes = np.full(len(tree), -1, np.int32), list[Place]()
+        for v, (above, place) in enumerate(tree):
+            node[v] = node[above] if above >= 0 else -1
+            if place.kind == "node":
+                node[v] = len(nodes)
+                nodes.append(place)
         shape = (len(nodes), len(nodes))
         for name in ("alpha", "beta"):
             given = checks.array(name, getattr(self, name), float)
@@ -421,46 +384,17 @@ class Machine:
                     f"{name} has shape {given.shape}, or values that are negative or infinite: "
                     f"expected {shape}, finite numbers, 0 or more"
                 )
-            object.__setattr__(self, name, given)
-        leaf = np.empty(len(leaves), np.int32)
+            put(name, given)
+        leaf = np.empty(len(leaves), np.int32)  # the index in `tree` of each rank's place
         leaf[ranks] = leaves
-        object.__setattr__(self, "ranks", tuple(ranks.tolist()))
-        object.__setattr__(self, "_tree", tree)
-        object.__setattr__(self, "_leaf", leaf)
+        put("ranks", tuple(ranks.tolist()))
+        put("n_ranks", len(leaf))
+        put("nodes", tuple(nodes))
+        put("node", node[leaf])
+        put("speed", np.array([tree[v][1].speed for v in leaf]))
+        put("busy", np.array([tree[v][1].load for v in leaf]))
 
     # ---- properties ----------------------------------------------------------------------------
-
-    @property
-    def _parts(self) -> tuple[list[tuple[int, Place]], I32]:
-        return self._tree, self._leaf  # type: ignore[attr-defined]
-
-    @property
-    def n_ranks(self) -> int:
-        return len(self.ranks)
-
-    @property
-    def nodes(self) -> tuple[Place, ...]:
-        return tuple(place for _, place in self._parts[0] if place.kind == "node")
-
-    @property
-    def node(self) -> I32:
-        tree, leaf = self._parts
-        number, count = np.full(len(tree), -1, np.int32), 0
-        for v, (above, place) in enumerate(tree):
-            if place.kind == "node":
-                number[v], count = count, count + 1
-            elif above >= 0:
-                number[v] = number[above]
-        out: I32 = number[leaf]
-        return out
-
-    @property
-    def speed(self) -> F64:
-        return np.array([self._parts[0][v][1].speed for v in self._parts[1]])
-
-    @property
-    def busy(self) -> F64:
-        return np.array([self._parts[0][v][1].load for v in self._parts[1]])
 
     def tree(self) -> Tree:
         """Return the machine as a regular tree, for `pylb.model.hops` and `map_ranks`.
@@ -538,7 +472,7 @@ class Machine:
         -------
         (p,) float64
         """
-        tree, leaf = self._parts
+        tree = list(self.root.walk())
         w_comm = checks.number("w_comm", w_comm)
         if not self.speed.any():
             raise DomainError("the speed of all ranks is 0: expected one above 0")
@@ -558,7 +492,11 @@ class Machine:
             if w > 0 and cpu[v] > 0:
                 share += w * (place.bandwidth / comm[above])
             out[v] = out[above] * share
-        return np.asarray(out[leaf])
+        power = np.empty(self.n_ranks)
+        power[list(self.ranks)] = [
+            x for x, (_, at) in zip(out, tree, strict=True) if not at.children
+        ]
+        return power
 
     def part_sizes(self, w_comm: float = W_COMM) -> F64:
         """Return shares for `pylb.partition(shares=...)`: the `power` of each rank."""
@@ -651,8 +589,6 @@ class Machine:
             if not place.children:
                 words = [f"{indent}rank {next(leaf)}", f"speed {place.speed:.3g}"]
                 words += [f"load {place.load:.2f}"] if place.load >= 0.005 else []
-            words += [f"{place.cores} cores"] if place.cores else []
-            words += [f"{place.sockets} sockets"] if place.sockets > 1 else []
             if not math.isnan(place.bandwidth):
                 words.append(f"{place.bandwidth / 1e6:.3g} MB/s")
             lines.append(", ".join(words))

@@ -37,7 +37,7 @@ class Network(NamedTuple):
     @classmethod
     def of(cls, given: Any) -> Network:
         """Convert an argument `network`; DomainError if it is not (alpha, beta) in seconds."""
-        alpha, beta = checks.floats("network", given, 2).tolist()
+        alpha, beta = checks.vector("network", given, 2).tolist()
         return cls(checks.seconds("network[0]", alpha), checks.seconds("network[1]", beta))
 
     def seconds(self, messages: int, nbytes: int) -> float:

@@ -151,9 +151,9 @@ class Snapshot(InNotebook):
         if self.n_ranks == 0:
             put(self, "n_ranks", int(self.rank.max()) + 1 if n else 1)
         put(self, "n_ranks", checks.integer("n_ranks", self.n_ranks))
-        put(self, "edges", None if self.edges is None else _edges(self.edges))
-        if self.multicasts is not None:
-            put(self, "multicasts", _multicasts(self.multicasts))
+        for name, kind in (("edges", Edges), ("multicasts", Multicasts)):
+            if getattr(self, name) is not None:
+                put(self, name, _messages(name, getattr(self, name), kind))
         if (self.block is None) != (self.block_bytes is None):
             raise DomainError(
                 "only one of block and block_bytes is given: expected both or neither"
@@ -192,29 +192,15 @@ class Snapshot(InNotebook):
         """Number of directed pairs that communicate."""
         return 0 if self.edges is None else len(self.edges.src)
 
-    edge_src = _column("edges", "src", "Sending object of each edge, (m,) int32.")
-    edge_dst = _column("edges", "dst", "Receiving object of each edge, (m,) int32.")
-    edge_bytes = _column("edges", "nbytes", "Bytes per iteration of each edge, (m,) float64.")
-    edge_messages = _column(
-        "edges", "messages", "Messages per iteration of each edge, (m,) float64; None: one each."
-    )
-    multicast_src = _column("multicasts", "src", "Sending object of each multicast, (c,) int32.")
-    multicast_start = _column(
-        "multicasts",
-        "start",
-        "Where the receivers of each multicast begin in `multicast_dst`, (c + 1,) int64.",
-    )
-    multicast_dst = _column(
-        "multicasts", "dst", "Receiving objects of all multicasts, (n_pins,) int32."
-    )
-    multicast_bytes = _column(
-        "multicasts", "nbytes", "Bytes per iteration of each multicast, (c,) float64."
-    )
-    multicast_messages = _column(
-        "multicasts",
-        "messages",
-        "Messages per iteration of each multicast, (c,) float64; None: one each.",
-    )
+    edge_src = _column("edges", "src", "(m,) int32, sending object of each edge.")
+    edge_dst = _column("edges", "dst", "(m,) int32, receiving object of each edge.")
+    edge_bytes = _column("edges", "nbytes", "(m,) float64, bytes per iteration.")
+    edge_messages = _column("edges", "messages", "(m,) float64, per iteration; None: one each.")
+    multicast_src = _column("multicasts", "src", "(c,) int32, sending object of each multicast.")
+    multicast_start = _column("multicasts", "start", "(c + 1,) int64, as in `Multicasts`.")
+    multicast_dst = _column("multicasts", "dst", "(n_pins,) int32, as in `Multicasts`.")
+    multicast_bytes = _column("multicasts", "nbytes", "(c,) float64, bytes per iteration.")
+    multicast_messages = _column("multicasts", "messages", "(c,) float64; None: one each.")
 
     @property
     def n_multicasts(self) -> int:
@@ -282,8 +268,10 @@ def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | Non
     try:
         given = np.asarray(value)
         kind = given.dtype.kind
-        whole = kind in "iub" or not given.size or (kind == "f" and (given == np.rint(given)).all())
-        if kind == "c" or (np.issubdtype(dtype, np.integer) and not whole):
+        fits = kind != "c"
+        if np.issubdtype(dtype, np.integer) and kind not in "iub" and given.size:
+            fits = kind == "f" and (given == np.rint(given)).all()
+        if not fits:
             raise TypeError(f"its dtype is {given.dtype}")
         out = np.ascontiguousarray(given, dtype=dtype)
         if not given.ndim:
@@ -298,39 +286,21 @@ def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | Non
     return out
 
 
-def _parts(name: str, value: Any, kind: type) -> tuple[Any, ...]:
-    """Return the arrays of a named tuple of type `kind`; the last array may be absent."""
-    fields = kind._fields  # type: ignore[attr-defined]
+def _messages(name: str, value: Any, kind: Any) -> Any:
+    """Check edges or multicasts, and return them as a named tuple of type `kind`."""
+    fields = kind._fields
     parts = tuple(value) if isinstance(value, Iterable) else ()
-    if not 0 <= len(fields) - len(parts) <= 1:
+    if not 0 <= len(fields) - len(parts) <= 1:  # the last array may be absent
         given = clip(repr(value), 60)
         raise DomainError(f"{name} is {given}: expected ({', '.join(fields[:-1])}[, {fields[-1]}])")
-    return (*parts, None)[: len(fields)]
-
-
-def _edges(edges: Any) -> Edges:
-    src, dst, nbytes, messages = _parts("edges", edges, Edges)
-    src = _array("edges.src", src, np.int32)
-    m = src.shape
-    return Edges(
-        src,
-        _array("edges.dst", dst, np.int32, m),
-        _array("edges.nbytes", nbytes, np.float64, m),
-        None if messages is None else _array("edges.messages", messages, np.float64, m),
-    )
-
-
-def _multicasts(multicasts: Any) -> Multicasts:
-    src, start, dst, nbytes, messages = _parts("multicasts", multicasts, Multicasts)
-    c = np.size(src)
-    src = _array("multicasts.src", src, np.int32, (c,))
-    dst = _array("multicasts.dst", dst, np.int32, (np.size(dst),))
-    return Multicasts(
-        src,
-        _array("multicasts.start", start, np.int64, (c + 1,)),
-        dst,
-        _array("multicasts.nbytes", nbytes, np.float64, (c,)),
-        None if messages is None else _array("multicasts.messages", messages, np.float64, (c,)),
+    n = np.size(parts[0])
+    dtypes = {"src": np.int32, "start": np.int64, "dst": np.int32}
+    shapes = {"start": (n + 1,), "dst": (n,) if kind is Edges else (np.size(parts[2]),)}
+    return kind._make(
+        None
+        if x is None and field == "messages"
+        else _array(f"{name}.{field}", x, dtypes.get(field, np.float64), shapes.get(field, (n,)))
+        for field, x in zip(fields, (*parts, None), strict=False)
     )
 
 

@@ -58,23 +58,18 @@ class SpeedModels:
     """
 
     def __init__(self, points: Sequence[tuple[ArrayLike, ArrayLike]]) -> None:
-        pairs = [
-            tuple(
-                np.atleast_1d(checks.array("points", one, float))
-                for one in checks.several("points", pair, PAIR)
-            )
-            for pair in checks.several("points", points, "a pair for each rank")
-        ]
-        if any(len(pair) != 2 for pair in pairs):
-            raise DomainError("points: expected a pair of rows and rows per second for each rank")
+        pairs = []
+        for rank, pair in enumerate(checks.several("points", points, "a pair for each rank")):
+            name, both = f"points[{rank}]", checks.several("points", pair, PAIR)
+            arrays = [checks.vector(name, np.atleast_1d(checks.array(name, x))) for x in both]
+            if len(arrays) != 2 or len(arrays[0]) != len(arrays[1]):
+                sizes = ", ".join(str(len(x)) for x in arrays)
+                raise DomainError(
+                    f"{name} has arrays of {sizes} entries: expected two arrays of the same length"
+                )
+            pairs.append(arrays)
         if not pairs:
             raise DomainError("points is empty: expected an entry for each rank")
-        for rank, (rows, speed) in enumerate(pairs):
-            if rows.shape != speed.shape or rows.ndim != 1:
-                raise DomainError(
-                    f"points[{rank}] has rows of shape {rows.shape} and speeds of shape "
-                    f"{speed.shape}: expected two arrays of the same length"
-                )
         self._set(
             np.cumsum([0, *(len(rows) for rows, _ in pairs)], dtype=np.int64),
             np.concatenate([rows for rows, _ in pairs]),

@@ -15,7 +15,16 @@ from pylb.model.snapshot import F64, I32, I64, Snapshot, _array
 
 
 @dataclass(frozen=True)
-class Tree:
+class _Regular:
+    sizes: tuple[int, ...]
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of places."""
+        return prod(self.sizes)
+
+
+class Tree(_Regular):
     """A tree whose leaves are the ranks, in their order.
 
     Parameters
@@ -32,16 +41,8 @@ class Tree:
     Hops(hop_bytes=4800.0, hops=3.0, link_max=1600.0)
     """
 
-    sizes: tuple[int, ...]
 
-    @property
-    def n_ranks(self) -> int:
-        """Number of leaves."""
-        return prod(self.sizes)
-
-
-@dataclass(frozen=True)
-class Torus:
+class Torus(_Regular):
     """A torus with a rank at each point; the last dimension varies fastest.
 
     Parameters
@@ -55,13 +56,6 @@ class Torus:
     >>> pylb.model.hops(snap, pylb.model.Torus((3, 3))).hops
     2.0
     """
-
-    sizes: tuple[int, ...]
-
-    @property
-    def n_ranks(self) -> int:
-        """Number of points."""
-        return prod(self.sizes)
 
 
 class Hops(NamedTuple):

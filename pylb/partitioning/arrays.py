@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, nan
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb import _core
+from pylb.comm.directory import Directory
+from pylb.comm.plan import Plan
 from pylb.errors import DomainError, UnknownKeyError
 from pylb.model import checks
-from pylb.partitioning.ranks import Numbering, Ranks, owners
+from pylb.model.snapshot import F64, I32, _array
+from pylb.partitioning.ranks import Ranks, owners
 
-F64 = NDArray[np.float64]
-I32 = NDArray[np.int32]
 MOST = 2**31 - 1
 MOST_PARTS = 2**24
 
@@ -50,22 +48,6 @@ def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
     return out
 
 
-def number(name: str, value: Any, above: float) -> float:
-    """Check that the value is a finite number greater than `above`."""
-    found = float(value) if isinstance(value, Real) else nan
-    if not above < found < inf:
-        raise DomainError(f"{name} is {value!r}: expected a finite number above {above:g}")
-    return found
-
-
-def floats(name: str, value: Any) -> F64:
-    """Check that the value has only real numbers; return them as an array."""
-    given = checks.array(name, value)
-    if given.dtype.kind == "c":
-        raise DomainError(f"{name} has dtype {given.dtype}: expected real numbers")
-    return np.ascontiguousarray(checks.array(name, given, np.float64))
-
-
 def places(name: str, value: Any, n: int, parts: int) -> I32:
     """Check that the value has the index of a part, or -1, for each object."""
     given = whole(name, value, n)
@@ -79,7 +61,7 @@ def places(name: str, value: Any, n: int, parts: int) -> I32:
 
 def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
     """Check that the value has finite numbers, 0 or more, (n,) or, if `several`, (n, d)."""
-    out = floats(name, value)
+    out: F64 = _array(name, value, np.float64)
     if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
         also = f" or ({n}, d)" if several else ""
         raise DomainError(f"{name} has shape {out.shape}: expected ({n},){also}")
@@ -95,7 +77,7 @@ def points(name: str, value: Any) -> F64:
 
     A vector (n,) means points on a line.
     """
-    xyz = floats(name, value)
+    xyz: F64 = _array(name, value, np.float64)
     if xyz.ndim == 1:
         xyz = xyz[:, None]
     if xyz.ndim != 2 or not 1 <= xyz.shape[1] <= 3:
@@ -133,11 +115,15 @@ def rows(name: str, value: Any, per_entry: bool) -> Rows:
     return Rows(start, to, weight)
 
 
-def numbered(name: str, given: Rows, numbering: Numbering | None, ranks: Ranks) -> Rows:
-    """Replace the ids of objects in rows by the objects' global indices.  Collective."""
-    if numbering is None:
+def numbered(name: str, given: Rows, where: Directory | None, ranks: Ranks) -> Rows:
+    """Replace the ids of objects in rows by the objects' global indices.  Collective.
+
+    `where` has the index of each id as its local id; None: the ids are the indices.
+    """
+    if where is None:
         return given
-    number = numbering.of(given.to.astype(np.int64, copy=False))
+    asked, entry = np.unique(given.to.astype(np.int64, copy=False), return_inverse=True)
+    number = where.find(asked, missing=True).local[entry]
 
     def check() -> None:
         lost = np.flatnonzero(number < 0)
@@ -165,7 +151,8 @@ def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
     source = first + given.row()
     to = given.to.astype(np.int64)
     weight = np.ones(len(to)) if given.weight is None else given.weight
-    there, back, same = ranks.plan(lambda: owners(dist, to)).forward(source, to, weight)
+    plan = Plan.on(ranks.agreement, lambda: owners(dist, to))
+    there, back, same = plan.forward(source, to, weight)
     both = None if given.weight is None else np.concatenate([weight, same])
     row = np.concatenate([source, back]) - first
     return in_order(n, row, np.concatenate([to, there]), both)
@@ -192,7 +179,7 @@ def lone_edge(
     to = given.to.astype(np.int64)
     n = int(dist[-1])
     there, other = source * n + to, to * n + source
-    back = ranks.plan(lambda: owners(dist, to)).forward(other)
+    back = Plan.on(ranks.agreement, lambda: owners(dist, to)).forward(other)
     alone = np.setdiff1d(there, back)
     found = [x for x in ranks.gather(int(alone[0]) if len(alone) else None) if x is not None]
     if found:
@@ -207,14 +194,6 @@ def _id_of(number: int, ids: NDArray[np.int64] | None, first: int, ranks: Ranks)
         return number
     mine = int(ids[number - first]) if first <= number < first + len(ids) else None
     return next(one for one in ranks.gather(mine) if one is not None)
-
-
-def scan(name: str, given: Rows, first: int, n_objects: int) -> tuple[int, int]:
-    """Check the rows of this rank; return the number of loops, and a checksum for symmetry.
-
-    If the graph is symmetric, the sum of the checksums of all ranks is 0 modulo 2^64.
-    """
-    return _core.scan_rows(name, given.start, given.to, first, n_objects)
 
 
 def closed(graph: Rows, first: int) -> Rows:

@@ -17,13 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from pylb.errors import DomainError, PartitionerWarning, nearest, unknown, warn
 from pylb.model import checks
 from pylb.model.machine import Machine, Place
+from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
 from pylb.partitioning import serial, zoltan
-from pylb.partitioning.arrays import F64, I32, Rows
+from pylb.partitioning.arrays import Rows
 from pylb.partitioning.libraries import APPROACHES, METHODS
-from pylb.partitioning.problem import Problem, complete, drop_zeros, local
+from pylb.partitioning.problem import Problem, complete, drop_zeros, local, renumbered
 from pylb.partitioning.ranks import RankFacts, Ranks
-from pylb.partitioning.result import Cuts, Partition, Settled, evaluated, of_entries, settle
+from pylb.partitioning.result import Cuts, Partition, evaluated, of_entries, settle
 
 # ---- method="reftree" (Mitchell 2007): cut the curve through the leaves where a part is full ----
 
@@ -232,7 +233,24 @@ def partition(
         begin = time.perf_counter()
         part, held, rename = _parts_of(problem, choice)
         seconds = time.perf_counter() - begin
-        return _result(problem, choice, settle(problem, part, rename), held, seconds)
+        settled, number, sums = settle(problem, part, rename)
+        method, cuts = "/".join(choice.names), None
+        if held is not None:
+            assert problem.coords is not None
+            zz, label = held
+            if number is not None:
+                label = number if label is None else number[label]
+            cuts = Cuts(method, problem.parts, problem.coords.shape[1], zz, label)
+        return Partition(
+            **settled,
+            n_parts=problem.parts,
+            evaluation=evaluated(problem, settled["part"], sums),
+            seconds=seconds,
+            method=method,
+            approach=choice.approach,
+            seed=problem.seed,
+            cuts=cuts,
+        )
 
     return ranks.whole(whole)
 
@@ -329,7 +347,7 @@ def _parts_of(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
     def ask(inner: Problem, name: str) -> I32:
         part, _ = _answer(inner, name, choice)
         rename = inner.old is not None and _free(inner, name)
-        return settle(inner, part, rename).part if rename else part
+        return settle(inner, part, rename)[0]["part"] if rename else part
 
     return divide_by_levels(problem, choice.levels, choice.names, ask), None, False
 
@@ -365,35 +383,6 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
         problem = replace(problem, old=part if fixed is None else np.where(fixed < 0, part, fixed))
     starts, cycles, _ = choice.work
     return serial.ask(problem, name, how, approach, starts, cycles), None
-
-
-def _result(
-    problem: Problem, choice: Request, found: Settled, held: Any, seconds: float
-) -> Partition:
-    """Make the result, and count cuts and volume.  Collective."""
-    name = "/".join(choice.names)
-    cuts = None
-    if held is not None:
-        assert problem.coords is not None
-        zz, label = held
-        if found.name is not None:
-            label = found.name if label is None else found.name[label]
-        cuts = Cuts(name, problem.parts, problem.coords.shape[1], zz, label)
-    return Partition(
-        part=found.part,
-        rank=found.rank,
-        n_parts=problem.parts,
-        exports=found.exports,
-        imports=found.imports,
-        evaluation=evaluated(problem, found.part, found.sums),
-        migrations=int(found.migrations),
-        migration_volume=found.volume,
-        seconds=seconds,
-        method=name,
-        approach=choice.approach,
-        seed=problem.seed,
-        cuts=cuts,
-    )
 
 
 # ---- levels of a machine ------------------------------------------------------------------------
@@ -451,18 +440,8 @@ def divide_by_levels(
     """
     place = np.empty_like(levels.label)
     place[levels.label] = np.arange(levels.n_parts, dtype=np.int32)
-
-    def placed(part: I32 | None) -> I32 | None:
-        return None if part is None else np.where(part < 0, -1, place[part]).astype(np.int32)
-
-    shares = problem.shares
-    inner = replace(
-        problem,
-        imbalance=problem.imbalance ** (1 / max(1, _cuts(levels.branch))),
-        shares=None if shares is None else shares[levels.label],
-        fixed_part=placed(problem.fixed_part),
-        old=placed(problem.old),
-    )
+    inner = renumbered(problem, place, levels.n_parts)
+    inner.imbalance = problem.imbalance ** (1 / max(1, _cuts(levels.branch)))
     part: I32 = levels.label[_divide(inner, levels.branch, methods, ask)]
     return part
 
@@ -481,52 +460,16 @@ def _divide(
     if len(branch) == 1:
         return _divide(problem, branch[0], methods[1:], ask)
     first = np.array([0, *accumulate(map(_leaves, branch))])
-    part = ask(_among_groups(problem, first), methods[0])
+    group = np.repeat(np.arange(len(branch), dtype=np.int32), np.diff(first))
+    part = ask(renumbered(problem, group, len(branch)), methods[0])
     out: I32 = first[part].astype(np.int32)
-    for group, below in enumerate(branch):
+    for number, below in enumerate(branch):
         if below:
-            mine = part == group
-            inner = _in_group(_restricted(problem, mine), int(first[group]), int(first[group + 1]))
+            mine = part == number
+            within = np.where(group == number, np.arange(len(group)) - first[number], -1)
+            inner = renumbered(_restricted(problem, mine), within, int(np.diff(first)[number]))
             out[mine] += _divide(inner, below, methods[1:], ask)
     return out
-
-
-def _among_groups(problem: Problem, first: NDArray[np.int64]) -> Problem:
-    """Return the problem of dividing among groups of parts; group g begins with part first[g]."""
-    shares = problem.shares
-    group = np.repeat(np.arange(len(first) - 1, dtype=np.int32), np.diff(first))
-
-    def grouped(part: I32 | None) -> I32 | None:
-        return None if part is None else np.where(part < 0, -1, group[part]).astype(np.int32)
-
-    return replace(
-        problem,
-        parts=len(first) - 1,
-        shares=None if shares is None else np.add.reduceat(shares, first[:-1]),
-        fixed_part=grouped(problem.fixed_part),
-        old=grouped(problem.old),
-    )
-
-
-def _in_group(problem: Problem, first: int, end: int) -> Problem:
-    """Return the problem of one group: its objects and its parts."""
-
-    def within(part: I32 | None) -> I32 | None:
-        if part is None:
-            return None
-        return np.where((part >= first) & (part < end), part - first, -1).astype(np.int32)
-
-    shares = problem.shares
-    if shares is not None:
-        shares = shares[first:end]
-        shares = shares / shares.sum() if shares.sum() > 0 else None
-    return replace(
-        problem,
-        parts=end - first,
-        shares=shares,
-        fixed_part=within(problem.fixed_part),
-        old=within(problem.old),
-    )
 
 
 def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:

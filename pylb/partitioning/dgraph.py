@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core, optional
-from pylb.comm.agreement import Agreement, Attempt, Step
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.directory import plan_on
+from pylb.comm.parcel import exchange_objects
 from pylb.errors import DomainError, PartitionerError
 from pylb.model import checks
-from pylb.model.snapshot import F64, I32, I64
+from pylb.model.snapshot import I32, I64
 from pylb.partitioning import arrays
+from pylb.partitioning.libraries import started_mpi
 from pylb.partitioning.problem import Problem, complete
 from pylb.partitioning.ranks import Ranks, owners
 
@@ -203,10 +205,8 @@ def conflicts(part: LocalGraph, colors: I32, distance: int) -> int:
 
 def native(agreement: Agreement) -> Any:
     """Return the communicator for the libraries: COMM_SELF for a graph on one process."""
-    from mpi4py import MPI
-
     alone = agreement.transport.size == 1
-    return MPI.COMM_SELF if alone else agreement.transport.comm  # type: ignore[attr-defined]
+    return started_mpi().COMM_SELF if alone else agreement.transport.comm  # type: ignore[attr-defined]
 
 
 # ---- order --------------------------------------------------------------------------------------
@@ -270,48 +270,35 @@ def order(
     perm, blocks, above = agreement.together(
         Step.GRAPH, lambda: [np.zeros(k, np.int32) for k in (len(part.ids), n, n)]
     )
-    n_blocks, seconds, mine = 0, 0.0, list[I32]()
-    with Attempt() as tried:
-        start = time.perf_counter()
+
+    def mine() -> dict[int, Any]:
+        start, n_blocks = time.perf_counter(), 0
         if total > 0:
             given, found = (part.start, part.to), (perm, len(blocks), blocks, above)
             n_blocks = library.order(native(agreement), *given, *found)
         seconds = time.perf_counter() - start
-        mine = [np.diff(part.start).astype(np.int32), part.to, perm]
-    root = agreement.transport.rank == 0
-    _, received = agreement.step(
-        Step.GRAPH, 0, error=tried.error, sends=[] if root else [(0, mine)]
-    )
-    answer = list[Any]()
-    with Attempt() as tried:
-        if root:
-            pieces = [mine, *(p for _, p in sorted(received, key=lambda r: r[0]))]
-            answer = [*_counted(pieces, seconds), blocks[: n_blocks + 1], above[:n_blocks]]
-    sends = [(rank, answer) for rank in range(1, agreement.transport.size) if root]
-    _, received = agreement.step(Step.GRAPH, 0, error=tried.error, sends=sends)
-    return _ordering(perm, answer if root else received[0][1])
+        return {0: (np.diff(part.start), part.to, perm, n_blocks, seconds)}
+
+    came = exchange_objects(agreement, Step.GRAPH, 0, mine)
+
+    def answers() -> dict[int, Any]:
+        if not came:
+            return {}
+        columns = [
+            np.concatenate(c) for c in zip(*(came[r][:3] for r in sorted(came)), strict=True)
+        ]
+        n_blocks, seconds = came[0][3:]
+        ends, parent = blocks[: n_blocks + 1].copy(), above[:n_blocks].copy()
+        separators: I64 = np.diff(ends)[np.unique(parent[parent >= 0])][::-1].astype(np.int64)
+        answer = (*_fill(*columns), separators, ends, parent, seconds)
+        return dict.fromkeys(range(agreement.transport.size), answer)
+
+    return Ordering(perm, *exchange_objects(agreement, Step.GRAPH, 0, answers)[0])
 
 
-def _counted(pieces: list[Any], seconds: float) -> tuple[I64, F64]:
-    """Count the fill; `pieces` has the degrees, neighbours and places of each rank's vertices."""
-    degree, to, place = (
-        np.concatenate([np.frombuffer(p[k], np.int32) for p in pieces]) for k in range(3)
-    )
+def _fill(degree: I32, to: I32, place: I32) -> tuple[int, float, int]:
+    """Return the fill, the operations and the fill of the original order of the whole graph."""
     ends = np.concatenate([[0], np.cumsum(degree, dtype=np.int64)])
     column = _core.fill(ends, to, place)
     before = _core.fill(ends, to, np.arange(len(place), dtype=np.int32))
-    flops = float((column.astype(float) ** 2).sum())
-    return np.array([column.sum(), before.sum()], np.int64), np.array([flops, seconds])
-
-
-def _ordering(perm: I32, answer: list[Any]) -> Ordering:
-    """Make the result from the counts and the blocks that rank 0 has sent."""
-    kinds = np.int64, np.float64, np.int32, np.int32
-    counts, figures, blocks, parent = (
-        np.frombuffer(data, kind).copy() for data, kind in zip(answer, kinds, strict=True)
-    )
-    fill, before = counts.tolist()
-    flops, seconds = figures.tolist()
-    inner = np.unique(parent[parent >= 0])
-    separators: I64 = np.diff(blocks)[inner][::-1].astype(np.int64)
-    return Ordering(perm, fill, flops, before, separators, blocks, parent, seconds)
+    return int(column.sum()), float((column.astype(float) ** 2).sum()), int(before.sum())

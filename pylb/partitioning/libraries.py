@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import atexit
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pylb import _core
+from pylb.model import checks
 from pylb.optional import PARTS, require
 
 NAMES = ("METIS", "Scotch", "Zoltan", "mtkahypar")
@@ -54,6 +55,8 @@ METHODS = {
     "random": _zoltan("", "RANDOM"),
 }
 
+# Names of the rows that a method divides (starts, entries, weights), for the C core.
+ROWS = {"graph": ("start", "to", "edge_weight"), "nets": ("net_start", "pin", "net_weight")}
 APPROACHES = ("partition", "repartition", "refine")
 
 
@@ -67,15 +70,15 @@ def load(name: str) -> None:
     module = require(name)
     _core.install(None if name == "mtkahypar" else module.partitioner)
     if name == "Zoltan":
-        from mpi4py import MPI
-
-        if not MPI.Is_initialized():
-            MPI.Init()
-            atexit.register(_end_mpi)
+        started_mpi()
 
 
-def _end_mpi() -> None:
+def started_mpi() -> Any:
+    """Return the module MPI of mpi4py; initialize MPI if mpi4py was told not to do so."""
     from mpi4py import MPI
 
-    if not MPI.Is_finalized():
-        MPI.Finalize()
+    if not MPI.Is_initialized():
+        MPI.Init()
+        atexit.register(lambda: None if MPI.Is_finalized() else MPI.Finalize())
+    checks.mpi_runs(MPI)
+    return MPI

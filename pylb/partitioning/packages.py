@@ -9,30 +9,16 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pylb.errors import PartitionerError
+from pylb.model.snapshot import F64, I32
 from pylb.optional import require
-from pylb.partitioning.arrays import F64, I32, MOST
+from pylb.partitioning.arrays import MOST
 
 _LOCK = threading.Lock()  # Mt-KaHyPar is initialized once, and runs one call at a time
-
-
-class PackageQuestion(NamedTuple):
-    """A question (``csrc/partition/partition.h``), with all weights filled in."""
-
-    #: (n,) weight of each vertex, and the part that it must get, or -1 (None if all are free).
-    weight: I32
-    fixed: I32 | None
-    limit: Any  #: (k,) largest allowed weight of each part.
-    #: Vertex v has the neighbours ``to[start[v]:start[v + 1]]``, with a weight for each.  For a
-    #: hypergraph: net e has the vertices ``to[start[e]:start[e + 1]]``, and one weight.
-    start: I32
-    to: I32
-    edge_weight: I32
-    seed: int
 
 
 @functools.cache
@@ -40,32 +26,35 @@ def _mtkahypar() -> Any:
     return require("mtkahypar").initialize(1, False)
 
 
-def ask_mtkahypar(q: PackageQuestion) -> Any:
+def _divide(
+    weight: I32, limit: Any, fixed: I32 | None, start: I32, to: I32, net_weight: I32, seed: int
+) -> Any:
     """Divide a hypergraph by Mt-KaHyPar's deterministic preset, which minimizes connectivity - 1.
 
-    The preset has no seed.  Instead, the seed shuffles the numbers of the vertices.
+    `limit`, (k,), has the largest allowed weight of each part.  The preset has no seed.  Instead,
+    the seed shuffles the numbers of the vertices.
     """
-    n_light = int((q.weight == 0).sum())
+    n_light = int((weight == 0).sum())
     if n_light:  # with vertices of weight 0, Mt-KaHyPar may never end
-        times = max(1, min(8 * n_light, MOST // (2 * int(q.limit.sum()) + 1)))
-        q = q._replace(weight=np.maximum(1, q.weight * times), limit=q.limit * times + n_light)
-    place = np.random.default_rng(q.seed).permutation(len(q.weight))
+        times = max(1, min(8 * n_light, MOST // (2 * int(limit.sum()) + 1)))
+        weight, limit = np.maximum(1, weight * times), limit * times + n_light
+    place = np.random.default_rng(seed).permutation(len(weight))
     vertex = np.argsort(place)
     module, library = require("mtkahypar"), _mtkahypar()
     context = library.context_from_preset(module.PresetType.DETERMINISTIC)
-    context.set_partitioning_parameters(len(q.limit), 0.03, module.Objective.KM1)
-    context.set_individual_target_block_weights(q.limit.tolist())
+    context.set_partitioning_parameters(len(limit), 0.03, module.Objective.KM1)
+    context.set_individual_target_block_weights(limit.tolist())
     context.logging = False
-    pins, ends = place[q.to].tolist(), q.start.tolist()
+    pins, ends = place[to].tolist(), start.tolist()
     rows = [sorted(pins[a:b]) for a, b in itertools.pairwise(ends)]
     # Sort, so that the result does not depend on the order of the nets.
-    weighted = sorted(zip(rows, q.edge_weight.tolist(), strict=True))
-    nets, net_weight = [row for row, _ in weighted], [w for _, w in weighted]
+    weighted = sorted(zip(rows, net_weight.tolist(), strict=True))
+    nets, weights = [row for row, _ in weighted], [w for _, w in weighted]
     graph = library.create_hypergraph(
-        context, len(vertex), len(nets), nets, q.weight[vertex].tolist(), net_weight
+        context, len(vertex), len(nets), nets, weight[vertex].tolist(), weights
     )
-    if q.fixed is not None:
-        graph.add_fixed_vertices(q.fixed[vertex].tolist(), len(q.limit))
+    if fixed is not None:
+        graph.add_fixed_vertices(fixed[vertex].tolist(), len(limit))
     return np.array(graph.partition(context).get_partition())[place]
 
 
@@ -103,7 +92,11 @@ def answer_of(
     to: I32,
     edge_weight: I32 | None,
 ) -> I32:
-    """Divide a graph or hypergraph; the C core calls this function."""
+    """Divide a graph or hypergraph; the C core calls this function.
+
+    The arguments are those of ``csrc/partition/partition.h``; without `nets`, `start` and `to` are
+    the rows of a graph.
+    """
     require("mtkahypar")
     weight = np.ones(n, np.int32) if weight is None else weight
     if edge_weight is None:
@@ -118,10 +111,10 @@ def answer_of(
     # Sums of weights must fit into 32 bits.
     weight = weight // (1 + int(imbalance * weight.sum(dtype=np.int64)) // MOST)
     limit = _limits(weight, share, imbalance, fixed)
-    question = PackageQuestion(weight, fixed, limit, start, to, edge_weight, seed)
     try:
         with _LOCK:
-            part = np.ascontiguousarray(ask_mtkahypar(question), np.int32)
+            part = _divide(weight, limit, fixed, start, to, edge_weight, seed)
+            part = np.ascontiguousarray(part, np.int32)
     except Exception as why:
         raise PartitionerError(f"mtkahypar: {why}") from why
     if part.shape != (n,):

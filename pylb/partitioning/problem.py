@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import frexp
 from typing import Any, NamedTuple
@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb import _core
+from pylb.comm.directory import Directory
 from pylb.errors import DomainError
 from pylb.model import checks
+from pylb.model.snapshot import F64, I32, I64
 from pylb.partitioning import arrays
-from pylb.partitioning.arrays import F64, I32, Rows
-from pylb.partitioning.ranks import Numbering, RankFacts, Ranks
+from pylb.partitioning.arrays import Rows
+from pylb.partitioning.ranks import RankFacts, Ranks
 
-I64 = NDArray[np.int64]
 LEAST = 2000  # added to exponents of doubles, so that all are positive
 
 
@@ -65,6 +67,12 @@ class Problem:
         """Number of objects of all ranks."""
         return int(self.dist[-1])
 
+    def rows(self, takes: str) -> Rows | None:
+        """Return what a method divides: the graph, or the nets (by default, those of the graph)."""
+        if takes == "nets" and self.nets is None and self.graph is not None:
+            return arrays.closed(self.graph, self.first)
+        return self.graph if takes == "graph" else self.nets if takes == "nets" else None
+
     def sums(self, part: I32) -> F64:
         """Return (1 + d, k): this rank's objects in each part, then the sums of their weights."""
         weights = () if self.weight is None else self.weight.T
@@ -76,8 +84,8 @@ class Problem:
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }
         out["migration_ratio"] = out.pop("ratio")
-        out["tree"] = None if self.tree is None else zlib.crc32(self.tree.parent.tobytes())
-        out["shares"] = None if self.shares is None else self.shares.tolist()
+        for name, array in (("tree", self.tree and self.tree.parent), ("shares", self.shares)):
+            out[name] = None if array is None else f"checksum {zlib.crc32(array.tobytes()):08x}"
         if self.n:
             out["weight, columns"] = self.n_weights
             out["coords, columns"] = 0 if self.coords is None else self.coords.shape[1]
@@ -88,7 +96,7 @@ class Problem:
             out[f"_{name}"] = given is not None
             if given is not None and (self.n or len(given)):
                 out[f"{name}, weights given"] = given.weight is not None
-        return RankFacts({**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight)))
+        return {**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight))
 
 
 def _magnitude(weight: F64 | None) -> int:
@@ -118,19 +126,22 @@ def complete(problem: Problem, symmetrize: bool) -> None:
     if ranks.size > 1 and problem.n == 0:
         _adopt(problem, ranks.heard)
     if all(b in (-1, first) for b, first in zip(begins, problem.dist.tolist(), strict=False)):
-        numbering = None
+        where = None
     else:
-        ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
-        numbering = Numbering(problem.ranks, ids, problem.first)
+        index = problem.first + np.arange(problem.n)
+        where = Directory.on(ranks.agreement)
+        where.update(index if problem.ids is None else problem.ids, index)
     if problem.weight is not None:
         problem.exponent = max(weigh) - LEAST if any(weigh) else 0
         drop_zeros(problem, any(weigh))
     if problem.graph is not None:
-        graph = arrays.numbered("graph", problem.graph, numbering, ranks)
+        graph = arrays.numbered("graph", problem.graph, where, ranks)
         problem.graph = _whole_graph(problem, graph, symmetrize)
     if problem.nets is not None:
-        nets = problem.nets = arrays.numbered("nets", problem.nets, numbering, ranks)
-        ranks.together(lambda: arrays.scan("nets", nets, problem.first, problem.n_all))
+        nets = problem.nets = arrays.numbered("nets", problem.nets, where, ranks)
+        ranks.together(
+            lambda: _core.scan_rows("nets", nets.start, nets.to, problem.first, problem.n_all)
+        )
 
 
 # ---- one rank ----------------------------------------------------------------------------------
@@ -144,8 +155,8 @@ def local(ranks: Ranks, given: dict[str, Any]) -> Problem:
     k = ranks.size if given["parts"] is None and ranks.comm is not None else given["parts"]
     k = checks.whole("parts", 2 if k is None else k, 1, below=arrays.MOST_PARTS + 1)
     out = Problem(ranks, k, 0)
-    out.imbalance = arrays.number("imbalance", given["imbalance"], 1.0)
-    out.ratio = arrays.number("migration_ratio", given["migration_ratio"], 0.0)
+    out.imbalance = checks.positive("imbalance", given["imbalance"], 1)
+    out.ratio = checks.positive("migration_ratio", given["migration_ratio"])
     out.seed = checks.whole("seed", given["seed"], 0, below=arrays.MOST + 1)
     out.params = {
         name: str(int(value)) if isinstance(value, bool | np.bool_) else str(value)
@@ -225,11 +236,13 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
     """Check the graph, remove loops, and make it symmetric or raise an error."""
     ranks, first, n_all = problem.ranks, problem.first, problem.n_all
     loops, _ = ranks.together(
-        lambda: arrays.scan("graph", graph, first, n_all), lambda found: RankFacts({}, found[1:])
+        lambda: _core.scan_rows("graph", graph.start, graph.to, first, n_all),
+        lambda found: ({}, found[1:]),
     )
     if loops:
         graph = arrays.without_loops(graph, first)
-    if sum(skew for skew, *_ in ranks.numbers) % 2**64 == 0:
+    # in a symmetric graph, the sum of the checksums of all ranks is 0
+    if sum(skew for (skew,) in ranks.numbers) % 2**64 == 0:
         return graph
     if symmetrize:
         return arrays.symmetric(graph, ranks, problem.dist)
@@ -252,6 +265,20 @@ def drop_zeros(problem: Problem, some: bool) -> None:
     heavy = problem.ranks.sum(weight.any(axis=0).astype(np.int64)) > 0
     if not heavy.all():
         problem.weight = np.ascontiguousarray(weight[:, heavy])
+
+
+def renumbered(problem: Problem, of: NDArray[Any], parts: int) -> Problem:
+    """Return the problem with other parts: part i becomes part ``of[i]``; -1: it does not exist."""
+
+    def moved(part: I32 | None) -> I32 | None:
+        return None if part is None else np.where(part < 0, -1, of[part]).astype(np.int32)
+
+    shares, exist = problem.shares, of >= 0
+    if shares is not None:
+        sums = np.bincount(of[exist], shares[exist], parts)
+        shares = sums / sums.sum() if sums.sum() > 0 else None
+    fixed_part, old = moved(problem.fixed_part), moved(problem.old)
+    return replace(problem, parts=parts, shares=shares, fixed_part=fixed_part, old=old)
 
 
 # ---- refinement trees ---------------------------------------------------------------------------

@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
+from pylb.comm.plan import Plan
 from pylb.console import InNotebook
 from pylb.errors import DomainError
+from pylb.model.snapshot import F64, I32, I64, _array
 from pylb.optional import require
 from pylb.partitioning import arrays
-from pylb.partitioning.arrays import F64, I32, Rows
+from pylb.partitioning.arrays import Rows
 from pylb.partitioning.problem import Problem
 from pylb.partitioning.ranks import owners
 
-I64 = NDArray[np.int64]
 KEPT = 1 + 1e-6  # a sum may exceed the tolerance by this factor, for rounding errors
 # With more (rank, part) pairs, parts are numbered without regard to where their objects are.
 MOST_NUMBERS = 1 << 24
@@ -151,10 +152,6 @@ class Moves(NamedTuple):
     part: I32  #: (m,) the object's new part.
 
 
-_NONE, _NOWHERE = np.zeros(0, np.int64), np.zeros(0, np.int32)
-NO_MOVES = Moves(_NONE, _NONE, _NOWHERE, _NOWHERE)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition(InNotebook):
     """A partition and its metrics.
@@ -246,30 +243,17 @@ Overlap = tuple[Any, Any, Any]
 _NO_OVERLAP: Overlap = (None, None, None)
 
 
-class Settled(NamedTuple):
-    """A partition on this rank, with the final numbers of the parts, and the moves."""
+def settle(problem: Problem, part: I32, rename: bool) -> tuple[dict[str, Any], I32 | None, F64]:
+    """List the moves; if `rename`, first renumber parts so that most objects stay.  Collective.
 
-    #: (k,) the final index of each part that the method made; None: no index changes.
-    name: I32 | None
-    #: (n,) part and rank of each object.
-    part: I32
-    rank: I32
-    exports: Moves
-    imports: Moves
-    sums: F64  #: (1 + d, k) number of objects of each part on all ranks; sums of each weight.
-    #: Number and total size of the objects that change their part, over all ranks.
-    migrations: float
-    volume: float
-
-
-def settle(problem: Problem, part: I32, rename: bool) -> Settled:
-    """List the moves; if `rename`, first renumber parts so that most objects stay.  Collective."""
+    Returns fields of `Partition` by name, (k,) the final index of each part that the method made
+    (None: no index changes), and (1 + d, k) the number of objects of each part on all ranks and the
+    sums of each of the d weights.
+    """
     ranks, k, old, n_ranks = problem.ranks, problem.parts, problem.old, problem.ranks.size
     sums = problem.sums(part)
-    if n_ranks == 1 and old is None:
-        nowhere = np.zeros(problem.n, np.int32)
-        return Settled(None, part, nowhere, NO_MOVES, NO_MOVES, sums, 0, 0.0)
-    name = _names(problem, part, sums[0]) if rename else None
+    moves = n_ranks > 1 or old is not None  # else there were no parts before
+    name = _names(problem, part, sums[0]) if rename and moves else None
     sums = ranks.sum(sums)
     if name is not None:
         part, named = name[part], np.empty_like(sums)
@@ -278,20 +262,22 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
     first, end = ((r * k + n_ranks - 1) // n_ranks for r in (ranks.rank, ranks.rank + 1))
     home = first if first < end else -1  # the first part of this rank, if it has any
     rank = (part.astype(np.int64) * n_ranks // k).astype(np.int32)
-    row = np.flatnonzero(part != (home if old is None else np.where(old < 0, home, old)))
+    before = home if old is None else np.where(old < 0, home, old)
+    row = np.flatnonzero(moves & (part != before))
     ids = problem.first + row if problem.ids is None else problem.ids[row]
     exports = Moves(ids, row, rank[row], part[row])
     imports = exports._replace(row=np.full(len(row), -1))
     volume = len(row) if problem.nbytes is None else problem.nbytes[row].sum()
     moved = np.array([len(row), volume], float)
     if n_ranks > 1:
-        plan = ranks.plan(lambda: exports.rank)
+        plan = Plan.on(ranks.agreement, lambda: exports.rank)
         came_id, came_part = plan.forward(ids, exports.part)
         order = np.lexsort((came_part, plan.source))
         unknown = np.full(len(order), -1)
         imports = Moves(came_id[order], unknown, plan.source[order], came_part[order])
         moved = ranks.sum(moved)
-    return Settled(name, part, rank, exports, imports, sums, *moved.tolist())
+    out = {"part": part, "rank": rank, "exports": exports, "imports": imports}
+    return {**out, "migrations": int(moved[0]), "migration_volume": float(moved[1])}, name, sums
 
 
 def _names(problem: Problem, part: I32, objects: F64) -> I32 | None:
@@ -341,7 +327,7 @@ def _summed(key: I64, size: F64 | None, most: int) -> tuple[Any, F64]:
 
 
 def evaluated(problem: Problem, part: I32, sums: F64) -> Quality:
-    """Return the metrics over all ranks; `sums` is `Settled.sums`.  Collective."""
+    """Return the metrics over all ranks; `sums` is the last result of `settle`.  Collective."""
     k, tolerance = problem.parts, problem.imbalance
     objects, loads = sums[0], sums[1:] if len(sums) > 1 else sums
     shares = np.full(k, 1 / k) if problem.shares is None else problem.shares
@@ -412,9 +398,9 @@ def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
     out[own] = value[to[own] - first]
     others, where = np.unique(to[~own], return_inverse=True)
     others = others.astype(np.int64, copy=False)
-    plan = ranks.plan(lambda: owners(problem.dist, others))
+    plan = Plan.on(ranks.agreement, lambda: owners(problem.dist, others))
     asked = plan.forward(others)
-    out[~own] = plan.answer(1, lambda: (value[asked - first],))[where]
+    out[~own] = plan.answer(lambda: value[asked - first])[where]
     return out
 
 
@@ -545,7 +531,7 @@ class Cuts:
         return out[0], out[1]
 
     def _shaped(self, name: str, value: ArrayLike) -> F64:
-        rows = arrays.floats(name, value)
+        rows: F64 = _array(name, value, np.float64)
         if rows.ndim == 1 and self.n_dims == 1:
             rows = rows[:, None]
         if rows.ndim != 2 or rows.shape[1] != self.n_dims:

@@ -17,8 +17,9 @@ from pylb import _core
 from pylb.comm.agreement import Step
 from pylb.comm.parcel import exchange_objects, gather_objects
 from pylb.errors import DomainError
+from pylb.model.snapshot import F64, I32
 from pylb.partitioning import libraries
-from pylb.partitioning.arrays import F64, I32, MOST, Rows, closed
+from pylb.partitioning.arrays import MOST, Rows
 from pylb.partitioning.libraries import Method
 from pylb.partitioning.problem import Problem
 from pylb.partitioning.ranks import Ranks
@@ -135,14 +136,13 @@ class _Question:
         self.options = [text for pair in (*how.options, *problem.params.items()) for text in pair]
         if how.library == "" and self.options:
             raise DomainError(f"method 'hypergraph' has no parameter {self.options[0]!r}")
-        if how.takes == "graph" and problem.graph is not None:
-            self._rows(problem.graph, "start", "to", "edge_weight", 1)
-        elif how.takes == "nets":
-            nets = problem.nets
-            if nets is None and problem.graph is not None:
-                nets = closed(problem.graph, 0)
-            assert nets is not None
-            self._rows(nets, "net_start", "pin", "net_weight", 0)
+        rows = problem.rows(how.takes)
+        if rows is not None:
+            start, to, weight = libraries.ROWS[how.takes]
+            self.given |= {start: _as_int32(rows.start), to: _as_int32(rows.to)}
+            if rows.weight is not None:
+                least = int(how.takes == "graph")  # the core takes no edges of weight 0
+                self.given[weight], self.cost = _integers(rows.weight, least)
         if problem.weight is not None:
             columns = [_integers(w, 0)[0] for w in problem.weight.T]
             self.given["weight"] = np.ascontiguousarray(np.array(columns).T)
@@ -153,11 +153,6 @@ class _Question:
             self.given["fixed"] = problem.fixed_part
         if approach != "partition":
             self._add_present_parts()
-
-    def _rows(self, rows: Rows, start: str, to: str, weight: str, least: int) -> None:
-        self.given |= {start: _as_int32(rows.start), to: _as_int32(rows.to)}
-        if rows.weight is not None:
-            self.given[weight], self.cost = _integers(rows.weight, least)
 
     def _add_present_parts(self) -> None:
         """Add the present parts, and the cost of leaving them in units of edge weight."""

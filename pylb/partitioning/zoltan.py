@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from pylb.errors import DomainError, PartitionerError
+from pylb.model.snapshot import F64, I32
 from pylb.optional import require
 from pylb.partitioning import libraries, serial
-from pylb.partitioning.arrays import F64, I32, MOST, closed
+from pylb.partitioning.arrays import MOST
 from pylb.partitioning.libraries import Method
-from pylb.partitioning.problem import Problem
+from pylb.partitioning.problem import Problem, renumbered
 
 # ---- inputs on which Zoltan 3.90 fails or never ends --------------------------------------------
 
@@ -27,17 +28,17 @@ def exact_scale(problem: Problem) -> float:
     return 2.0 ** (52 - problem.n_all.bit_length() - exponent)
 
 
-def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
+def may_starve(problem: Problem) -> bool:
     """Say whether a rank with several parts may get no object.  Collective.
 
     RCB would fail on that rank, and the other ranks would wait forever, unless all parts are on the
     first rank.  A rank certainly gets objects if its share exceeds what earlier cuts can take from
     it: each cut takes less than the weight of the heaviest object.
     """
-    size, weight = problem.ranks.size, problem.weight
+    size, weight, k = problem.ranks.size, problem.weight, problem.parts
     if size == 1 or k <= size:
         return False
-    shares = np.full(k, 1 / k) if shares is None else shares
+    shares = np.full(k, 1 / k) if problem.shares is None else problem.shares
     # the smallest total share that the parts of one rank can have
     least = np.convolve(shares, np.ones(k // size), "valid").min()
     total, heaviest = np.array([float(problem.n_all)]), 1.0
@@ -130,28 +131,29 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
 
 
 def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
-    parts = _Parts(problem)
-    given = _arrays(problem, how, parts, approach)
+    inner, label = _fillable(problem)
+    given = _arrays(inner, how, approach)
     if name in BISECTIONS and problem.n_weights == 1:
         given["scale"] = exact_scale(problem)
     options = _options(problem, name, how, approach, keep)
-    if name == "rcb" and may_starve(problem, parts.shares, len(parts.label)):
-        options += ["NUM_LOCAL_PARTS", str(0 if problem.ranks.rank else len(parts.label))]
+    if name == "rcb" and may_starve(inner):
+        options += ["NUM_LOCAL_PARTS", str(0 if problem.ranks.rank else inner.parts)]
+    first = home(problem) if label is None else int(np.searchsorted(label, home(problem)))
 
     problem.ranks.ready()
     part, cuts = require("Zoltan").partition(
         problem.ranks.comm,
         problem.dist,
-        len(parts.label),
-        max(0, int(parts.index[home(problem)])),
+        inner.parts,
+        min(first, inner.parts - 1),
         options=options,
         keep=keep,
         **given,
     )
-    part = part if parts.same else parts.label[part]
+    part = part if label is None else label[part]
     if how.takes in ("graph", "nets"):
         part = serial.repair(_asked(problem, approach), how, approach, _fixed(problem, name, part))
-    return part, None if cuts is None else (cuts, None if parts.same else parts.label)
+    return part, None if cuts is None else (cuts, label)
 
 
 def _asked(problem: Problem, approach: str) -> Problem:
@@ -164,64 +166,49 @@ def _asked(problem: Problem, approach: str) -> Problem:
     return replace(problem, old=old, imbalance=tolerance, params={})
 
 
-class _Parts:
-    """The parts that Zoltan can fill: those with fixed objects, and others whose share is above 0.
+def _fillable(problem: Problem) -> tuple[Problem, I32 | None]:
+    """Return the problem with only the parts that Zoltan can fill, and their numbers; None: all.
 
-    There are never more of them than objects.
+    Zoltan can fill parts with fixed objects, and as many parts whose share is above 0 as there are
+    objects.  Collective.
     """
-
-    def __init__(self, problem: Problem):
-        k, shares = problem.parts, problem.shares
-        self.label = np.arange(k, dtype=np.int32)
-        self.index = self.label
-        self.shares = shares
-        self.same = True
-        if problem.n_all >= k and (shares is None or (shares > 0).all()):
-            return
-        used = np.zeros(k, np.int64)
-        if problem.fixed_part is not None:
-            used[problem.fixed_part[problem.fixed_part >= 0]] = 1
-        used = problem.ranks.sum(used)
-        kept = np.flatnonzero(used)
-        more = np.flatnonzero((used == 0) & (shares > 0 if shares is not None else True))
-        kept = np.sort(np.concatenate([kept, more[: max(0, min(problem.n_all, k) - len(kept))]]))
-        self.same = False
-        self.label = kept.astype(np.int32)
-        self.index = np.full(k, -1, np.int32)
-        self.index[kept] = np.arange(len(kept))
-        if shares is not None:  # a part kept only for its fixed objects gets a tiny share
-            left = np.maximum(shares[kept], 1e-6 * shares.max())
-            self.shares = left / left.sum()
-
-    def of(self, part: I32) -> I32:
-        """Return Zoltan's index of each part; -1 stays -1."""
-        if self.same:
-            return part
-        return np.where(part < 0, -1, self.index[part]).astype(np.int32)
-
-
-def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict[str, Any]:
-    old, weight = None, problem.weight
+    k, shares = problem.parts, problem.shares
     if problem.old is not None:  # else Zoltan assumes that objects are in their rank's first part
-        old = parts.of(present(problem))
-        old = old if parts.same else np.maximum(old, 0)  # 0: the part is not in `parts`
-    out: dict[str, Any] = {"share": parts.shares, "old": old}
+        problem = replace(problem, old=present(problem))
+    if problem.n_all >= k and (shares is None or (shares > 0).all()):
+        return problem, None
+    used = np.zeros(k, np.int64)
+    if problem.fixed_part is not None:
+        used[problem.fixed_part[problem.fixed_part >= 0]] = 1
+    used = problem.ranks.sum(used)
+    kept = np.flatnonzero(used)
+    more = np.flatnonzero((used == 0) & (shares > 0 if shares is not None else True))
+    kept = np.sort(np.concatenate([kept, more[: max(0, min(problem.n_all, k) - len(kept))]]))
+    index = np.full(k, -1)
+    index[kept] = np.arange(len(kept))
+    out = renumbered(problem, index, len(kept))
+    if out.old is not None:
+        out.old = np.maximum(out.old, 0)
+    if shares is not None:  # a part kept only for its fixed objects gets a tiny share
+        left = np.maximum(shares[kept], 1e-6 * shares.max())
+        out.shares = left / left.sum()
+    return out, kept.astype(np.int32)
+
+
+def _arrays(problem: Problem, how: Method, approach: str) -> dict[str, Any]:
+    weight = problem.weight
+    out: dict[str, Any] = {"share": problem.shares, "old": problem.old}
     if weight is not None:
         out |= {"weight": _near_one(problem, weight), "n_weights": weight.shape[1]}
     if how.takes == "coords" and problem.coords is not None:
         out |= {"coords": problem.coords, "n_dims": problem.coords.shape[1]}
-    if how.takes == "graph" and problem.graph is not None:
-        graph = problem.graph
-        out |= {"start": graph.start, "to": graph.to, "edge_weight": graph.weight}
-    if how.takes == "nets":
-        nets = problem.nets
-        if nets is None and problem.graph is not None:
-            nets = closed(problem.graph, problem.first)
-        assert nets is not None
-        out |= {"net_start": nets.start, "pin": nets.to, "net_weight": nets.weight}
-        out["first_net"] = sum(problem.ranks.gather(len(nets))[: problem.ranks.rank])
+    rows = problem.rows(how.takes)
+    if rows is not None:
+        out |= zip(libraries.ROWS[how.takes], (rows.start, rows.to, rows.weight), strict=True)
+    if rows is not None and how.takes == "nets":
+        out["first_net"] = sum(problem.ranks.gather(len(rows))[: problem.ranks.rank])
     if problem.fixed_part is not None and how.fixes:
-        out["fixed"] = parts.of(problem.fixed_part)
+        out["fixed"] = problem.fixed_part
     if approach != "partition":
         out["size"] = _sizes(problem)[0]
     return out

@@ -126,7 +126,7 @@ def costs_of(lengths: F64, cost: Any) -> F64:
     if callable(cost):
         out = checks.vector("cost(lengths)", cost(lengths))
     else:
-        a, b, c = checks.floats("cost", cost, 3)
+        a, b, c = checks.vector("cost", cost, 3)
         out = a + lengths * (b + lengths * c)
     if len(out) != len(lengths):
         raise DomainError(f"cost returned {len(out)} costs: expected {len(lengths)}")
@@ -195,7 +195,7 @@ class Packer:
         lengths : list of (k,) array_like, optional
             The lengths of the items in each bin.  Default: those of the most recent `pack`.
         """
-        took = checks.floats("seconds", seconds, self._bins)
+        took = checks.vector("seconds", seconds, self._bins)
         checks.amounts("seconds", took)
         if lengths is None:
             if self._last is None:

@@ -198,7 +198,7 @@ def strategy(which: str | Strategy | Callable[..., Any], /, **params: Any) -> St
         `pylb.partition` that divides from scratch.
     **params
         ``pylb.strategies()[name].params`` lists the parameters of a strategy.  The others keep
-        their defaults.  "auto" has the parameters `pylb.decide.selection.PARAMS`.
+        their defaults.  Those of "auto" are ``pylb.strategy("auto").params``.
 
     Examples
     --------

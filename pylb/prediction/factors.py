@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,7 @@ from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
 from pylb.prediction.prediction import comm_arrays
-from pylb.prediction.recorder.layout import OpKind
-from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.recorder.recording import OpKind, Recording
 
 NOTHING, MOVED, ZEROED = range(3)  # a plb_path_change_t (csrc/whatif/whatif.h)
 STRETCH = np.dtype([("rank", "i8"), ("first", "i8"), ("last", "i8"), ("ns", "i8")])
@@ -109,16 +108,12 @@ class Procedures(Sequence[ProcedureFactor]):
         return len(self._factors)
 
     def __getitem__(self, which: Any) -> Any:
-        if isinstance(which, str):
-            for one in self._factors:
-                if one.name == which:
-                    return one
-            names = [one.name for one in self._factors]
-            raise UnknownKeyError(f"no procedure {which!r}" + nearest(which, names))
-        return self._factors[which]
-
-    def __iter__(self) -> Iterator[ProcedureFactor]:
-        return iter(self._factors)
+        if not isinstance(which, str):
+            return self._factors[which]
+        known = {one.name: one for one in self._factors}
+        if which not in known:
+            raise UnknownKeyError(f"no procedure {which!r}" + nearest(which, known))
+        return known[which]
 
     def __repr__(self) -> str:
         lines = [
@@ -268,8 +263,8 @@ def procedures(
     between = (-1 if source is None else source, -1 if target is None else target)
     costs = Network.of(network)
     queries: list[tuple[int, int, int, int, bool, float, float]] = [
-        (change, number, *between, kept, *costs)
-        for number in range(len(recording.procedures))
+        (change, i, *between, kept, *costs)
+        for i in range(len(recording.procedures))
         for change in (MOVED, ZEROED)
     ]
     queries.append((NOTHING, -1, -1, -1, False, *costs))
@@ -280,14 +275,11 @@ def procedures(
             "lacks, so the results cover only a part of the run"
         )
     times = (lengths.max(axis=1, initial=0) * 1e-9).tolist()
-    return Procedures(
-        [
-            ProcedureFactor(
-                name, _seconds(recording, number), times[-1], *times[2 * number : 2 * number + 2]
-            )
-            for number, name in enumerate(recording.procedures)
-        ]
-    )
+    factors = [
+        ProcedureFactor(name, _seconds(recording, i), times[-1], *times[2 * i : 2 * i + 2])
+        for i, name in enumerate(recording.procedures)
+    ]
+    return Procedures(factors)
 
 
 def _seconds(recording: Recording, number: int) -> float:

@@ -15,8 +15,7 @@ from pylb.console import count
 from pylb.errors import DomainError, OutOfRangeError, warn
 from pylb.model import checks
 from pylb.model.snapshot import F64, I32
-from pylb.prediction.recorder.layout import STEP, Collective, OpKind
-from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.recorder.recording import STEP, Collective, OpKind, Recording
 
 ENDS = ("through", "cut", "stuck")
 
@@ -154,10 +153,27 @@ def whatif(
     recording = Recording.given(run)
     aim = target(recording, **where)
     checks.flag("steps", steps)
-    prediction = _simulate(recording, aim, steps)
-    for text in prediction.warnings:
+    times = [np.zeros(len(ops), STEP) for ops in recording.ops] if steps else None
+    figures = aim.simulate(recording.ops, recording.comms, times)
+    finish, busy, waiting, paused, done, end, unread = figures.T.copy()
+    ends = [ENDS[int(e)] for e in end]
+    found = _warnings_of(recording, ends, done.astype(int), unread.astype(int))
+    found = [*recording.warnings, *found]
+    for text in found:
         warn(text)
-    return prediction
+    return Prediction(
+        time=float(finish.max(initial=0.0)),
+        finish=finish,
+        busy=busy,
+        waiting=waiting,
+        paused=paused,
+        end=ends,
+        processor_busy=np.bincount(aim.placement, busy, len(aim.speed)).astype(np.float64),
+        target=aim,
+        recorded=recording.seconds,
+        warnings=found,
+        steps=times,
+    )
 
 
 def target(
@@ -201,24 +217,18 @@ def target(
     if period is None:
         period = PERIOD if assumed["response"] <= 0 else 0.0
     period = checks.number("period", period)
-    return Target(
-        place,
-        speeds,
-        nodes,
-        alpha,
-        beta,
-        shares,
-        period,
-        float(assumed["overhead"]),
-        int(assumed["eager"]),
-    )
+    overhead, eager = float(assumed["overhead"]), int(assumed["eager"])
+    return Target(place, speeds, nodes, alpha, beta, shares, period, overhead, eager)
 
 
 def _processors(
     p: int, placement: ArrayLike | None, speed: ArrayLike | None, share: ArrayLike, node: Any
 ) -> tuple[I32, F64, F64, I32]:
-    """Check placement, speed, share and node; return them as arrays."""
-    place = np.arange(p) if placement is None else _integers("placement", placement)
+    """Check the shapes of placement, speed, share and node, and return them as arrays.
+
+    The C core checks their values.
+    """
+    place = _integers("placement", np.arange(p) if placement is None else placement, "rank")
     if place.shape != (p,):
         raise DomainError(f"placement has {place.size} entries: expected {p}, one for each rank")
     speeds = checks.array("speed", 1.0 if speed is None else speed, np.float64)
@@ -230,22 +240,15 @@ def _processors(
         raise DomainError(
             f"speed has the shape {speeds.shape}: expected a number, or one for each processor"
         )
-    wrong = np.flatnonzero((place < 0) | (place >= len(speeds)))
-    if len(wrong):
-        raise OutOfRangeError(
-            f"placement of rank {wrong[0]} is processor {place[wrong[0]]}: expected 0 ... "
-            f"{len(speeds) - 1}"
-        )
+    n = len(speeds)
     shares = checks.array("share", share, np.float64)
     if shares.ndim == 0:
-        shares = np.full(len(speeds), float(shares))
-    nodes = np.zeros(len(speeds), int) if node is None else _integers("node", node)
-    _check_most("node", nodes, max(len(speeds), MOST_NODES))
+        shares = np.full(n, float(shares))
+    nodes = _integers("node", np.zeros(n, int) if node is None else node, "processor")
+    _check_most("node", nodes, max(n, MOST_NODES))
     for name, array in (("share", shares), ("node", nodes)):
         if array.shape != speeds.shape:
-            raise DomainError(
-                f"{name} has {array.size} entries: expected {len(speeds)}, like speed"
-            )
+            raise DomainError(f"{name} has {array.size} entries: expected {n}, like speed")
     return place.astype(np.int32), speeds, shares, nodes.astype(np.int32)
 
 
@@ -255,10 +258,9 @@ def _check_most(name: str, values: NDArray[Any], most: int) -> None:
         raise OutOfRangeError(f"{name} has the entry {values.max()}: expected entries below {most}")
 
 
-def _integers(name: str, given: ArrayLike) -> NDArray[Any]:
+def _integers(name: str, given: ArrayLike, owner: str) -> NDArray[Any]:
     array = checks.array(name, given)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        owner = "rank" if name == "placement" else "processor"
         raise DomainError(f"{name} is {given!r}: expected integers, one for each {owner}")
     return array
 
@@ -272,39 +274,15 @@ def _network(given: Any, assumed: Mapping[str, Any], m: int) -> tuple[F64, F64]:
         pair = [] if isinstance(given, Mapping) else checks.several("network", given, what)
     if len(pair) != 2:
         raise DomainError(f"network is {given!r}: expected {what}")
-    out = []
-    for name, value in zip(names, pair, strict=True):
-        matrix = checks.array(f"network's {name}", value, np.float64)
-        if matrix.ndim == 0:
-            matrix = np.full((m, m), float(matrix))
-        if matrix.shape != (m, m):
+    out = [checks.array(f"network's {x}", y, np.float64) for x, y in zip(names, pair, strict=True)]
+    for name, matrix in zip(names, out, strict=True):
+        if matrix.shape not in ((), (m, m)):
             raise DomainError(
                 f"network's {name} has the shape {matrix.shape}: expected a number, or an "
                 f"array ({m}, {m}) by node"
             )
-        out.append(np.ascontiguousarray(matrix))
-    return out[0], out[1]
-
-
-def _simulate(recording: Recording, aim: Target, want_steps: bool) -> Prediction:
-    """Make a prediction, with warnings."""
-    steps = [np.zeros(len(ops), STEP) for ops in recording.ops] if want_steps else None
-    figures = aim.simulate(recording.ops, recording.comms, steps)
-    finish, busy, waiting, paused, done, end, unread = figures.T
-    ends = [ENDS[int(e)] for e in end]
-    return Prediction(
-        float(finish.max(initial=0.0)),
-        finish.copy(),
-        busy.copy(),
-        waiting.copy(),
-        paused.copy(),
-        ends,
-        np.bincount(aim.placement, busy, len(aim.speed)).astype(np.float64),
-        aim,
-        recording.seconds,
-        [*recording.warnings, *_warnings_of(recording, ends, done.astype(int), unread.astype(int))],
-        steps,
-    )
+    alpha, beta = (np.broadcast_to(matrix, (m, m)).copy() for matrix in out)
+    return alpha, beta
 
 
 def _warnings_of(

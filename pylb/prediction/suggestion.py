@@ -18,8 +18,7 @@ from pylb.model.snapshot import I32, Edges, Snapshot
 from pylb.placing.placement import place
 from pylb.prediction.factors import procedures
 from pylb.prediction.prediction import Prediction, whatif
-from pylb.prediction.recorder.layout import OpKind
-from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.recorder.recording import OpKind, Recording
 
 STRATEGIES = ("BestFitLB", "GreedyLB", "RefineCommLB", "CommAwareRefineLB", "ScotchLB", "MetisLB")
 NEAR = 1e-4  # predictions with a smaller relative difference count as equal
@@ -106,8 +105,19 @@ def suggest(
     for which, candidate in search.candidates():
         search.attempt(candidate, which)
     search.improve(tries)
-    found = [search.suggestion(key) for key in sorted(search.tried, key=search.rank_of)]
-    found += _moved_procedures(recording, search.now.time)
+    found = [search.suggestion(key) for key in sorted(search.tried, key=search.order_of)]
+    if recording.procedures and recording.closed.all():
+        found += [
+            Suggestion(
+                search.now.time * (1 - one.gain),
+                one.gain,
+                None,
+                one.name,
+                f"{one.name} at the other end of its messages: the critical path is "
+                f"{one.moved:.4g} s instead of {one.time:.4g} s",
+            )
+            for one in procedures(recording)
+        ]
     worth = [one for one in found if one.saves > NEAR]
     return sorted(worth, key=lambda one: one.time)[:best]
 
@@ -129,7 +139,7 @@ class _Search:
             nbytes = np.bincount(where, sends["bytes"], len(peers))
             some = nbytes > 0
             sums.append((np.full(some.sum(), rank, np.int32), peers[some], nbytes[some]))
-        self.edges = Edges(*(np.concatenate(column) for column in zip(*sums, strict=True)))
+        self.edges: Any = Edges(*(np.concatenate(column) for column in zip(*sums, strict=True)))
         self.now = self.simulate(now)
         self.present = self.now.target.placement
 
@@ -145,7 +155,7 @@ class _Search:
             self.tried[key] = (self.simulate(candidate), which)
         return self.tried[key][0].time
 
-    def rank_of(self, key: bytes) -> tuple[float, bytes]:
+    def order_of(self, key: bytes) -> tuple[float, bytes]:
         return self.tried[key][0].time, key
 
     def candidates(self) -> Iterator[tuple[str, I32]]:
@@ -171,7 +181,7 @@ class _Search:
             self.attempt(self.present, "unchanged")
         left = tries
         while left > 0:
-            top = min(self.tried, key=self.rank_of)
+            top = min(self.tried, key=self.order_of)
             start = self.tried[top][0].time
             for candidate in self.neighbours(self.tried[top][0]):
                 left -= 1
@@ -220,31 +230,12 @@ class _Search:
             f"{count(moved, 'rank')} moved ({which}): the busiest processor computes {busy:.3g} s "
             f"instead of {was:.3g} s"
         )
-        between = [self.between(one.target.placement) for one in (found, now)]
-        if max(between) > 0:
-            reason += f", {between[0]:,} bytes go between nodes instead of {between[1]:,}"
+        node = now.target.node
+        away = [
+            self.edges.nbytes[node[at[self.edges.src]] != node[at[self.edges.dst]]].sum()
+            for at in (found.target.placement, self.present)
+        ]
+        if max(away) > 0:
+            reason += f", {away[0]:,.0f} bytes go between nodes instead of {away[1]:,.0f}"
         saves = 1 - found.time / now.time if now.time else 0.0
         return Suggestion(found.time, saves, found.target.placement, None, reason)
-
-    def between(self, at: I32) -> int:
-        """Return the bytes of messages between nodes."""
-        node = self.now.target.node[at]
-        away = node[np.asarray(self.edges.src)] != node[np.asarray(self.edges.dst)]
-        return int(np.asarray(self.edges.nbytes)[away].sum())
-
-
-def _moved_procedures(recording: Recording, now: float) -> list[Suggestion]:
-    """Predict the effect of moving each procedure to the rank at the other end of its messages."""
-    if not recording.procedures or not recording.closed.all():
-        return []
-    return [
-        Suggestion(
-            now * (1 - one.gain),
-            one.gain,
-            None,
-            one.name,
-            f"{one.name} at the other end of its messages: the critical path is {one.moved:.4g} s "
-            f"instead of {one.time:.4g} s",
-        )
-        for one in procedures(recording)
-    ]

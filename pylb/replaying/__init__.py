@@ -5,10 +5,8 @@ best schedule of LB steps (`Optimum`).  Imports `model`, `placing`, `decide` and
 """
 
 from pylb.replaying.generated import GeneratedRun, Imbalance, hotspot
-from pylb.replaying.replayed import Optimum, Replay, replay
-from pylb.replaying.run_record import RunRecord
-from pylb.replaying.schedule import optimum
-from pylb.replaying.trace import Trace
+from pylb.replaying.replayed import Optimum, Replay, optimum, replay
+from pylb.replaying.trace import RunRecord, Trace
 
 __all__ = [
     "GeneratedRun",

@@ -233,7 +233,7 @@ def _length(iterations: Any, *series: Any) -> int:
 def _series(name: str, value: Any, n: int) -> F64 | None:
     if value is None:
         return None
-    out = checks.floats(name, value, n)
+    out = checks.vector(name, value, n)
     if not np.isfinite(out).all():
         raise DomainError(
             f"{name}[{int(np.argmin(np.isfinite(out)))}] is not finite: expected finite numbers"
@@ -243,18 +243,6 @@ def _series(name: str, value: Any, n: int) -> F64 | None:
 
 
 # ---- traces -------------------------------------------------------------------------------------
-
-
-SOME = 2**17  # largest number of values per NumPy call: Ctrl-C takes effect between calls
-
-
-def _repeated(row: NDArray[Any], m: int) -> NDArray[Any]:
-    """Return m copies of `row`, one after the other."""
-    out = np.empty((m, len(row)), row.dtype)
-    some = max(1, SOME // len(row))
-    for k in range(0, m, some):
-        out[k : k + some] = row
-    return out.ravel()
 
 
 def hotspot(
@@ -306,13 +294,12 @@ def hotspot(
     turns = checks.number("turns", turns)
     rng = np.random.default_rng(checks.whole("seed", seed, 0))
     entity = np.arange(n, dtype=np.int32)
-    where = turns * np.arange(m)[:, None] / m
+    where = turns * np.arange(m) / m
     load = np.empty((m, n))
-    some = max(1, SOME // n)
-    for k in range(0, m, some):
-        apart = np.abs((entity / n - where[k : k + some] + 0.5) % 1.0 - 0.5)
-        load[k : k + some] = 1e-3 * (1.0 + peak * np.exp(-0.5 * (apart / width) ** 2))
-        load[k : k + some] *= rng.lognormal(0.0, noise, apart.shape)
+    for k in range(m):
+        apart = np.abs((entity / n - where[k] + 0.5) % 1.0 - 0.5)
+        load[k] = 1e-3 * (1.0 + peak * np.exp(-0.5 * (apart / width) ** 2))
+        load[k] *= rng.lognormal(0.0, noise, n)
     rank = (entity.astype(np.int64) * p // n).astype(np.int32)
     neighbours = np.concatenate([np.roll(entity, -1), np.roll(entity, 1)])
     arrays: dict[str, Any] = {
@@ -322,15 +309,15 @@ def hotspot(
         "entity_home": rank,
         "entity_collection": np.full(n, -1),
         "task_ptr": np.arange(m + 1) * n,
-        "task_entity": _repeated(entity, m),
-        "task_rank": _repeated(rank, m),
+        "task_entity": np.tile(entity, m),
+        "task_rank": np.tile(rank, m),
         "task_load": load.ravel(),
-        "task_bytes": _repeated(np.full(n, 65536), m),
-        "task_memory": _repeated(np.full(n, 65536), m),
+        "task_bytes": np.tile(np.full(n, 65536), m),
+        "task_memory": np.tile(np.full(n, 65536), m),
         "edge_ptr": np.arange(m + 1) * 2 * n,
-        "edge_src": _repeated(entity, 2 * m),
-        "edge_dst": _repeated(neighbours, m),
-        "edge_bytes": _repeated(np.full(2 * n, 8192.0), m),
-        "edge_messages": _repeated(np.ones(2 * n), m),
+        "edge_src": np.tile(entity, 2 * m),
+        "edge_dst": np.tile(neighbours, m),
+        "edge_bytes": np.tile(np.full(2 * n, 8192.0), m),
+        "edge_messages": np.tile(np.ones(2 * n), m),
     }
     return Trace(p, **{name: frozen(array) for name, array in arrays.items()})

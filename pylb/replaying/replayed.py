@@ -1,4 +1,4 @@
-"""Replay a recorded run with different decisions."""
+"""Replay a recorded run with different decisions; the best schedule of its LB steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,9 +20,11 @@ from pylb.decide.decider import (
     StrategyLike,
     TriggerLike,
     learns,
+    registered,
     settings,
 )
 from pylb.decide.receipts import History
+from pylb.decide.registry import triggers
 from pylb.errors import DomainError, suggesting
 from pylb.io.phases import Phases, check_trace
 from pylb.io.run_record import OF_RANKS, Loop, Stretch
@@ -31,7 +33,7 @@ from pylb.model.machine import BEFORE, Links, NetworkLike, as_before, fractions,
 from pylb.model.metrics import Metrics
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
-from pylb.placing.registry import find, with_network
+from pylb.placing.registry import Strategy, find, with_network
 from pylb.replaying.trace_conversion import Entities, one_phase, or_zeros, stretch_of
 
 
@@ -144,6 +146,8 @@ class Prices:
         self._per_move, self._per_byte = moves
         self._given = network
         self._loops = trace.recorded.loops if trace.recorded else []
+        recorded = self._known("alpha"), self._known("beta")
+        self._recorded = None if any(map(math.isnan, recorded)) else recorded
 
     def _known(self, name: str) -> float:
         """Return the most recent value that the run measured for this field of `Loop`, or nan."""
@@ -152,44 +156,37 @@ class Prices:
 
     def network(self, given: Settings | None) -> tuple[float, float]:
         """Return (alpha, beta), the cost of messages for the choice of a strategy."""
-        recorded = self._known("alpha"), self._known("beta")
         if any(self._given) or given is None or not given.selects:
             return self._given
-        return (0.0, 0.0) if any(map(math.isnan, recorded)) else recorded
+        return self._recorded or (0.0, 0.0)
 
     @property
     def told(self) -> tuple[float, float]:
         """(alpha, beta) for a strategy's parameters: of this replay, else of the recorded run."""
-        recorded = self._known("alpha"), self._known("beta")
         had = self._trace.recorded is not None and "network" in self._trace.recorded.parameters
-        return self._given if any(self._given) or not had or math.isnan(sum(recorded)) else recorded
+        recorded = self._recorded if had and not any(self._given) else None
+        return recorded or self._given
 
     @functools.cached_property
     def _network(self) -> tuple[float, float]:
-        recorded = self._known("alpha"), self._known("beta")
-        if not any(map(math.isnan, recorded)):
-            return recorded
-        return self._given if any(self._given) else (0.0, copy_speed())
+        given = self._given if any(self._given) else None
+        return self._recorded or given or (0.0, copy_speed())
 
     def model(self) -> tuple[float, float, float, float, float]:
         """Return (alpha, beta, steps, handling, pace), the cost model of LB steps; see `Loop`."""
         handling = self._known("handling")
         pace = self._loops[0].pace if self._loops else 1.0
-        return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling, pace
-
-    def _steps(self) -> float:
-        """Return the seconds of an LB step without its strategy and its migration.
-
-        They are the median of the recorded LB steps, or what was measured before the first one.
-        """
+        # `steps`, the seconds of an LB step without its strategy and its migration: the median of
+        # the recorded LB steps, or what was measured before the first one.
         done = [] if self._trace.recorded is None else self._trace.recorded.history.lb_steps
-        moved = [r for r in done if r.moved]
-        rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in moved]
-        known = [max(x, r.seconds_statistics) for x, r in zip(rest, moved, strict=True) if x == x]
-        measured = self._known("steps")
-        if known:
-            return float(np.median(known))
-        return 0.0 if math.isnan(measured) else measured
+        rests = [
+            max(rest, r.seconds_statistics)
+            for r in done
+            if r.moved and (rest := r.seconds - r.seconds_strategy - r.seconds_migration) == rest
+        ]
+        steps = float(np.median(rests)) if rests else self._known("steps")
+        steps, handling = (0.0 if math.isnan(x) else x for x in (steps, handling))
+        return *self._network, steps, handling, pace
 
     def foreseen(self, loop: Loop, given: Settings | None) -> tuple[float, float]:
         """Return the expected cost of a first LB step, and the part of it for objects that move.
@@ -233,14 +230,8 @@ class Prices:
         names = [s.name for s in given.strategies]
         return [
             (
-                r.iteration,
-                names.index(r.strategy),
-                r.migrations,
-                r.nbytes,
-                r.seconds_statistics,
-                r.seconds_strategy,
-                r.seconds_migration,
-                r.seconds,
+                *(r.iteration, names.index(r.strategy), r.migrations, r.nbytes),
+                *(r.seconds_statistics, r.seconds_strategy, r.seconds_migration, r.seconds),
             )
             for r in self._trace.recorded.history.lb_steps
             if r.strategy in names and not math.isnan(r.seconds)
@@ -670,7 +661,7 @@ def _with_ranks(
     memory_limit: ArrayLike | None,
 ) -> Phases:
     given: dict[str, Any] = {
-        name: checks.floats(name, value, trace.n_ranks)
+        name: checks.vector(name, value, trace.n_ranks)
         for name, value in [("speed", speed), ("background", background)]
         if value is not None
     }
@@ -717,3 +708,113 @@ def regret(time: float, best: Optimum) -> float:
     if time == best.time:
         return 0.0
     return time / best.time - 1.0 if best.time > 0 else math.inf
+
+
+PERIODS = (1, 2, 3, 5, 10, 20, 50)  # phases from one LB step to the next, see `_known`
+
+
+def optimum(
+    trace: Phases,
+    strategy: str | Strategy | Callable[..., Any] | Iterable[Any] = "GreedyLB",
+    *,
+    cost: float,
+    seed: int = 0,
+    width: int = 64,
+) -> Optimum:
+    """Find the best schedule of LB steps for a recorded run.
+
+    An LB step works as in `Trace.replay`: at the end of phase i it places the objects of phase
+    i + 1 by the estimates of their loads at that time.  If there is one strategy, a replay of the
+    schedule found takes exactly the time of the result.
+
+    With GreedyLB, which ignores the present placement, the result is the best schedule, found by
+    dynamic programming, unless loads depend on the rank or objects come back to their last rank.
+    With other strategies, a beam search forward over the phases finds a schedule and a lower bound
+    (csrc/replay/replay.h).  The schedule is the best one if the beam dropped no placement, i.e. if
+    `width` is large enough.  No trigger and none of some fixed periods is better.
+
+    Parameters
+    ----------
+    trace : Trace
+    strategy : str, callable, `pylb.strategy`, or several of them
+        As in `pylb.place`.  If there are several, each LB step may use a different one; ``"auto"``
+        means all strategies from which `Balancer` chooses.
+    cost : float
+        Seconds of each LB step.
+    seed : int
+        Seed of strategies that draw random numbers.
+    width : int
+        For strategies that depend on the present placement: at the end of each phase, an LB step is
+        tried from this number of placements, those that are reached in the shortest time.  A larger
+        number finds better schedules and takes longer.
+
+    Raises
+    ------
+    InfeasibleError, StrategyError
+        The strategy found no placement, raised an error, or returned no placement.
+
+    Examples
+    --------
+    >>> best = pylb.replaying.optimum(trace, "GreedyLB", cost=0.5)
+    >>> best.exact, len(best.iterations)
+    (True, 1)
+    """
+    entries = _entries(strategy)
+    check_trace(trace)
+    cost = checks.seconds("cost", cost)
+    seed, width = checks.whole("seed", seed, 0), checks.whole("width", width, 1)
+    auto = ["auto"] if isinstance(strategy, str) and strategy == "auto" else []
+    options = {"cost": cost, "seed": seed}
+    known = _known(trace, [*entries, *auto], options)
+    alone = [e.name for e in entries] == ["GreedyLB"] and trace.measured is None
+    best = None if alone else min(known, key=lambda run: run.time)
+    # With several strategies, each one is tried alone first: the result bounds the joint search.
+    for some in [*([e] for e in entries if len(entries) > 1), entries]:
+        upper = math.inf if best is None else best.time
+        time, when, bound, exact, steps = _core.trace_optimum(
+            trace,
+            tuple(e.candidate for e in some),
+            cost,
+            seed,
+            width,
+            upper,
+        )
+        if best is None or time < upper:
+            names = tuple(some[k].name for k in (() if steps is None else steps))
+            best = Optimum(time, when, cost, bound, True, names)
+    assert best is not None
+    if alone and not exact:
+        best = min(best, *known, key=lambda run: run.time)
+    # A run with "auto" learns the speeds of the ranks, so it can be faster than the bound, which
+    # the search computes without them.
+    return best._replace(bound=min(bound, best.time), exact=exact and best.exact)
+
+
+def _entries(strategy: Any) -> list[Strategy]:
+    if isinstance(strategy, str) and strategy == "auto":
+        return registered()
+    one = isinstance(strategy, str | Strategy) or not isinstance(strategy, Iterable)
+    out = [find(s) for s in ([strategy] if one else strategy)]
+    names = [e.name for e in out]
+    if not out or len(set(names)) < len(names):
+        raise DomainError(f"strategy is {names}: expected one or more names, each once")
+    return out
+
+
+def _known(trace: Phases, strategies: Iterable[Any], options: dict[str, Any]) -> Iterator[Optimum]:
+    """Yield runs with fixed `PERIODS` and with each trigger, to compare with the found schedule."""
+    for s in strategies:
+        for every in PERIODS:
+            yield _as_schedule(replay(trace, s, every=every, **options), options["cost"])
+        for trigger in triggers():
+            for tell in (True, False):
+                run = replay(trace, s, trigger=trigger, tell=tell, **options)
+                yield _as_schedule(run, options["cost"])
+
+
+def _as_schedule(run: Replay, cost: float) -> Optimum:
+    # `run.time` is not used: its sum of the costs has rounding errors.
+    time = run.iteration_seconds + cost * len(run.lb_steps)
+    when = np.array(run.lb_step_iterations, dtype=np.int64)
+    names = tuple(r.strategy for r in run.lb_steps)
+    return Optimum(time, when, cost, 0.0, run.strategy != "auto", names)

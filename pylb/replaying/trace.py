@@ -1,11 +1,11 @@
-"""Trace: the class by which users read, replay and write recorded runs."""
+"""Trace and RunRecord: the classes by which users read, replay and write recorded runs."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterable
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike
 from pylb import optional
 from pylb.console import InNotebook, count
 from pylb.errors import DomainError, FormatError, OutOfRangeError
-from pylb.io import records, vt, vt_generated
+from pylb.io import records, vt
 from pylb.io.phases import Phases, frozen
+from pylb.io.run_record import FIGURES, OF_RANKS, RunData
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64, Snapshot
-from pylb.replaying.replayed import Optimum, Replay, replay
-from pylb.replaying.schedule import optimum
-from pylb.replaying.trace_conversion import snapshot_fields, trace_fields
+from pylb.replaying.replayed import Optimum, Replay, optimum, replay
+from pylb.replaying.trace_conversion import snapshot_fields, stretches_of, trace_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,27 +103,16 @@ class Trace(Phases, InNotebook):
         inside = (a["comm_src"] >= 0) & (a["comm_dst"] >= 0)
         keep: Any = slice(None) if inside.all() else np.flatnonzero(inside)
         ptr = np.concatenate([[0], np.cumsum(inside)])[a["comm_ptr"]]
+        edges = ("src", "dst", "bytes", "messages", "type")
         return cls(
+            **{f.name: a[f.name] for f in dataclasses.fields(cls) if f.name in a},
+            **{f"edge_{name}": frozen(a[f"comm_{name}"][keep]) for name in edges},
+            **_shared(a, len(run.texts)),
             n_ranks=len(run.texts),
             phase_id=frozen(run.phase_id),
-            entity_key=a["entity_key"],
-            entity_migratable=a["entity_migratable"],
-            entity_home=a["entity_home"],
-            entity_collection=a["entity_collection"],
-            task_ptr=a["task_ptr"],
-            task_entity=a["task_entity"],
-            task_rank=a["task_rank"],
-            task_load=a["task_load"],
             task_bytes=_sizes(a, "task_serialized_bytes", "task_footprint_bytes"),
             task_memory=_sizes(a, "task_footprint_bytes", "task_working_bytes"),
-            task_subphases=a.get("task_subphases"),
-            **_shared(a, len(run.texts)),
             edge_ptr=frozen(ptr.astype(np.int64, copy=False)),
-            edge_src=frozen(a["comm_src"][keep]),
-            edge_dst=frozen(a["comm_dst"][keep]),
-            edge_bytes=frozen(a["comm_bytes"][keep]),
-            edge_messages=frozen(a["comm_messages"][keep]),
-            edge_type=frozen(a["comm_type"][keep]),
             dangling_edges=int(len(inside) - np.count_nonzero(inside)),
             skipped=tuple(run.skipped),
             _run=run,
@@ -144,15 +133,9 @@ class Trace(Phases, InNotebook):
         True
         """
         n_ranks = checks.whole("n_ranks", n_ranks, 1, "a number of ranks", below=2**20 + 1)
-        n = left = self.n_entities
-        first = np.full(n, -1)  # the first task of each entity: most are in the first phase
-        for begin, end in pairwise(self.task_ptr.tolist()):
-            entity = self.task_entity[begin:end]
-            new = np.flatnonzero(first[entity] < 0)
-            first[entity[new]] = begin + new
-            left -= len(new)
-            if not left:
-                break
+        n, t = self.n_entities, len(self.task_entity)
+        first = np.full(n, -1)  # the first task of each entity: NumPy assigns it last
+        first[self.task_entity[::-1]] = np.arange(t)[::-1]
         order = np.lexsort((first, self.task_rank[first]))
         where = np.empty(n, np.int32)
         where[order] = (np.arange(n) * n_ranks // max(n, 1)).astype(np.int32)
@@ -228,12 +211,12 @@ class Trace(Phases, InNotebook):
             the trace was read from LBDatafiles: its tasks have changed, or a phase and its copies
             are not all written with the same placement.
         MissingPartError, StateError
-            The module brotli is absent (with `compress`); a file has changed since it was read.
+            msgspec is absent, or brotli (with `compress`); a file has changed since it was read.
         """
         checks.flag("compress", compress)
         where = self.task_rank if rank is None else self._placement(rank)
         if self._run is None or self._phases is None:
-            text = vt_generated.texts(self, where)
+            text = _vt_run().generated(self, where)
         else:
             _, tasks = vt.rows(self._run.arrays["task_ptr"], self._phases)
             for name in ("task_entity", "task_rank", "task_load"):
@@ -291,9 +274,10 @@ class Trace(Phases, InNotebook):
             "migratable": trace.movable(slice(None)),
             "home": trace.entity_home[entity],
             "collection": trace.entity_collection[entity],
+            "nbytes": trace.task_bytes,
+            "memory": trace.task_memory,
         }
-        sizes = {"nbytes": trace.task_bytes, "memory": trace.task_memory}
-        columns |= {name: array for name, array in sizes.items() if array is not None}
+        columns = {name: array for name, array in columns.items() if array is not None}
         if trace._run is not None and trace._phases is not None:
             arrays = trace._run.arrays
             _, tasks = vt.rows(arrays["task_ptr"], trace._phases)
@@ -310,9 +294,10 @@ class Trace(Phases, InNotebook):
         """
         pandas = optional.require("pandas")
         trace = self if phase is None else self._only_phase(phase)
+        columns: dict[str, Any]
         if trace._run is None or trace._phases is None:
-            columns: dict[str, Any] = {
-                "phase": np.repeat(trace.phase_id, np.diff(trace.edge_ptr)),
+            ptr = trace.edge_ptr
+            columns = {
                 "from": trace.entity_key[trace.edge_src],
                 "to": trace.entity_key[trace.edge_dst],
                 "src": trace.edge_src,
@@ -320,18 +305,18 @@ class Trace(Phases, InNotebook):
                 "nbytes": trace.edge_bytes,
                 "messages": trace.edge_messages,
             }
-            return pandas.DataFrame(columns, copy=False)
-        arrays = trace._run.arrays
-        ptr, comms = vt.rows(arrays["comm_ptr"], trace._phases)
-        part = {k[5:]: a[comms] for k, a in arrays.items() if k.startswith("comm_")}
-        columns = {"phase": np.repeat(trace.phase_id, np.diff(ptr))}
-        for name in ("type", "rank", "from", "from_type", "to", "to_type", "src", "dst"):
-            columns[name] = part[name]
-            if name.endswith("type"):
+        else:
+            arrays = trace._run.arrays
+            ptr, comms = vt.rows(arrays["comm_ptr"], trace._phases)
+            names = ("type", "rank", "from", "from_type", "to", "to_type", "src", "dst")
+            columns = {name: arrays[f"comm_{name}"][comms] for name in names}
+            for name in ("type", "from_type", "to_type"):
                 texts = vt.COMM_TYPES if name == "type" else vt.ENTITY_TYPES
-                columns[name] = pandas.Categorical.from_codes(part[name], list(texts))
-        columns |= {"nbytes": part["bytes"], "messages": part["messages"]}
-        return pandas.DataFrame(columns, copy=False)
+                columns[name] = pandas.Categorical.from_codes(columns[name], list(texts))
+            columns["nbytes"] = arrays["comm_bytes"][comms]
+            columns["messages"] = arrays["comm_messages"][comms]
+        phase_id = np.repeat(trace.phase_id, np.diff(ptr))
+        return pandas.DataFrame({"phase": phase_id, **columns}, copy=False)
 
     def _only_phase(self, phase: int) -> Trace:
         i = self._index(phase)
@@ -350,6 +335,58 @@ class Trace(Phases, InNotebook):
             f"<Trace: {count(self.n_phases, 'phase')} on {count(self.n_ranks, 'rank')}, "
             f"{count(self.n_entities, 'object')}, "
             f"{len(self.task_load)} tasks, {len(self.edge_src)} edges{dangling}>"
+        )
+
+
+class RunRecord(RunData, InNotebook):
+    """The record of a run, written by ``lb.save("run.h5")``.
+
+    Examples
+    --------
+    >>> run = pylb.RunRecord.load("run.h5")
+    >>> run.n_ranks, run.n_iterations, len(run.history.lb_steps) > 0
+    (8, 200, True)
+    """
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RunRecord:
+        """Read a run record; if it is truncated, up to its last complete iteration.
+
+        In a record of the C library (JSON), each rank counts as one object.
+        """
+        return cls(**vars(records.read(path)))
+
+    @classmethod
+    def of(cls, trace: Trace) -> RunRecord:
+        """Make a record of a trace.
+
+        The record has no receipts, and an iteration takes as long as its slowest rank.
+        """
+        m = trace.replay("none").metrics
+        lowest = np.divide(m["min"], m["max"], out=np.ones_like(m["max"]), where=m["max"] > 0)
+        none = np.zeros(len(lowest))
+        # How long a rank waited at the end of an iteration is recorded in the next one.
+        idle = np.append(0.0, m["idle_mean"])[: len(lowest)]
+        columns = m["max"], m["max"], m["mean"], idle, lowest, m["min"], none, none
+        figures: dict[str, Any] = dict(zip(FIGURES, columns, strict=True))
+        given = {name: getattr(trace, name) for name in OF_RANKS}
+        ranks = {name: row.tolist() for name, row in given.items() if row is not None}
+        figures["parameters"] = {"ranks": ranks} if ranks else {}
+        return cls(n_ranks=trace.n_ranks, stretches=list(stretches_of(trace)), **figures)
+
+    @functools.cached_property
+    def trace(self) -> Trace:
+        """The run as a trace, e.g. for `replay` and `optimum`."""
+        return Trace(**trace_fields(self))
+
+    def _bars(self) -> dict[str, Any]:
+        ratio = np.divide(self.max, self.mean, out=np.ones_like(self.max), where=self.mean > 0)
+        return {"max/mean of each iteration": ratio}
+
+    def __repr__(self) -> str:
+        return (
+            f"<RunRecord: {count(self.n_iterations, 'iteration')} on "
+            f"{count(self.n_ranks, 'rank')}, {len(self.history.lb_steps)} LB steps>"
         )
 
 

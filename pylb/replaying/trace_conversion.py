@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from pylb import _core
 from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
-from pylb.io.run_record import OF_RANKS, RunData, RunFacts, Stretch
+from pylb.io.run_record import RunData, RunFacts, Stretch
 from pylb.model import checks
 from pylb.model.objects import blocks, shared_of
 from pylb.model.snapshot import I64, Rows, Snapshot
@@ -37,9 +39,9 @@ def trace_fields(run: RunData) -> Arrays:
     """Return the fields of the trace of a run record."""
     ranks = run.ranks_at(0)
     learned = [r.speed for r in run.history.lb_steps if r.moved and "speed" not in ranks]
-    remaining, starting = (
-        {at: on_ranks(s, ranks) for at, s in some.items()} for some in (run.remaining, run.starting)
-    )
+    facts = {field.name: getattr(run, field.name) for field in dataclasses.fields(RunFacts)}
+    for name in ("remaining", "starting"):
+        facts[name] = {at: on_ranks(s, ranks) for at, s in facts[name].items()}
     return {
         "n_ranks": run.n_ranks,
         **on_speeds(trace_arrays([on_ranks(s, ranks) for s in run.stretches]), ranks),
@@ -47,15 +49,7 @@ def trace_fields(run: RunData) -> Arrays:
         "measured": np.array(learned[-1]) if learned and learned[-1] else None,
         **sharing_of(run.parameters),
         **run.links,
-        "recorded": RunFacts(
-            parameters=run.parameters,
-            history=run.history,
-            loops=run.loops,
-            remaining=remaining,
-            starting=starting,
-            answers=run.answers,
-            phases=run.phases,
-        ),
+        "recorded": RunFacts(**facts),
     }
 
 
@@ -100,15 +94,11 @@ def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
     for name, column in (("nbytes", "task_bytes"), ("memory", "task_memory")):
         if all(getattr(s, name) is None for s in snapshots):
             out[column] = None
-    return {
-        **out,
-        "n_ranks": snapshots[0].n_ranks,
-        "speed": snapshots[0].speed,
-        "background": snapshots[0].background,
-        "memory_limit": snapshots[0].memory_limit,
-        "node_memory_limit": snapshots[0].node_memory_limit,
-        **{name: getattr(snapshots[0], name) for name in _distances(snapshots[0])},
-    }
+    names = ("n_ranks", *SAME, *_distances(snapshots[0]))
+    return {**out, **{name: getattr(snapshots[0], name) for name in names}}
+
+
+SAME = ("speed", "background", "memory_limit", "node_memory_limit")  # equal in all snapshots
 
 
 def _distances(s: Snapshot) -> tuple[str, ...]:
@@ -122,18 +112,15 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
     for i, s in enumerate(snapshots):
         checks.instance(f"snapshots[{i}]", s, Snapshot)
         _core.rank_times(s)  # checks the arrays of s, which the caller may have changed
-        if s.n_components != first.n_components:
-            raise DomainError(
-                f"snapshots[{i}] has {s.n_components} loads per object: expected "
-                f"{first.n_components}, as in the first"
-            )
-        if s.n_ranks != first.n_ranks:
-            raise DomainError(
-                f"snapshots[{i}] has {s.n_ranks} ranks: expected {first.n_ranks}, as in the first"
-            )
+        for what, name in (("loads per object", "n_components"), ("ranks", "n_ranks")):
+            if getattr(s, name) != getattr(first, name):
+                raise DomainError(
+                    f"snapshots[{i}] has {getattr(s, name)} {what}: expected "
+                    f"{getattr(first, name)}, as in the first"
+                )
         if (s.coords is None) != (first.coords is None):
             raise DomainError(f"snapshots[{i}] and the first: expected coords in both or in none")
-        for name in (*(name for name in OF_RANKS if name != "node"), *_distances(first), "near"):
+        for name in (*SAME, *_distances(first), "near"):
             a, b = getattr(s, name), getattr(first, name)
             if (a is None) != (b is None) or not np.array_equal(a, b):
                 raise DomainError(
@@ -193,14 +180,6 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
     can_move = np.zeros(len(first), bool)
     can_move[:n_known] = known.entity_migratable
     np.logical_or.at(can_move, entity, movable)
-    absent = {
-        "task_work": all(s.work is None for s in stretches),
-        "task_migratable": np.array_equal(movable, can_move[entity]),
-        "task_home": any((s.home < 0).any() for s in stretches),
-        "edge_multicast": all(s.edge_multicast is None for s in stretches),
-        "task_subphases": all(s.phases is None for s in stretches),
-        "task_coords": not len(entity) or any(s.coords is None and len(s.key) for s in stretches),
-    }
     shared: Arrays = {}
     if any(s.shared is not None for s in stretches):
         nothing = np.full((1, 3), -1)
@@ -209,45 +188,34 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
         )
         shared = blocks(np.concatenate(list(every_shared)), keys[n_known:], alike=False)
     block = shared.get("block")
-    absent["task_block"] = block is None
-    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS if not absent.get(name)}
-    tasks, edges, at = [], [], 0
-    for s in stretches:
-        n, k = len(s.key), s.iterations
-        entities = entity[at : at + n]  # the entities of the stretch's objects
-        of_blocks = None if block is None else np.tile(block[at : at + n], k)
-        at += n
-        tasks += [n] * k
-        edges += [len(s.src)] * k
-        for name, values in (
-            ("phase_id", s.first + np.arange(k)),
-            ("task_entity", np.tile(entities, k)),
-            ("task_rank", np.tile(s.rank, k)),
-            ("task_home", np.tile(s.home, k)),
-            ("task_load", s.load.ravel()),
-            ("task_bytes", np.tile(s.nbytes, k)),
-            ("task_memory", np.tile(np.maximum(s.memory, 0), k)),
-            ("task_work", np.tile(or_zeros(s.work, n), k)),
-            ("task_migratable", np.tile(s.migratable, k)),
-            ("task_block", of_blocks),
-            ("edge_src", np.tile(entities[s.src], k)),
-            ("edge_dst", np.tile(entities[s.dst], k)),
-            ("edge_bytes", np.tile(s.edge_bytes, k)),
-            ("edge_messages", np.tile(s.edge_messages, k)),
-            ("edge_multicast", np.tile(or_zeros(s.edge_multicast, len(s.src)), k)),
-            (
-                "task_subphases",
-                None if s.phases is None else s.phases.reshape(k * n, s.phases.shape[2]),
-            ),
-            ("task_coords", np.tile(np.zeros((0, 3)) if s.coords is None else s.coords, (k, 1))),
-        ):
-            if name in columns and values is not None:
-                columns[name].append(values)
+    absent = {
+        "task_work": all(s.work is None for s in stretches),
+        "task_migratable": np.array_equal(movable, can_move[entity]),
+        "task_home": any((s.home < 0).any() for s in stretches),
+        "task_block": block is None,
+        "task_coords": not len(entity) or any(s.coords is None and len(s.key) for s in stretches),
+        "edge_multicast": all(s.edge_multicast is None for s in stretches),
+    }
+    places = pairwise(np.cumsum([0, *(len(s.key) for s in stretches)]).tolist())
+    each = [
+        (s, entity[a:b], None if block is None else block[a:b])
+        for s, (a, b) in zip(stretches, places, strict=True)
+    ]
     out: Arrays = dict.fromkeys(absent)
-    for name, parts in columns.items():
-        none: Any = np.zeros((0, *parts[0].shape[1:]) if parts else 0, _COLUMNS[name])
-        out[name] = np.concatenate([none, *parts], dtype=_COLUMNS[name])
+    for name, (dtype, of) in _COLUMNS.items():
+        if not absent.get(name):
+            parts = [x for one in each for x in [of(*one)] * one[0].iterations]
+            out[name] = np.concatenate(parts or [np.zeros(0, dtype)], dtype=dtype)
+    phases = [s.phases.reshape(-1, s.phases.shape[2]) for s in stretches if s.phases is not None]
+    sizes = [(len(s.key), len(s.src)) for s in stretches for _ in range(s.iterations)]
+    task_ptr, edge_ptr = np.cumsum([(0, 0), *sizes], axis=0, dtype=np.int64).T.copy()
+    none = np.zeros(0)
     out |= {
+        "phase_id": np.concatenate(
+            [none.astype(int), *(s.first + np.arange(s.iterations) for s in stretches)]
+        ),
+        "task_load": np.concatenate([none, *(s.load.ravel() for s in stretches)]),
+        "task_subphases": np.concatenate(phases) if phases else None,
         "block_bytes": shared.get("block_bytes"),
         "block_home": shared.get("home"),
         "entity_key": keys[first[order]],
@@ -255,10 +223,30 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
         "entity_migratable": can_move,
         "entity_home": every[first[order]],
         "entity_collection": np.full(len(first), COLLECTION, np.int64),
-        "task_ptr": np.concatenate([[0], np.cumsum(tasks)]).astype(np.int64),
-        "edge_ptr": np.concatenate([[0], np.cumsum(edges)]).astype(np.int64),
+        "task_ptr": task_ptr,
+        "edge_ptr": edge_ptr,
     }
     return {name: array if array is None else frozen(array) for name, array in out.items()}
+
+
+# The type of a column, and its values in each iteration of a stretch, whose objects are `entities`
+# and share the data `block`.
+_COLUMNS: dict[str, tuple[Any, Callable[[Stretch, Any, Any], Any]]] = {
+    "task_entity": (np.int32, lambda s, entities, block: entities),
+    "task_rank": (np.int32, lambda s, *_: s.rank),
+    "task_home": (np.int32, lambda s, *_: s.home),
+    "task_bytes": (np.int64, lambda s, *_: s.nbytes),
+    "task_memory": (np.int64, lambda s, *_: np.maximum(s.memory, 0)),
+    "task_work": (np.float64, lambda s, *_: or_zeros(s.work, len(s.key))),
+    "task_migratable": (np.bool_, lambda s, *_: s.migratable),
+    "task_block": (np.int32, lambda s, entities, block: block),
+    "task_coords": (np.float64, lambda s, *_: np.zeros((0, 3)) if s.coords is None else s.coords),
+    "edge_src": (np.int32, lambda s, entities, _: entities[s.src]),
+    "edge_dst": (np.int32, lambda s, entities, _: entities[s.dst]),
+    "edge_bytes": (np.float64, lambda s, *_: s.edge_bytes),
+    "edge_messages": (np.float64, lambda s, *_: s.edge_messages),
+    "edge_multicast": (np.int32, lambda s, *_: or_zeros(s.edge_multicast, len(s.src))),
+}
 
 
 def or_zeros(column: Any, n: int) -> Any:
@@ -305,20 +293,19 @@ def stretch_of(trace: Phases, i: int) -> Stretch:
     place[entity[order]] = np.arange(len(key), dtype=np.int32)
     n = len(key)
 
-    load = trace.task_load[tasks] if trace.task_seconds is None else trace.task_seconds[tasks]
+    load = trace.task_load if trace.task_seconds is None else trace.task_seconds
+    speed: Any = 1.0
     if trace.speed is not None and trace.task_seconds is None:
-        load = load / trace.speed[trace.task_rank[tasks]]
+        speed = trace.speed[trace.task_rank[tasks]]
 
-    def of_tasks(column: Any, default: int) -> I64:
-        return np.full(n, default, np.int64) if column is None else column[tasks][order]
+    def seconds(column: Any) -> Any:
+        return None if column is None else (column[tasks].T / speed).T[order][None]
 
-    phases = trace.task_subphases
-    if phases is not None:
-        phases = phases[tasks]
-        if trace.speed is not None and trace.task_seconds is None:
-            phases = phases / trace.speed[trace.task_rank[tasks]][:, None]
-        phases = phases[order][None]
-    block = None if trace.task_block is None else trace.task_block[tasks][order]
+    def of_tasks(column: Any, default: int | None = None) -> Any:
+        if column is None:
+            return None if default is None else np.full(n, default)
+        return column[tasks][order]
+
     return Stretch(
         i,
         key[order],
@@ -326,41 +313,20 @@ def stretch_of(trace: Phases, i: int) -> Stretch:
         of_tasks(trace.task_bytes, 0),
         of_tasks(trace.task_memory, -1),
         trace.movable(tasks)[order],
-        load[order][None],
+        seconds(load),
         place[trace.edge_src[edges]],
         place[trace.edge_dst[edges]],
         trace.edge_bytes[edges],
         trace.edge_messages[edges],
         of_tasks(trace.task_home, -1).astype(np.int32),
         None if trace.edge_multicast is None else trace.edge_multicast[edges],
-        None if trace.task_coords is None else trace.task_coords[tasks][order],
-        None if trace.task_work is None else trace.task_work[tasks][order],
+        of_tasks(trace.task_coords),
+        of_tasks(trace.task_work),
         None if trace.entity_birth is None else trace.entity_birth[entity][order],
-        phases=phases,
-        shared=_shared(block, trace.block_bytes, trace.block_home),
+        phases=seconds(trace.task_subphases),
+        shared=_shared(of_tasks(trace.task_block), trace.block_bytes, trace.block_home),
     )
 
 
 def _shared(block: Any, block_bytes: I64 | None, home: Any) -> I64 | None:
     return None if block is None or block_bytes is None else shared_of(block, block_bytes, home)
-
-
-_COLUMNS = {
-    "phase_id": np.int64,
-    "task_entity": np.int32,
-    "task_rank": np.int32,
-    "task_home": np.int32,
-    "task_load": np.float64,
-    "task_bytes": np.int64,
-    "task_memory": np.int64,
-    "task_work": np.float64,
-    "task_migratable": np.bool_,
-    "task_block": np.int32,
-    "edge_src": np.int32,
-    "edge_dst": np.int32,
-    "edge_bytes": np.float64,
-    "edge_messages": np.float64,
-    "edge_multicast": np.int32,
-    "task_coords": np.float64,
-    "task_subphases": np.float64,
-}

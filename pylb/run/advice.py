@@ -429,7 +429,7 @@ class Migration:
 
 def _sizes(offset: ArrayLike, n: int) -> I64:
     """Return the number of rows of each of n cells."""
-    starts = checks.floats("offset", offset, n + 1)
+    starts = checks.vector("offset", offset, n + 1)
     if starts[0] != 0:
         raise DomainError(f"offset[0] is {starts[0]:g}: expected 0, the first row of cell 0")
     whole = (starts == np.rint(starts)) & (starts < 2**53)

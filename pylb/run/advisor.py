@@ -115,7 +115,7 @@ class AdvisorInput:
                 cells = cells._replace(parts=of_cells, totals=parts)
         phases = tuple(watch.parts) or tuple(map(str, range(len(cells.totals))))
         known = self._state.cells
-        checks.same_phases(phases, known.names, known.rank, "step", self._state.done)
+        checks.same_phases(phases, known.phases, known.rank, "step", self._state.done)
         if phases:
             form += zlib.crc32(repr(phases).encode()) >> 1 << 32
             words += f" with the phases {', '.join(phases)} in step {self._state.done}"
@@ -163,7 +163,7 @@ class AdvisorInput:
                 raise DomainError(
                     f"seconds is {seconds!r}: expected one number for each of {together.size} ranks"
                 )
-            told = checks.floats("seconds", seconds, together.size)
+            told = checks.vector("seconds", seconds, together.size)
             for r in np.flatnonzero(~((told >= 0) & (told <= 1e30)))[:1]:
                 raise DomainError(f"seconds[{r}] is {told[r]:g}: expected seconds, 0 ... 1e30")
             together.loads = told
@@ -389,25 +389,10 @@ class Advisor(RunResults):
         RemoteError
             Another rank has failed or ended.
         """
-        count, loop = checked_count(n, self._state.options.lag), self._loop
-        if loop.in_loop:
+        count = checked_count(n, self._state.options.lag)
+        if self._loop.in_loop:
             raise loop_is_open()
-        return self._iterate(count)
-
-    def _iterate(self, n: int) -> Iterator[int]:
-        loop = self._loop
-        loop.begin(n)
-        is_over = False
-        try:
-            for _ in range(n):
-                step = loop.expect()
-                yield step
-                if loop.step == step:
-                    loop.end_step(None, StateError(f"advise() was not called in step {step}"), step)
-            loop.close()
-            is_over = True
-        finally:
-            loop.end(is_over)
+        return self._loop.iterate(count)
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Begin a phase of a step: ``with lb.phase("push"):`` around blocks of `timed`.
@@ -685,16 +670,6 @@ class Advisor(RunResults):
         self._loop.close()
 
     # ---- results -----------------------------------------------------------------------------
-
-    @property
-    def rank(self) -> int:
-        """This rank."""
-        return self._state.cells.rank
-
-    @property
-    def n_ranks(self) -> int:
-        """Number of ranks."""
-        return self._state.agreement.transport.size
 
     @property
     def iteration(self) -> int:

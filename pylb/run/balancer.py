@@ -32,361 +32,6 @@ from pylb.run.results import RunResults
 from pylb.run.share import Sharer
 
 
-class ProgramObjects:
-    """The objects of a parallel program and the messages between them."""
-
-    def __init__(self, objects: LocalObjects, lag: float) -> None:
-        self._objects, self._lag = objects, lag
-        self._mail = cast(_core.Mail, NoMessages(lag)) if lag else objects.mailbox.mail
-
-    @property
-    def rank(self) -> int:
-        """This rank."""
-        return self._objects.rank
-
-    @property
-    def n_ranks(self) -> int:
-        """Number of ranks."""
-        return self._objects.agreement.transport.size
-
-    def add(
-        self,
-        key: int,
-        block: Any,
-        *,
-        nbytes: int = 0,
-        memory: int | None = None,
-        migratable: bool = True,
-        work: float | None = None,
-        coords: ArrayLike | None = None,
-        shared: tuple[int, ...] | None = None,
-    ) -> None:
-        """Add an object to the balancer, on this rank.
-
-        An object that is added within ``iterate`` takes part from the next iteration on.
-
-        Parameters
-        ----------
-        key : int
-            A unique 64-bit integer that identifies the object on all ranks.
-        block : object
-            Any value that can be pickled.  It belongs to the balancer from now on: a migration
-            replaces it by a copy.
-        nbytes : int
-            Bytes that a migration sends.  0: pylb measures them by packing some of the objects.
-        memory : int, optional
-            Bytes that the object occupies.  Default: the bytes that a migration sends.
-        migratable : bool
-            False: the object stays on this rank.
-        work : float, optional
-            Your own estimate of the object's work, above 0, in any unit.  With
-            ``learn_speeds=True``, the speeds of the ranks can then be estimated before any object
-            has moved.
-        coords : (1 ... 3,) array_like of float, optional
-            The object's position, for strategies that read it (RCBLB, HSFCLB); missing dimensions
-            are 0.  Give it for all objects, or for none.
-        shared : (id, bytes) or (id, bytes, home rank), optional
-            Data that several objects share, e.g. a table or a part of a mesh: the id of the data,
-            their bytes, which each rank with such objects stores once, and the rank where the data
-            are at home.  The bytes count for ``memory_limit`` (not together with
-            ``node_memory_limit``, and not with distributed strategies); CCMLB also counts the
-            communication with the home.  The program moves these data itself.
-
-        Raises
-        ------
-        DuplicateKeyError
-            The key exists already.  If it was added on another rank, all ranks raise at the start
-            of the next loop, or at the end of the present iteration.
-        """
-        objects, key = self._objects, key_of(key)
-        if objects.has(key):
-            raise DuplicateKeyError(f"key {key} was added twice on rank {self.rank}")
-        properties = {"nbytes": nbytes or None, "memory": memory, "work": work, "coords": coords}
-        properties |= {"shared": shared}
-        if migratable is not True:
-            properties["migratable"] = checks.flag("migratable", migratable)  # also None
-        objects.add(key, block, checked(properties))
-
-    def update(
-        self,
-        key: int,
-        *,
-        nbytes: int | None = None,
-        memory: int | None = None,
-        migratable: bool | None = None,
-        work: float | None = None,
-        coords: ArrayLike | None = None,
-        shared: tuple[int, ...] | None = None,
-    ) -> None:
-        """Change properties of an object of this rank, see `add`.  None: no change."""
-        key = self._key_here(key)
-        properties = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
-        self._objects.update(key, checked({**properties, "coords": coords, "shared": shared}))
-
-    def remove(self, key: int) -> Any:
-        """Remove an object of this rank from the balancer, and the messages to it.
-
-        Within ``iterate``, the object is removed at the end of the iteration.
-
-        Returns
-        -------
-        object
-            The object.
-        """
-        key = self._key_here(key)
-        return self._objects.remove(key)
-
-    def _key_here(self, key: int) -> int:
-        """Check that this rank has the object, and return its key as an int."""
-        key = key_of(key)
-        if not self._objects.has(key):
-            raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
-        return key
-
-    def _again(self, why: UnknownKeyError, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Repeat a failed call of the mail if objects came or went between two loops."""
-        if not self._objects.catches_up():
-            raise UnknownKeyError(f"{why} {self.rank}") from None
-        return call(*arguments)
-
-    def local(self) -> Iterator[tuple[int, Any]]:
-        """Yield (key, object) for the objects of this rank, ascending by key; time each loop body.
-
-        The times of several loops in one iteration are added up.  In the first loop after an LB
-        step, large objects that have come to this rank are last, because their data arrive while
-        the other objects compute.
-        """
-        objects = self._objects
-        if not objects.in_loop:
-            objects.arrange()
-        elif objects.stale and objects.join is not None:
-            objects.join()
-        return objects.store.local()
-
-    def phase(
-        self, name: str, *, clock: Callable[[], float] | str | None = None
-    ) -> AbstractContextManager[None]:
-        """Begin a phase of an iteration: ``with lb.phase("push"):`` around loops over `local`.
-
-        All ranks wait for one another between two phases, e.g. because they exchange data there.
-        So an iteration takes as long as the slowest rank of each phase, one after the other, and an
-        LB step should balance each phase, not only their sum.  With ``strategy="auto"``, it does so
-        where this is at least 5 % better than the sum (`Receipt.by_sum`).  "VectorLB" and your own
-        functions get the loads of all phases, (n, d); other strategies place by the sum.
-
-        Parameters
-        ----------
-        name : str
-            All ranks run the same phases, at most 8, in the same order and in every iteration; a
-            phase that is entered several times in an iteration counts as one.  Then every loop over
-            `local` belongs to a phase.
-        clock : callable or "cuda", optional
-            Times the loop bodies of this phase.  A function without arguments returns seconds, e.g.
-            how long a device has computed so far.  "cuda": CuPy, PyTorch or Numba (the one that
-            the program has imported) records an event before and after each body on its present
-            stream; pylb reads the seconds between the events at the end of the iteration.
-
-        Raises
-        ------
-        StateError
-            The call is outside ``iterate`` or within another phase; the Balancer was made with
-            `lag` or `load`; there is no CUDA device.
-        MissingPartError
-            The clock is "cuda", and none of the three packages is installed.
-        DomainError
-            There are more than 8 phases; an object was timed outside the phases; or, at the end of
-            the iteration, the phases differ between ranks or iterations, or a clock has returned
-            something else than seconds, zero or more.
-
-        Examples
-        --------
-        >>> lb = pylb.Balancer()
-        >>> lb.add(0, "an object")
-        >>> for it in lb.iterate(2):
-        ...     for name in ("push", "deposit"):
-        ...         with lb.phase(name):
-        ...             for key, block in lb.local():
-        ...                 pass
-        >>> list(lb.phases)
-        ['push', 'deposit']
-        """
-        objects = self._objects
-        for what, given in (("lag", self._lag), ("load", objects.load)):
-            if given:
-                raise StateError(f"phase() with {what}={given!r}: expected a Balancer without it")
-        if not objects.in_loop:
-            raise StateError("phase() outside iterate(): expected it within an iteration")
-        return objects.store.phase(name, phase_clock(clock))
-
-    def load(self, key: int, /, **seconds: float) -> None:
-        """Give the seconds of an object, measured by the program itself, e.g. on a device.
-
-        They replace the time that `local` measures for the object in a phase.  The seconds of
-        several calls in an iteration are added up.
-
-        Parameters
-        ----------
-        key : int
-            An object of this rank.
-        **seconds : float
-            The seconds in a phase; the name of the argument is the phase.
-
-        Raises
-        ------
-        StateError
-            A phase has not begun in this iteration.
-
-        Examples
-        --------
-        >>> lb = pylb.Balancer()
-        >>> lb.add(0, "an object")
-        >>> for it in lb.iterate(2):
-        ...     with lb.phase("cpu"):
-        ...         for key, block in lb.local():
-        ...             pass  # also begins work on a device
-        ...     with lb.phase("gpu"):
-        ...         lb.load(0, gpu=0.5)  # when the device has finished
-        >>> lb.phases["gpu"].max
-        array([0.5, 0.5])
-        """
-        place = self._objects.store.place(key_of(key))
-        if place < 0:
-            raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
-        self._objects.store.give(key, place, seconds)
-
-    def rank_of(self, key: int) -> int:
-        """Return the rank where an object lives, if this rank knows it.
-
-        A rank knows its own objects, those to which it has sent messages, and those for which it
-        has called `ranks_of`.  Migrations update this knowledge.  In an LB step, a rank may forget
-        objects to which it has sent no message since the previous LB step, except those for which
-        it has called `ranks_of`.
-        """
-        objects, key = self._objects, key_of(key)
-        if objects.has(key):
-            return self.rank
-        rank = int(objects.addresses.find(np.array([key]))[0])
-        if rank < 0:
-            raise UnknownKeyError(
-                f"key {key}: no such object known on rank {self.rank}; ranks_of() asks all ranks"
-            )
-        return rank
-
-    def ranks_of(self, keys: ArrayLike) -> I32:
-        """Return the ranks where objects live.  Collective; each rank asks for any keys, or none.
-
-        From then on, `rank_of` knows these objects on this rank, even after they have migrated.
-
-        Parameters
-        ----------
-        keys : (n,) array_like of int
-
-        Returns
-        -------
-        (n,) ndarray of int32
-
-        Raises
-        ------
-        UnknownKeyError
-            There is no such object; every rank raises.  An object that was added on another rank is
-            known only from the next loop or iteration on.
-        """
-        return self._objects.ranks_of(checks.integers("keys", keys, np.int64))
-
-    def send(self, target: int, source: int, data: Any, *, copy: bool = True) -> None:
-        """Send `data` from object `source` on this rank to object `target` on any rank.
-
-        The message is in the target's inbox in the next iteration, or after the next `exchange`.
-        Between two loops, it comes in addition to the messages of the last iteration.
-
-        Parameters
-        ----------
-        data : object
-            Any value that can be pickled.  Later changes do not affect the message.
-        copy : bool
-            False: `data` are not copied, and the caller promises that neither sender nor receiver
-            modifies them.
-
-        Raises
-        ------
-        SerializationError
-            The data cannot be pickled.  (With ``copy=False``, all ranks raise at the next exchange
-            of messages.)
-        UnknownKeyError
-            The source is not on this rank.  If the target does not exist, all ranks raise at the
-            next exchange of messages, and the messages of that iteration are dropped.
-        """
-        if copy is not True:
-            checks.flag("copy", copy)
-        try:
-            self._mail.post(target, source, data, copy)
-        except UnknownKeyError as why:
-            self._again(why, self._mail.post, target, source, data, copy)
-
-    def multicast(
-        self, targets: Iterable[int], source: int, data: Any, *, copy: bool = True
-    ) -> None:
-        """Send `data` from object `source` on this rank to several objects on any ranks.
-
-        The receivers get the same messages as from a `send` to each of `targets`: an object that is
-        named twice gets the data twice.  But this rank copies and packs the data only once, and
-        sends them only once to each rank with receivers.  LB steps take this into account: the cost
-        of a multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).
-
-        Parameters
-        ----------
-        targets : iterable of int
-            Keys of the receivers; the source may be among them.  If empty, nothing is sent.
-        data : object
-            As for `send`.  Each receiver gets a separate copy, made on the receiver's rank.
-        copy : bool
-            False: the receivers on a rank share the data, and the caller promises that neither
-            sender nor receivers modify them.
-
-        Raises
-        ------
-        DomainError
-            `targets` are not integers; nothing is sent.
-        SerializationError, UnknownKeyError
-            As for `send`.
-
-        Notes
-        -----
-        If this rank does not know where a receiver is, it sends the data to the receiver's home,
-        the rank that always knows.  Then the data can reach a rank twice; the receiver still gets
-        them once.
-
-        Examples
-        --------
-        >>> lb = pylb.Balancer()
-        >>> for key in range(4):
-        ...     lb.add(key, None)
-        >>> for it in lb.iterate(2):
-        ...     got = [lb.inbox(key) for key, _ in lb.local()]
-        ...     lb.multicast([1, 2, 3], 0, "halo")
-        >>> got
-        [[], [(0, 'halo')], [(0, 'halo')], [(0, 'halo')]]
-        """
-        checks.flag("copy", copy)
-        try:
-            self._mail.multicast(targets, source, data, copy)
-        except UnknownKeyError as why:
-            self._again(why, self._mail.multicast, targets, source, data, copy)
-
-    def inbox(self, key: int) -> list[tuple[int, Any]]:
-        """Return the messages that were delivered last to an object of this rank; see `send`.
-
-        Returns
-        -------
-        list of (source, data)
-            Sorted by source; the messages of one source are in the order of sending.
-        """
-        try:
-            return self._mail.inbox(key)
-        except UnknownKeyError as why:
-            return cast(list[tuple[int, Any]], self._again(why, self._mail.inbox, key))
-
-
 class NoMessages:
     """Replaces `_core.Mail` if the Balancer has a lag: all calls raise StateError."""
 
@@ -405,7 +50,7 @@ MODES: dict[str, type[MeasuringMode]] = {
 }
 
 
-class Balancer(ProgramObjects, RunResults):
+class Balancer(RunResults):
     """The objects of a parallel program, their messages, and their load balancing.
 
     A program adds its objects (`add`), runs its iterations by ``for it in lb.iterate(n)``, and
@@ -560,11 +205,352 @@ class Balancer(ProgramObjects, RunResults):
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
         options = options_of(agreement, arguments, distributed=True)
         objects = LocalObjects(agreement, options.clock, load, options.settings.learns)
-        super().__init__(objects, options.lag)
+        self._objects, self._lag = objects, options.lag
+        no_mail = NoMessages(options.lag)
+        self._mail = cast(_core.Mail, no_mail) if options.lag else objects.mailbox.mail
         self._state = RunState(agreement, options, objects)
         self._mode = MODES["replay" if replay is not None else options.mode](self._state)
         self._loop = (LaggedLoop if options.lag else BalancerLoop)(self._state, self._mode)
         self._comm, self._sharer = comm, None
+
+    # ---- objects and messages --------------------------------------------------------------------
+
+    def add(
+        self,
+        key: int,
+        block: Any,
+        *,
+        nbytes: int = 0,
+        memory: int | None = None,
+        migratable: bool = True,
+        work: float | None = None,
+        coords: ArrayLike | None = None,
+        shared: tuple[int, ...] | None = None,
+    ) -> None:
+        """Add an object to the balancer, on this rank.
+
+        An object that is added within ``iterate`` takes part from the next iteration on.
+
+        Parameters
+        ----------
+        key : int
+            A unique 64-bit integer that identifies the object on all ranks.
+        block : object
+            Any value that can be pickled.  It belongs to the balancer from now on: a migration
+            replaces it by a copy.
+        nbytes : int
+            Bytes that a migration sends.  0: pylb measures them by packing some of the objects.
+        memory : int, optional
+            Bytes that the object occupies.  Default: the bytes that a migration sends.
+        migratable : bool
+            False: the object stays on this rank.
+        work : float, optional
+            Your own estimate of the object's work, above 0, in any unit.  With
+            ``learn_speeds=True``, the speeds of the ranks can then be estimated before any object
+            has moved.
+        coords : (1 ... 3,) array_like of float, optional
+            The object's position, for strategies that read it (RCBLB, HSFCLB); missing dimensions
+            are 0.  Give it for all objects, or for none.
+        shared : (id, bytes) or (id, bytes, home rank), optional
+            Data that several objects share, e.g. a table or a part of a mesh: the id of the data,
+            their bytes, which each rank with such objects stores once, and the rank where the data
+            are at home.  The bytes count for ``memory_limit`` (not together with
+            ``node_memory_limit``, and not with distributed strategies); CCMLB also counts the
+            communication with the home.  The program moves these data itself.
+
+        Raises
+        ------
+        DuplicateKeyError
+            The key exists already.  If it was added on another rank, all ranks raise at the start
+            of the next loop, or at the end of the present iteration.
+        """
+        objects, key = self._objects, key_of(key)
+        if objects.has(key):
+            raise DuplicateKeyError(f"key {key} was added twice on rank {self.rank}")
+        properties = {"nbytes": nbytes or None, "memory": memory, "work": work, "coords": coords}
+        properties |= {"shared": shared}
+        if migratable is not True:
+            properties["migratable"] = checks.flag("migratable", migratable)  # also None
+        objects.add(key, block, checked(properties))
+
+    def update(
+        self,
+        key: int,
+        *,
+        nbytes: int | None = None,
+        memory: int | None = None,
+        migratable: bool | None = None,
+        work: float | None = None,
+        coords: ArrayLike | None = None,
+        shared: tuple[int, ...] | None = None,
+    ) -> None:
+        """Change properties of an object of this rank, see `add`.  None: no change."""
+        key = self._key_here(key)
+        properties = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
+        self._objects.update(key, checked({**properties, "coords": coords, "shared": shared}))
+
+    def remove(self, key: int) -> Any:
+        """Remove an object of this rank from the balancer, and the messages to it.
+
+        Within ``iterate``, the object is removed at the end of the iteration.
+
+        Returns
+        -------
+        object
+            The object.
+        """
+        key = self._key_here(key)
+        return self._objects.remove(key)
+
+    def _key_here(self, key: int) -> int:
+        """Check that this rank has the object, and return its key as an int."""
+        key = key_of(key)
+        if not self._objects.has(key):
+            raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
+        return key
+
+    def _again(self, why: UnknownKeyError, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Repeat a failed call of the mail if objects came or went between two loops."""
+        if not self._objects.catches_up():
+            raise UnknownKeyError(f"{why} {self.rank}") from None
+        return call(*arguments)
+
+    def local(self) -> Iterator[tuple[int, Any]]:
+        """Yield (key, object) for the objects of this rank, ascending by key; time each loop body.
+
+        The times of several loops in one iteration are added up.  In the first loop after an LB
+        step, large objects that have come to this rank are last, because their data arrive while
+        the other objects compute.
+        """
+        objects = self._objects
+        if not objects.in_loop:
+            objects.arrange()
+        elif objects.stale and objects.join is not None:
+            objects.join()
+        return objects.local()
+
+    def phase(
+        self, name: str, *, clock: Callable[[], float] | str | None = None
+    ) -> AbstractContextManager[None]:
+        """Begin a phase of an iteration: ``with lb.phase("push"):`` around loops over `local`.
+
+        All ranks wait for one another between two phases, e.g. because they exchange data there.
+        So an iteration takes as long as the slowest rank of each phase, one after the other, and an
+        LB step should balance each phase, not only their sum.  With ``strategy="auto"``, it does so
+        where this is at least 5 % better than the sum (`Receipt.by_sum`).  "VectorLB" and your own
+        functions get the loads of all phases, (n, d); other strategies place by the sum.
+
+        Parameters
+        ----------
+        name : str
+            All ranks run the same phases, at most 8, in the same order and in every iteration; a
+            phase that is entered several times in an iteration counts as one.  Then every loop over
+            `local` belongs to a phase.
+        clock : callable or "cuda", optional
+            Times the loop bodies of this phase.  A function without arguments returns seconds, e.g.
+            how long a device has computed so far.  "cuda": CuPy, PyTorch or Numba (the one that
+            the program has imported) records an event before and after each body on its present
+            stream; pylb reads the seconds between the events at the end of the iteration.
+
+        Raises
+        ------
+        StateError
+            The call is outside ``iterate`` or within another phase; the Balancer was made with
+            `lag` or `load`; there is no CUDA device.
+        MissingPartError
+            The clock is "cuda", and none of the three packages is installed.
+        DomainError
+            There are more than 8 phases; an object was timed outside the phases; or, at the end of
+            the iteration, the phases differ between ranks or iterations, or a clock has returned
+            something else than seconds, zero or more.
+
+        Examples
+        --------
+        >>> lb = pylb.Balancer()
+        >>> lb.add(0, "an object")
+        >>> for it in lb.iterate(2):
+        ...     for name in ("push", "deposit"):
+        ...         with lb.phase(name):
+        ...             for key, block in lb.local():
+        ...                 pass
+        >>> list(lb.phases)
+        ['push', 'deposit']
+        """
+        objects = self._objects
+        for what, given in (("lag", self._lag), ("load", objects.load)):
+            if given:
+                raise StateError(f"phase() with {what}={given!r}: expected a Balancer without it")
+        if not objects.in_loop:
+            raise StateError("phase() outside iterate(): expected it within an iteration")
+        return objects.phase(name, phase_clock(clock))
+
+    def load(self, key: int, /, **seconds: float) -> None:
+        """Give the seconds of an object, measured by the program itself, e.g. on a device.
+
+        They replace the time that `local` measures for the object in a phase.  The seconds of
+        several calls in an iteration are added up.
+
+        Parameters
+        ----------
+        key : int
+            An object of this rank.
+        **seconds : float
+            The seconds in a phase; the name of the argument is the phase.
+
+        Raises
+        ------
+        StateError
+            A phase has not begun in this iteration.
+
+        Examples
+        --------
+        >>> lb = pylb.Balancer()
+        >>> lb.add(0, "an object")
+        >>> for it in lb.iterate(2):
+        ...     with lb.phase("cpu"):
+        ...         for key, block in lb.local():
+        ...             pass  # also begins work on a device
+        ...     with lb.phase("gpu"):
+        ...         lb.load(0, gpu=0.5)  # when the device has finished
+        >>> lb.phases["gpu"].max
+        array([0.5, 0.5])
+        """
+        place = self._objects.places.find(key_of(key))
+        if place < 0:
+            raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
+        self._objects.give(key, place, seconds)
+
+    def rank_of(self, key: int) -> int:
+        """Return the rank where an object lives, if this rank knows it.
+
+        A rank knows its own objects, those to which it has sent messages, and those for which it
+        has called `ranks_of`.  Migrations update this knowledge.  In an LB step, a rank may forget
+        objects to which it has sent no message since the previous LB step, except those for which
+        it has called `ranks_of`.
+        """
+        objects, key = self._objects, key_of(key)
+        if objects.has(key):
+            return self.rank
+        rank = int(objects.addresses.find(np.array([key]))[0])
+        if rank < 0:
+            raise UnknownKeyError(
+                f"key {key}: no such object known on rank {self.rank}; ranks_of() asks all ranks"
+            )
+        return rank
+
+    def ranks_of(self, keys: ArrayLike) -> I32:
+        """Return the ranks where objects live.  Collective; each rank asks for any keys, or none.
+
+        From then on, `rank_of` knows these objects on this rank, even after they have migrated.
+
+        Parameters
+        ----------
+        keys : (n,) array_like of int
+
+        Returns
+        -------
+        (n,) ndarray of int32
+
+        Raises
+        ------
+        UnknownKeyError
+            There is no such object; every rank raises.  An object that was added on another rank is
+            known only from the next loop or iteration on.
+        """
+        return self._objects.ranks_of(checks.integers("keys", keys, np.int64))
+
+    def send(self, target: int, source: int, data: Any, *, copy: bool = True) -> None:
+        """Send `data` from object `source` on this rank to object `target` on any rank.
+
+        The message is in the target's inbox in the next iteration, or after the next `exchange`.
+        Between two loops, it comes in addition to the messages of the last iteration.
+
+        Parameters
+        ----------
+        data : object
+            Any value that can be pickled.  Later changes do not affect the message.
+        copy : bool
+            False: `data` are not copied, and the caller promises that neither sender nor receiver
+            modifies them.
+
+        Raises
+        ------
+        SerializationError
+            The data cannot be pickled.  (With ``copy=False``, all ranks raise at the next exchange
+            of messages.)
+        UnknownKeyError
+            The source is not on this rank.  If the target does not exist, all ranks raise at the
+            next exchange of messages, and the messages of that iteration are dropped.
+        """
+        if copy is not True:
+            checks.flag("copy", copy)
+        try:
+            self._mail.post(target, source, data, copy)
+        except UnknownKeyError as why:
+            self._again(why, self._mail.post, target, source, data, copy)
+
+    def multicast(
+        self, targets: Iterable[int], source: int, data: Any, *, copy: bool = True
+    ) -> None:
+        """Send `data` from object `source` on this rank to several objects on any ranks.
+
+        The receivers get the same messages as from a `send` to each of `targets`: an object that is
+        named twice gets the data twice.  But this rank copies and packs the data only once, and
+        sends them only once to each rank with receivers.  LB steps take this into account: the cost
+        of a multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).
+
+        Parameters
+        ----------
+        targets : iterable of int
+            Keys of the receivers; the source may be among them.  If empty, nothing is sent.
+        data : object
+            As for `send`.  Each receiver gets a separate copy, made on the receiver's rank.
+        copy : bool
+            False: the receivers on a rank share the data, and the caller promises that neither
+            sender nor receivers modify them.
+
+        Raises
+        ------
+        DomainError
+            `targets` are not integers; nothing is sent.
+        SerializationError, UnknownKeyError
+            As for `send`.
+
+        Notes
+        -----
+        If this rank does not know where a receiver is, it sends the data to the receiver's home,
+        the rank that always knows.  Then the data can reach a rank twice; the receiver still gets
+        them once.
+
+        Examples
+        --------
+        >>> lb = pylb.Balancer()
+        >>> for key in range(4):
+        ...     lb.add(key, None)
+        >>> for it in lb.iterate(2):
+        ...     got = [lb.inbox(key) for key, _ in lb.local()]
+        ...     lb.multicast([1, 2, 3], 0, "halo")
+        >>> got
+        [[], [(0, 'halo')], [(0, 'halo')], [(0, 'halo')]]
+        """
+        checks.flag("copy", copy)
+        try:
+            self._mail.multicast(targets, source, data, copy)
+        except UnknownKeyError as why:
+            self._again(why, self._mail.multicast, targets, source, data, copy)
+
+    def inbox(self, key: int) -> list[tuple[int, Any]]:
+        """Return the messages that were delivered last to an object of this rank; see `send`.
+
+        Returns
+        -------
+        list of (source, data)
+            Sorted by source; the messages of one source are in the order of sending.
+        """
+        try:
+            return self._mail.inbox(key)
+        except UnknownKeyError as why:
+            return cast(list[tuple[int, Any]], self._again(why, self._mail.inbox, key))
 
     # ---- the loop ----------------------------------------------------------------------------
 
@@ -647,7 +633,7 @@ class Balancer(ProgramObjects, RunResults):
             self._state.records.lending = self._sharer.sums
         if not self._objects.in_loop:
             self._objects.arrange()
-        store, rows = self._objects.store, checks.integers("keys", [], np.int64)
+        objects, rows = self._objects, checks.integers("keys", [], np.int64)
         with Attempt() as tried:
             if keys is not None:
                 rows = checks.integers("keys", keys, np.int64)
@@ -656,16 +642,16 @@ class Balancer(ProgramObjects, RunResults):
                     raise DomainError(f"keys has shape {rows.shape}: expected ({n},)")
                 if self._state.options.load is not None:
                     raise DomainError("keys has no effect with load=: expected only one of them")
-                absent = rows[store.places.places(rows) < 0]
+                absent = rows[objects.places.places(rows) < 0]
                 if len(absent):
                     raise UnknownKeyError(f"key {absent[0]}: no such object on rank {self.rank}")
         if tried.error is not None:
             self._sharer.fail(tried.error)
-        out, parts = self._sharer.share(fn, *arrays, **options), np.ones(len(store))
+        out, parts = self._sharer.share(fn, *arrays, **options), np.ones(len(objects))
         if len(rows):
-            parts = self._sharer.seconds_of(store.places.places(rows), len(store))
+            parts = self._sharer.seconds_of(objects.places.places(rows), len(objects))
         if len(parts):
-            store.seconds += parts * (self._sharer.worked / parts.sum())
+            objects.seconds += parts * (self._sharer.worked / parts.sum())
         return out
 
     def finish(self) -> None:
@@ -765,7 +751,7 @@ class Balancer(ProgramObjects, RunResults):
 
     def __repr__(self) -> str:
         return (
-            f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._objects.store)} "
+            f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._objects)} "
             f"objects here, {self._state.records.done} iterations, {self.n_lb_steps} LB steps>"
         )
 
@@ -818,11 +804,9 @@ class AsyncBalancer(Balancer):
         Returns
         -------
         AtSync
-            With a key: GO, the object may begin its next iteration; PAUSE, ask again later;
-            BALANCE, call `lb_step`; END, that was its last iteration.  Without a key: PAUSE,
-            BALANCE or END, where END means that the loop has ended on all ranks.  Every rank, even
-            one without objects, must call ``at_sync()`` until it returns END.  If nothing has
-            happened since the previous call, ``at_sync()`` sleeps for a moment.
+            Without a key: PAUSE, BALANCE or END.  Every rank, even one without objects, must call
+            ``at_sync()`` until it returns END.  If nothing has happened since the previous call,
+            ``at_sync()`` sleeps for a moment.
 
         Raises
         ------

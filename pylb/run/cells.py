@@ -12,7 +12,7 @@ from pylb.decide.decider import Settings
 from pylb.errors import DomainError, UnknownKeyError
 from pylb.model.objects import COLUMNS, Objects
 from pylb.model.snapshot import F64, I32, I64, _array
-from pylb.run.local_objects import NO_PARTS
+from pylb.run.local_objects import NO_PARTS, SizeEstimator
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
 OPTIONAL = ("nbytes", "memory", "migratable", "shared")  # properties that a program may give
@@ -128,10 +128,10 @@ class LocalCells:
     """
 
     passes = 1  # number of steps over which `edges` are summed
-    handling, refused = 0.0, None  # see `LocalObjects`; not known for cells
 
     def __init__(self, rank: int, n_ranks: int) -> None:
         self.rank, self.n_ranks = rank, n_ranks
+        self.sizes = SizeEstimator()  # it measures nothing, because the program packs the cells
         self.n_objects = 0  # number of cells of all ranks in the most recent step
         self.now = Cells(np.zeros(0), 0.0)  # the cells in the most recent step
         self.whole = True  # whether all work of the rank is one cell
@@ -141,7 +141,7 @@ class LocalCells:
         self._known: tuple[I64, I32] = np.zeros(0, np.int64), np.zeros(0, np.int32)
         self.version = 0  # number of changes of recorded properties
         # Names of the phases, which are the same in every step.  None before the first step.
-        self.names: tuple[str, ...] | None = None
+        self.phases: tuple[str, ...] | None = None
         # Expected seconds of the cells.  None: expect the seconds of the most recent step.
         self.expected: F64 | None = None
 
@@ -152,10 +152,6 @@ class LocalCells:
     @property
     def parts(self) -> F64:
         return self.now.parts
-
-    @property
-    def phases(self) -> tuple[str, ...]:
-        return self.names or ()
 
     def recorded(self) -> Objects:
         """Return the cells and those of their properties that records and strategies use."""

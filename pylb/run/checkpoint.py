@@ -61,7 +61,7 @@ def checkpoint(
     sizes = _each_file(state, mode, folder, which, pack, pickled)
     head = disk.Head(
         *(which, transport.size, state.done, pack is not None, pickled, np.ravel(sizes).tolist()),
-        phases=None if (names := state.objects.store.phases) is None else [*names],
+        phases=None if (names := state.objects.phases) is None else [*names],
     )
 
     def finish() -> None:
@@ -89,7 +89,7 @@ def _each_file(
             encoded = json.dumps([r.to_dict() for r in mode.history.lb_steps]).encode()
             arrays |= {
                 "rows": figures.table(),
-                "spans": [figures.span, state.objects.store.passes, len(state.decider.before)],
+                "spans": [figures.span, state.objects.passes, len(state.decider.before)],
                 "loops": np.array([loop[:3] for loop in state.records.loops], np.float64),
                 "receipts": np.frombuffer(encoded, np.uint8),
             }
@@ -119,7 +119,7 @@ def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> N
         raise StateError(
             f"checkpoint() within a loop with lag={options.lag}: call it between two loops"
         )
-    elif objects.n_changed or np.any(objects.store.seconds) or mode.due:
+    elif objects.n_changed or np.any(objects.seconds) or mode.due:
         raise StateError(
             f"checkpoint() in the middle of iteration {state.done}: expected it before the first "
             "local(), add() or remove() of the iteration, or between two loops"
@@ -131,19 +131,19 @@ def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> N
 
 
 def _objects(state: RunState, pack: Pack | None, pickled: bool) -> disk.Arrays:
-    store = state.objects.store
+    objects = state.objects
     parts = [
         _bytes(f"object {key}", value if pack is None else pack(key, value), pickled)
-        for key, value in zip(store.keys.tolist(), store.values, strict=True)
+        for key, value in zip(objects.keys.tolist(), objects.values, strict=True)
     ]
     value, at = disk.joined(parts)
-    columns = {name: store.objects[name] for name in SAVED}
+    columns = {name: objects.table[name] for name in SAVED}
     return {
-        "key": store.keys,
+        "key": objects.keys,
         "value": value,
         "value_at": at,
-        "estimates": store.estimates,
-        "window": store.sums,
+        "estimates": objects.estimates,
+        "window": objects.sums,
         **columns,
     }
 
@@ -151,7 +151,7 @@ def _objects(state: RunState, pack: Pack | None, pickled: bool) -> disk.Arrays:
 def _messages(state: RunState, pickled: bool) -> disk.Arrays:
     """Return the arrays of the messages that wait in the inboxes; with a lag, there are none."""
     mail = state.objects.mailbox.mail
-    keys = [] if state.options.lag else state.objects.store.keys.tolist()
+    keys = [] if state.options.lag else state.objects.keys.tolist()
     letters = [(key, source, data) for key in keys for source, data in mail.inbox(key)]
     message, at = disk.joined(
         [_bytes(f"a message from {s} to {t}", data, pickled) for t, s, data in letters]
@@ -269,14 +269,14 @@ def _taken_here(load: F64, source: int, was: int, now: int, rank: int) -> I64:
 def _taken_part(
     state: RunState, folder: Path, head: disk.Head, source: int, unpack: Unpack | None
 ) -> TakenObjects:
-    transport, store = state.agreement.transport, state.objects.store
+    transport, objects = state.agreement.transport, state.objects
     arrays = disk.read(folder, head, source, OF_OBJECTS + OF_MESSAGES)
     name = disk.file_of(folder, head.id, source)
     keys = arrays["key"]
     n, same = len(keys), head.n_ranks == transport.size
-    if head.phases is not None and store.phases is None:
-        store.name_phases(tuple(head.phases))
-    estimates = _estimates(arrays, store, same, head.n_ranks, name)
+    if head.phases is not None and objects.phases is None:
+        objects.name_phases(tuple(head.phases))
+    estimates = _estimates(arrays, objects, same, head.n_ranks, name)
     index = _taken_here(estimates[0], source, head.n_ranks, transport.size, transport.rank)
     blobs = disk.pieces(arrays["value"], arrays["value_at"], index)
     values = [
@@ -294,7 +294,7 @@ def _taken_part(
     table = np.ascontiguousarray(estimates[:, index])
     items = Items(Objects(keys[index], columns), values, table)
     letters = _messages_of(arrays, keys[index], head.pickled, name)
-    sums = arrays["window"].reshape(len(store.sums), n)[:, index] * same
+    sums = arrays["window"].reshape(len(objects.sums), n)[:, index] * same
     return TakenObjects(items, sums, letters)
 
 
@@ -310,19 +310,19 @@ def _properties(arrays: disk.Arrays, n: int, index: I64) -> dict[str, Any]:
     return out
 
 
-def _estimates(arrays: disk.Arrays, store: Store, same: bool, n_ranks: int, name: Path) -> F64:
+def _estimates(arrays: disk.Arrays, objects: Store, same: bool, n_ranks: int, name: Path) -> F64:
     """Check and return the estimates of a file.
 
     `same`: whether the former number of ranks, `n_ranks`, is also the present one.  If not, the
     estimates that use only iterations on an object's present rank become 0.
     """
     keys, flat = arrays["key"], arrays["estimates"]
-    n, blocks = len(keys), store.rows // store.base  # one block for the sum, one for each phase
+    n, blocks = len(keys), objects.rows // objects.base  # one block for the sum, one for each phase
     columns = {name: arrays[name] for name in SAVED}
     if (
         np.any(keys[1:] <= keys[:-1])
         or any(len(c) != n * math.prod(COLUMNS[name].shape) for name, c in columns.items())
-        or len(arrays["window"]) != n * len(store.sums)
+        or len(arrays["window"]) != n * len(objects.sums)
         or len(arrays["value_at"]) != n + 1
         or (n and len(flat) % (n * blocks))
         or not all(np.isfinite(c).all() for c in (flat, arrays["window"], arrays["work"]))
@@ -332,9 +332,9 @@ def _estimates(arrays: disk.Arrays, store: Store, same: bool, n_ranks: int, name
         or np.any(arrays["window"] < 0)
     ):
         raise FormatError(f"{name}: not a checkpoint: its arrays do not fit together")
-    out = np.zeros((store.rows, n))
+    out = np.zeros((objects.rows, n))
     if n:
-        table = flat.reshape(blocks, -1, n)[:, : store.base if same else HERE]
+        table = flat.reshape(blocks, -1, n)[:, : objects.base if same else HERE]
         out.reshape(blocks, -1, n)[:, : table.shape[1]] = table
     if np.any(out[:2] < 0) or np.any(out[0] > 1e30):
         raise FormatError(f"{name}: not a checkpoint: an estimate is out of range")
@@ -371,13 +371,13 @@ def _messages_of(
 
 
 def _enter_objects(state: RunState, parts: list[TakenObjects]) -> None:
-    objects, store = state.objects, state.objects.store
+    objects = state.objects
     parts_here = [part.items for part in parts if len(part.items.objects)]
     if parts_here:
-        items, _ = store.changed(np.zeros(0, np.int64), parts_here)
+        items, _ = objects.changed(np.zeros(0, np.int64), parts_here)
         order = np.argsort(np.concatenate([i.objects.key for i in parts_here]), kind="stable")
         sums = np.concatenate([part.sums for part in parts], axis=1)
-        store.set(items, np.ascontiguousarray(sums[:, order]))
+        objects.set(items, np.ascontiguousarray(sums[:, order]))
     objects.restored()
     _enter_letters(state, [letter for part in parts for letter in part.letters])
 
@@ -420,7 +420,7 @@ def _enter_run(state: RunState, mode: MeasuringMode, arrays: disk.Arrays, head: 
     state.records.restore(rows, span, done)
     same = head.n_ranks == state.agreement.transport.size
     if same and span == 1:
-        state.objects.store.count(passes, state.options.facts.background)
+        state.objects.count(passes, state.options.facts.background)
         n_objects = state.objects.n_objects
         state.decider.before, steps = steps[:n_before], steps[n_before:]
         due = _seen_again(state.decider, rows, loops, steps, head.n_ranks, n_objects)

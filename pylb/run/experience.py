@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pylb import _core, files
-from pylb.comm.agreement import Agreement, Attempt, Step
+from pylb.comm.agreement import Agreement, Step
 from pylb.console import count, json_text
 from pylb.decide.registry import Trigger, trigger
 from pylb.errors import FormatError, MissingFileError, PylbError
@@ -64,11 +64,9 @@ class Experience:
 
         Returns the cost of an LB step (nan: not known), and a text that names the source.
         """
-        told = b""
-        with Attempt() as tried:
-            if self._is_root:
-                told = self._read().tobytes()
-        agreement.step(Step.FORESEE, 0, error=tried.error)
+        told = agreement.together(
+            Step.FORESEE, lambda: self._read().tobytes() if self._is_root else b""
+        )
         runs, *numbers = np.frombuffer(agreement.transport.allgather(told)[0]).tolist() or [0]
         if not numbers:
             return math.nan, ""

@@ -66,13 +66,10 @@ def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -
 
     `own` is the speed of this rank; `to` has the new ranks of the objects that leave this rank.
     """
-    me, speed = agreement.transport.rank, np.array([own])
-    known, ranks = {me: own}, np.unique(to).tolist()
+    known, told = {agreement.transport.rank: own}, dict.fromkeys(np.unique(to).tolist(), own)
     for _ in ("tell", "answer"):
-        sends: Sends = [(rank, [speed]) for rank in ranks]
-        _, received = agreement.step(Step.PLACE, iteration, sends=sends)
-        ranks = [rank for rank, _ in received]
-        known.update((rank, float(np.frombuffer(parts[0])[0])) for rank, parts in received)
+        came = exchange_objects(agreement, Step.PLACE, iteration, told.copy)
+        known, told = known | came, dict.fromkeys(came, own)
     return PartnerSpeeds(known)
 
 
@@ -139,10 +136,10 @@ class LBStep:
         core = self.decider.core
         core.placed(placed.figures, placed.speed_of_all)
         if not core.goes_on:  # otherwise `was` remains: the ranks before the first slice
-            objects.store.objects.columns.pop("was", None)
+            objects.table.columns.pop("was", None)
         moving = _core.clock()
         moves = objects.kept(placed.moves)
-        keys, needed = objects.store.keys[moves.places], objects.correspondents(moves)
+        keys, needed = objects.keys[moves.places], objects.correspondents(moves)
         nbytes = migrate(
             self.agreement, self.iteration, objects, moves, placed.speed, self.overlaps
         )
@@ -156,7 +153,7 @@ class LBStep:
                 "all": ("max", end - start),
             },
         )
-        objects.store.forget()
+        objects.forget()
         objects.mailbox.mail.clear()
         core.balanced(moved, of_all["bytes"], of_all["moving"], of_all["all"], True)
         return placed.speed
@@ -183,10 +180,10 @@ class LBStep:
     def begin(self, ahead: Any) -> None:
         """Let rank 0 call the strategy in a thread, for a later LB step.  Collective."""
         whole = self._gather_parts()
-        with Attempt() as tried:
-            if whole:
-                ahead.begin(self._snapshot(self._database(whole), whole))
-        self.agreement.step(Step.PLACE, self.iteration, error=tried.error)
+        self.agreement.on_root(
+            *(Step.PLACE, self.iteration),
+            lambda: ahead.begin(self._snapshot(self._database(whole), whole)),
+        )
 
     def rehearse(self) -> float:
         """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
@@ -324,7 +321,9 @@ class LBStep:
         if speed is None:
             learned = self._learn(objects)
         own_speed = float(learned[me] if learned is not None else speed or 1.0)
-        near = self.facts.near(self.iteration, strategy)
+        near = NO_KEYS.astype(np.int32)  # all ranks, or the strategy ignores nodes
+        if "nodes" in strategy.looks_at:
+            near = self.facts.neighbours(self.iteration)
         agent = self._agent(strategy, objects, own, near, own_speed)
         before, after = (self._times(seconds) for seconds in agent.times)
         limit, full = own.get("memory_limit"), math.nan
@@ -354,7 +353,7 @@ class LBStep:
     ) -> Any:
         """Make the agent of this rank, and let it run its rounds.  Collective.
 
-        `own` and `speed` describe this rank; `near` are the ranks on its node (`RankFacts.near`).
+        `own` and `speed` describe this rank; `near` are the ranks on its node.
         """
         agent: Any = None
         received: Sends = []
@@ -363,7 +362,7 @@ class LBStep:
             sends: Sends = []
             own_tally = tally
             with Attempt() as tried:
-                agent = agent or _core.Agent(**self._known(strategy, objects, own, near, speed))
+                agent = agent or self._new_agent(strategy, objects, own, near, speed)
                 written, own_tally = agent.round(received_notes(received), tally)
                 sends = notes_to_send(written)
             if tried.error is None and agent.done:
@@ -376,40 +375,40 @@ class LBStep:
             )
             tally = tuple(out.values())
 
-    def _known(
+    def _new_agent(
         self, strategy: Strategy, objects: LocalObjects, own: Own, near: I32, speed: float
-    ) -> dict[str, Any]:
-        """Return the arguments of `_core.Agent`: this rank's part of the load database."""
-        store, transport, settings = objects.store, self.agreement.transport, self.decider.settings
+    ) -> _core.Agent:
+        """Make the agent, which knows this rank's part of the load database."""
+        transport, settings = self.agreement.transport, self.decider.settings
         limit = own.get("memory_limit")
-        columns, edges = store.objects, objects.edges()
-        here = store.places.places(edges[:, 1])
+        columns, edges = objects.table, objects.edges()
+        here = objects.places.places(edges[:, 1])
         rank = np.full(len(edges), transport.rank, np.int32)
         rank[here < 0] = objects.addresses.find(edges[here < 0, 1])
         cast = edges[:, 4] > 0  # a multicast counts as an edge to each receiver
         order = np.lexsort((np.where(cast, 0, edges[:, 1]), edges[:, 0], cast))
         order = order[rank[order] >= 0]  # without receivers that have been removed meanwhile
         edges, rank = edges[order], rank[order]
-        return {
-            "strategy": strategy.name,
-            "params": strategy.numbers,
-            "seed": settings.seed,
-            "rank": transport.rank,
-            "n_ranks": transport.size,
-            "neighbours": near,
-            "speed": speed,
-            "background": own.get("background", 0.0),
-            "memory_limit": -1 if limit is None else int(limit),
-            "lenient": True,
-            "id": store.keys,
-            "load": store.estimates[0] * speed,
-            "memory": None if limit is None else columns.occupied,
-            "migratable": columns["migratable"],
-            "edge_object": store.places.places(edges[:, 0]),
-            "edge_peer_id": edges[:, 1],
-            "edge_peer_rank": rank,
-            "edge_bytes": edges[:, 2] / objects.passes,
-        }
+        return _core.Agent(
+            strategy=strategy.name,
+            params=strategy.numbers,
+            seed=settings.seed,
+            rank=transport.rank,
+            n_ranks=transport.size,
+            neighbours=near,
+            speed=speed,
+            background=own.get("background", 0.0),
+            memory_limit=-1 if limit is None else int(limit),
+            lenient=True,
+            id=objects.keys,
+            load=objects.estimates[0] * speed,
+            memory=None if limit is None else columns.occupied,
+            migratable=columns["migratable"],
+            edge_object=objects.places.places(edges[:, 0]),
+            edge_peer_id=edges[:, 1],
+            edge_peer_rank=rank,
+            edge_bytes=edges[:, 2] / max(objects.passes, 1),
+        )
 
     def _most(self, value: float) -> float:
         """Return the largest `value` of all ranks.  Collective."""
@@ -433,10 +432,10 @@ class LBStep:
         """
         if not self.decider.settings.learns:
             return None
-        store, transport = objects.store, self.agreement.transport
-        at = _core.sampled(store.keys, objects.n_objects, transport.size)
-        columns = {"here": store.estimates[HERE][at], "work": store.objects["work"][at]}
-        own = Objects(store.keys[at], columns)
+        transport = self.agreement.transport
+        at = _core.sampled(objects.keys, objects.n_objects, transport.size)
+        columns = {"here": objects.estimates[HERE][at], "work": objects.table["work"][at]}
+        own = Objects(objects.keys[at], columns)
         came = gather_objects(self.agreement, Step.GATHER, self.iteration, own)
         speed = np.zeros(transport.size)
 
@@ -525,7 +524,7 @@ def migrate(
     """
     sends: Sends = []
     late: Sends = []
-    much = max(MUCH, MUCH_EACH * len(objects.store))
+    much = max(MUCH, MUCH_EACH * len(objects))
     with Attempt() as packed:
         for rank, parts, values in _packed(objects, moves, speed):
             if overlaps or (overlaps is None and parcel.size_of(values) >= much):
@@ -547,14 +546,14 @@ def migrate(
                 if source in memory
                 else items._replace(values=arrival.values("; nothing has moved"))
             )
-        following = objects.store.changed(moves.places, came)
+        following = objects.changed(moves.places, came)
         if len(objects.kept(moves).places) < len(moves.places):
             raise StateError("an object was removed while it was packed; nothing has moved")
     agreement.step(Step.PACK, iteration, error=restored.error)
-    objects.store.set(*following)
-    objects.mailbox.rebind(objects.store.places, objects.store.keys[:0])
+    objects.set(*following)
+    objects.mailbox.rebind(objects.places, objects.keys[:0])
     if overlaps or late or memory:
-        objects.store.expect(lambda: agreement.transport.transfer(late, memory), arrivals)
+        objects.expect(lambda: agreement.transport.transfer(late, memory), arrivals)
     return nbytes
 
 
@@ -592,16 +591,16 @@ def _packed(
     objects: LocalObjects, moves: LeavingObjects, speed: Speeds
 ) -> list[tuple[int, parcel.Parts, parcel.Parts]]:
     """Pack the leaving objects; return (new rank, properties and messages, values) for each."""
-    me, store, mail = objects.rank, objects.store, objects.mailbox.mail
+    me, mail = objects.rank, objects.mailbox.mail
     mail.open()
-    to = np.full(len(store), -1, np.int32)
+    to = np.full(len(objects), -1, np.int32)
     to[moves.places] = moves.to
     letters = {rank: (wire, others) for rank, _, wire, others in mail.pack_inboxes(to)}
     out = []
     for rank, rows in rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
-        items = store.take(rows[:, 0])
+        items = objects.take(rows[:, 0])
         factor = 1.0 if speed is None else float(speed[rank] / speed[me])
-        items = items._replace(estimates=converted(items.estimates, factor, store.base))
+        items = items._replace(estimates=converted(items.estimates, factor, objects.base))
         out.append((rank, *_pack(items, *letters.get(rank, (b"", [])))))
     return out
 

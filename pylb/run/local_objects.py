@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.addresses import Addresses
-from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.agreement import Agreement, Attempt, Stats, Step
 from pylb.comm.transport import Sends, Transferred
 from pylb.decide.decider import Settings
 from pylb.errors import DomainError, SerializationError, StateError, UnknownKeyError
@@ -52,50 +52,6 @@ class LeavingObjects(NamedTuple):
 
     places: I64  # (k,), indices of the leaving objects in the store, ascending
     to: I32  # (k,), their new ranks
-
-
-class NewObjects:
-    """Added objects that are not in the store yet, in the order in which they were added."""
-
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
-        self._values: dict[int, Any] = {}  # by key
-        self._given: dict[str, dict[int, Any]] = {}  # name -> key -> value (not the default)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __contains__(self, key: int) -> bool:
-        return key in self._values
-
-    @property
-    def keys(self) -> I64:
-        """The keys, (n,) int64; a copy."""
-        return np.fromiter(self._values, np.int64, len(self))
-
-    def add(self, key: int, value: Any, properties: dict[str, Any]) -> None:
-        """Add an object with a new key, and the `properties` that differ from the default."""
-        for some in self._given.values():
-            some.pop(key, None)  # from an earlier call that Ctrl-C has interrupted
-        self.update(key, properties)
-        self._values[key] = value  # last: from now on, the object is here
-
-    def update(self, key: int, properties: dict[str, Any]) -> None:
-        for name, one in properties.items():
-            self._given.setdefault(name, {})[key] = one
-
-    def remove(self, key: int) -> Any:
-        """Remove an object, and return it."""
-        return self._values.pop(key)  # its properties stay; `add` and `items` discard them
-
-    def items(self, rows: int) -> Items:
-        """Return all new objects, with `rows` rows of estimates, which are 0."""
-        out = Objects(self.keys, {"home": np.full(len(self), self.rank, np.int32)})
-        place = {key: i for i, key in enumerate(self._values)} if self._given else {}
-        for name, some in self._given.items():
-            new = [key for key in some if key in place]
-            out.update([place[key] for key in new], {name: [some[key] for key in new]})
-        return Items(out, list(self._values.values()), np.zeros((rows, len(self))))
 
 
 class Arrival(NamedTuple):
@@ -157,7 +113,7 @@ class Store:
 
     @property
     def keys(self) -> I64:
-        return self.objects.key
+        return self.table.key
 
     @property
     def values(self) -> list[Any]:
@@ -165,16 +121,12 @@ class Store:
         self.settle()
         return self._values
 
-    def place(self, key: int) -> int:
-        """Return the index of an object, or -1 if this rank does not have it."""
-        return self.places.find(key)
-
     def items(self) -> Items:
-        return Items(self.objects, self.values, self.estimates)
+        return Items(self.table, self.values, self.estimates)
 
     def take(self, index: Any) -> Items:
         values = [self.values[i] for i in np.asarray(index).tolist()]
-        return Items(self.objects.take(index), values, self.estimates[:, index])
+        return Items(self.table.take(index), values, self.estimates[:, index])
 
     def changed(self, gone: Ints, more: list[Items]) -> tuple[Items, F64]:
         """Return the objects and `sums` without those at the indices `gone`, but with `more`.
@@ -232,8 +184,8 @@ class Store:
         recorder = _core.Recorder(key, items.values, seconds, self.clock)
         # Estimates of the loads, (rows, n), see ``csrc/measure/measure.h``; the first row is the
         # expected load of each object.  The column of an object migrates with it.
-        self.objects, self._values, self.estimates = items
-        self.places = places  # finds the index of a key
+        self.table, self._values, self.estimates = items
+        self.places = places  # finds the index of a key, or -1 if it is not here
         # `sums`, (1 + d, n): loads since the last LB step, in total and in each of d phases;
         # `window`: the first row of `sums`; `seconds`, (n,): loads in the present iteration so far.
         self.sums, self.window, self.seconds = sums, sums[0], seconds
@@ -474,7 +426,7 @@ class SizeEstimator:
         An object that cannot be packed raises no error here; the LB step that moves it, or shadow
         mode, raises the error.
         """
-        nbytes = store.objects["nbytes"]
+        nbytes = store.table["nbytes"]
         unknown = np.flatnonzero(nbytes == 0) if self._packed else np.arange(len(store))
         if not len(unknown):
             return
@@ -489,7 +441,7 @@ class SizeEstimator:
             total, n = self._of_type[kind]
             places = places[nbytes[places] == 0]
             nbytes[places] = total // max(n, 1)
-        store.objects.columns["nbytes"] = nbytes
+        store.table.columns["nbytes"] = nbytes
 
     def _sample(self, kind: type, places: I64, store: Store, nbytes: I64) -> None:
         total = n = 0
@@ -567,21 +519,18 @@ class Mailbox:
             return
         asks = stats.messages_open > 0
         while True:
-            error: Exception | None = None
             sends: Sends = []
             n_open = 0
-            try:
+            with Attempt() as tried:
                 sends, n_open = self._sort(received, asks)
-            except Exception as why:
-                error = why
             if not stats.messages_open:
                 break
             stats, received = self._agreement.step(
-                Step.FORWARD, iteration, sends=sends, error=error, messages_open=n_open
+                Step.FORWARD, iteration, sends=sends, error=tried.error, messages_open=n_open
             )
             asks = False
-        if error is not None:
-            raise error
+        if tried.error is not None:
+            raise tried.error
 
     def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
         """Restore the messages for objects of this rank, and pack the others for their ranks.
@@ -629,8 +578,8 @@ def _parcels(packed: list[tuple[int, int, bytes, list[Any]]], told: dict[int, I6
     return list(out.items())
 
 
-class LocalObjects:
-    """The objects of this rank, which all parts of a Balancer share."""
+class LocalObjects(Store):
+    """The objects of this rank, their messages, and the changes that other ranks do not know."""
 
     def __init__(
         self,
@@ -639,16 +588,20 @@ class LocalObjects:
         load: Callable[[int, Any], float] | None,
         learns: bool,
     ) -> None:
+        super().__init__(clock, learns)
         self.agreement = agreement
-        self.store = Store(clock, learns)
+        self.rank, self.n_ranks = agreement.transport.rank, agreement.transport.size
         self.addresses = Addresses(agreement)  # ranks of objects that are not on this rank
         self.mailbox = Mailbox(agreement, self.addresses)
-        self.mailbox.mail.bind(self.store.places)
+        self.mailbox.mail.bind(self.places)
         self.sizes = SizeEstimator()
-        self.new = NewObjects(self.rank)  # objects that were added here and are not in the store
-        self._gone: set[int] = set()  # keys of removed objects that are still in the store
+        # By key: objects that were added here and are not in the table yet, in the order of `add`,
+        # and those of their properties that differ from the default.
+        self.new: dict[int, Any] = {}
+        self._properties: dict[int, dict[str, Any]] = {}
+        self._gone: set[int] = set()  # keys of removed objects that are still in the table
         self._lost = NO_KEYS  # keys whose removal the other ranks do not know yet
-        self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
+        self._unregistered = NO_KEYS  # keys in the table that other ranks do not know yet
         self._births = 0  # number of `learn` calls so far, the same on all ranks
         # in_loop: whether a loop is under way.  stale: whether objects were added or removed within
         # the loop; a loop with a lag sets it to False when it has applied these changes.
@@ -658,14 +611,6 @@ class LocalObjects:
         self.load = load  # the user's function for loads, or None
         self.version = 0  # how often properties have changed, for the records
 
-    @property
-    def rank(self) -> int:
-        return self.agreement.transport.rank
-
-    @property
-    def n_ranks(self) -> int:
-        return self.agreement.transport.size
-
     # ---- for the records and the load database ------------------------------------------
 
     @property
@@ -674,55 +619,25 @@ class LocalObjects:
         return self.addresses.n_objects
 
     @property
-    def seconds(self) -> F64:
-        """Loads of this rank's objects in the present iteration."""
-        return self.store.seconds
-
-    @property
-    def parts(self) -> F64:
-        """Loads of this rank's objects in each phase of the present iteration, (d, n)."""
-        return self.store.parts
-
-    @property
-    def phases(self) -> tuple[str, ...]:
-        """Names of the phases."""
-        return self.store.phases or ()
-
-    @property
     def homes(self) -> NDArray[Any]:
         """The rank where each object was added, (n,)."""
-        return self.store.objects["home"]
-
-    @property
-    def passes(self) -> int:
-        """Number of iterations over which `edges` are summed."""
-        return max(self.store.passes, 1)
-
-    @property
-    def handling(self) -> float:
-        """Mean seconds to pack an object; 0 if none was packed."""
-        return self.sizes.handling
-
-    @property
-    def refused(self) -> tuple[int, Exception] | None:
-        """Key of an object that cannot be packed, and why."""
-        return self.sizes.refused
+        return self.table["home"]
 
     def recorded(self) -> Objects:
         """Return the objects with the properties that are recorded."""
-        return self.store.objects.only("recorded", "optional")
+        return self.table.only("recorded", "optional")
 
     def edges(self) -> I64:
         return self.mailbox.mail.edges()
 
     def part(self, settings: Settings) -> tuple[Objects, I64, int]:
         """Return this rank's part of the load database: objects, edges and `passes`."""
-        columns = {"load": self.store.row(0)}
+        columns = {"load": self.row(0)}
         if settings.learns:
-            columns["here"] = self.store.row(HERE)
+            columns["here"] = self.row(HERE)
         if settings.selects:
-            columns["drift"] = self.store.drift()
-        return self.store.objects.only("seen").plus(**columns), self.edges(), self.passes
+            columns["drift"] = self.drift()
+        return self.table.only("seen").plus(**columns), self.edges(), max(self.passes, 1)
 
     # ---- adding and removing objects -------------------------------------------------------------
 
@@ -733,74 +648,85 @@ class LocalObjects:
 
     def has(self, key: int) -> bool:
         """Return whether the object is on this rank, or will be from the next iteration on."""
-        return key in self.new or (self.store.place(key) >= 0 and key not in self._gone)
+        return key in self.new or (self.places.find(key) >= 0 and key not in self._gone)
 
     def add(self, key: int, value: Any, properties: dict[str, Any]) -> None:
         """Add an object whose key is not on this rank yet."""
-        self.new.add(key, value, properties)
+        self._properties.pop(key, None)  # those of an earlier object, or of an interrupted call
+        if properties:
+            self._properties[key] = properties
+        self.new[key] = value  # last: from now on, the object is here
         self.stale = self.in_loop
 
     def update(self, key: int, properties: dict[str, Any]) -> None:
         """Change properties of an object that is here."""
         if key in self.new:
-            self.new.update(key, properties)
+            self._properties.setdefault(key, {}).update(properties)
         else:
-            self.store.objects.update(self.store.place(key), properties)
+            self.table.update(self.places.find(key), properties)
             self.version += 1
 
     def remove(self, key: int) -> Any:
         """Remove an object of this rank, and return it."""
         self.stale = self.in_loop
         if key in self.new:
-            return self.new.remove(key)
+            return self.new.pop(key)
         self._gone.add(key)
-        return self.store.values[self.store.place(key)]
+        return self.values[self.places.find(key)]
 
     def kept(self, moves: LeavingObjects) -> LeavingObjects:
         """Return `moves` without objects that were removed since `learn`, e.g. by the trigger.
 
         Those objects do not move; they are removed here at the end of the iteration.
         """
-        if not self._gone:
-            return moves
-        gone = self.store.places.places(np.array(sorted(self._gone), np.int64))
+        gone = self.places.places(np.array(sorted(self._gone), np.int64))
         kept = ~np.isin(moves.places, gone)
         return LeavingObjects(moves.places[kept], moves.to[kept])
 
     def arrange(self) -> None:
         """Apply additions and removals on this rank; the other ranks do not know them yet."""
-        if not len(self.new) and not self._gone:
+        if not self.new and not self._gone:
             return
         gone, unregistered, lost = self._pending()
-        places, new, nothing = self.store.places, NewObjects(self.rank), set[int]()
+        after: tuple[Any, ...] = {}, {}, set(), unregistered, lost
         # If Ctrl-C comes after `set` and before the assignments, the next call begins again, and
-        # replaces the objects of `self.new` that are in the store already.
-        here = places.places(np.union1d(gone, self.new.keys))
-        items = self.new.items(self.store.rows)
-        self.store.set(*self.store.changed(here[here >= 0], [items]))
-        self.new, self._gone, self._unregistered, self._lost = new, nothing, unregistered, lost
-        self.mailbox.rebind(self.store.places, gone)
+        # replaces the objects of `self.new` that are in the table already.
+        items = self._new_items()
+        here = self.places.places(np.union1d(gone, items.objects.key))
+        self.set(*self.changed(here[here >= 0], [items]))
+        self.new, self._properties, self._gone, self._unregistered, self._lost = after
+        self.mailbox.rebind(self.places, gone)
 
     def restored(self) -> None:
         """Mark all objects, which come from a checkpoint, as not known to the other ranks yet."""
-        self._unregistered = self.store.keys.copy()
-        self.mailbox.rebind(self.store.places, NO_KEYS)
+        self._unregistered = self.keys.copy()
+        self.mailbox.rebind(self.places, NO_KEYS)
 
     def catches_up(self) -> bool:
         """Between two loops, apply additions and removals; return whether there were any."""
-        if self.in_loop or not (len(self.new) or self._gone):
+        if self.in_loop or not (self.new or self._gone):
             return False
         self.arrange()
         return True
 
+    def _new_items(self) -> Items:
+        """Return the added objects, without estimates."""
+        n = len(self.new)
+        out = Objects(self._new_keys, {"home": np.full(n, self.rank, np.int32)})
+        for i, key in enumerate(self.new if self._properties else ()):
+            out.update(i, self._properties.get(key, {}))
+        return Items(out, list(self.new.values()), np.zeros((self.rows, n)))
+
+    @property
+    def _new_keys(self) -> I64:
+        return np.fromiter(self.new, np.int64, len(self.new))
+
     def _pending(self) -> tuple[I64, I64, I64]:
         """Return the keys to remove on this rank, to announce as added, and as removed."""
-        if not self._gone:
-            return NO_KEYS, np.concatenate([self._unregistered, self.new.keys]), self._lost
         gone = np.array(sorted(self._gone), np.int64)
         known = ~np.isin(gone, self._unregistered)
         stay = self._unregistered[~np.isin(self._unregistered, gone)]
-        born = np.concatenate([stay, self.new.keys])
+        born = np.concatenate([stay, self._new_keys])
         return gone, born, np.concatenate([self._lost, gone[known]])
 
     def learn(self, iteration: int) -> None:
@@ -809,19 +735,19 @@ class LocalObjects:
         If a key was added twice, all ranks raise DuplicateKeyError, and nothing changes.
         """
         gone, born, lost = self._pending()
-        n_here = len(self.store) + len(self.new) - len(gone)
+        n_here = len(self) + len(self.new) - len(gone)
         forgotten = self.addresses.change(iteration, born, lost, n_here)
         self.arrange()
         if self._births and len(born):
-            self.store.objects.update(self.store.places.places(born), {"birth": self._births})
+            self.table.update(self.places.places(born), {"birth": self._births})
         self._births += 1
         self._lost = self._unregistered = NO_KEYS
-        self.mailbox.rebind(self.store.places, forgotten)
+        self.mailbox.rebind(self.places, forgotten)
 
     def ranks_of(self, keys: I64) -> I32:
         """Return the ranks, (n,), of the objects `keys`, which may be anywhere.  Collective."""
-        new = np.isin(keys, self.new.keys)
-        here = new | (self.store.places.places(keys) >= 0)
+        new = np.isin(keys, self._new_keys)
+        here = new | (self.places.places(keys) >= 0)
         self.addresses.ask(keys[~(new | (here & np.isin(keys, self._unregistered)))])
         return np.where(here, np.int32(self.rank), self.addresses.find(keys))
 
@@ -833,9 +759,9 @@ class LocalObjects:
         Returns (m,) keys of receivers, (m,) ranks that must know them, and all receivers' keys.
         """
         edges, me = self.edges(), np.int32(self.rank)
-        new = np.full(len(self.store) + 1, me, np.int32)
+        new = np.full(len(self) + 1, me, np.int32)
         new[moves.places] = moves.to
-        source, target = (self.store.places.places(edges[:, i]) for i in (0, 1))
+        source, target = (self.places.places(edges[:, i]) for i in (0, 1))
         sender, receiver = new[source], np.where(target >= 0, new[target], -1)
         need = (sender != receiver) & ((sender != me) | ((target >= 0) & (receiver != me)))
         wanted, by = edges[need, 1], sender[need]
@@ -848,10 +774,10 @@ class LocalObjects:
 
     def given_load(self, key: int) -> float:
         """Return the load of an object, computed by the user's function."""
-        place = self.store.place(key)
+        place = self.places.find(key)
         if place < 0:
             raise KeyError(key)
-        return self._load_of(key, self.store.values[place])
+        return self._load_of(key, self.values[place])
 
     def _load_of(self, key: int, value: Any) -> float:
         assert self.load is not None
@@ -860,7 +786,6 @@ class LocalObjects:
     def ask_loads(self) -> None:
         """Replace the measured loads by the results of the user's function, if there is one."""
         if self.load is not None:
-            store = self.store
             # No map(): it would end early if the function raised StopIteration.
-            pairs = zip(store.keys.tolist(), store.values, strict=True)
-            store.seconds[:] = [self._load_of(key, value) for key, value in pairs]
+            pairs = zip(self.keys.tolist(), self.values, strict=True)
+            self.seconds[:] = [self._load_of(key, value) for key, value in pairs]

@@ -31,17 +31,6 @@ NEVER = 10**9  # period of a trigger that never asks for an LB step
 class AtSync(Enum):
     """The answer of `AsyncBalancer.at_sync`.
 
-    Attributes
-    ----------
-    GO
-        The object may begin its next iteration.
-    PAUSE
-        Not yet: ask again later, and handle your own messages meanwhile.
-    BALANCE
-        All objects of all ranks have stopped at the same iteration: call `AsyncBalancer.lb_step`.
-    END
-        The object has finished its last iteration; without a key: the loop ended on all ranks.
-
     Examples
     --------
     >>> lb = pylb.AsyncBalancer(comm, lag=2)
@@ -51,9 +40,11 @@ class AtSync(Enum):
     <AtSync.GO: 'go'>
     """
 
-    GO = "go"
-    PAUSE = "pause"
+    GO = "go"  #: The object may begin its next iteration.
+    PAUSE = "pause"  #: Not yet: ask again later, and handle your own messages meanwhile.
+    #: All objects of all ranks have stopped at the same iteration: call `AsyncBalancer.lb_step`.
     BALANCE = "balance"
+    #: The object has finished its last iteration; without a key: the loop ended on all ranks.
     END = "end"
 
 
@@ -87,13 +78,13 @@ class AtSyncProtocol(OpenLoop):
     def open(self, state: RunState) -> None:
         """Begin to take part in the reductions."""
         super().__init__(state.agreement)
-        self.bind(state.objects.store)
+        self.bind(state.objects)
 
-    def bind(self, store: Store) -> None:
+    def bind(self, objects: Store) -> None:
         """Tell the C core which objects this rank has now."""
-        keys = store.places if self.each else None
-        arrays = store.seconds, store.window, store.estimates
-        self.core.bind(keys, store.recorder, *arrays, self._facts.background)
+        keys = objects.places if self.each else None
+        arrays = objects.seconds, objects.window, objects.estimates
+        self.core.bind(keys, objects.recorder, *arrays, self._facts.background)
 
     def give_up(self, failed: bool) -> None:
         if not self.left:
@@ -128,11 +119,7 @@ class IterationLoop:
         self._state.observe(stats)
         self._mode.observe(stats, is_last)
         if records.is_due and not is_last:
-            self._write()
-
-    def _write(self) -> None:
-        """Extend the file of ``record=path``, if there is one.  Collective."""
-        self._state.records.write(lambda: self._mode.history)
+            self._mode.write()
 
     # ---- statistics that arrive later -------------------------------------------------------
 
@@ -181,7 +168,7 @@ class BalancerLoop(IterationLoop):
                 yield it
                 self._in_body = False
                 with Attempt() as settled:  # most often there is nothing to do
-                    state.objects.store.settle()
+                    state.objects.settle()
                 passed = _core.clock() - self._resumed
                 stats = self._deliver(Step.SYNC, passed, settled.error)
                 self._end_iteration(stats, is_last=it == first + n - 1)
@@ -199,7 +186,7 @@ class BalancerLoop(IterationLoop):
             raise
         finally:
             state.objects.in_loop = self._in_body = False
-            state.objects.store.settle(whole=True)
+            state.objects.settle(whole=True)
             state.records.cut()  # also after break
             state.records.seconds += _core.clock() - begin
 
@@ -222,15 +209,15 @@ class BalancerLoop(IterationLoop):
         clock = state.clock()
         if stats.n_changed:
             state.learn()
-        if clock != objects.store.clock:
-            objects.store.use(clock)
+        if clock != objects.clock:
+            objects.use(clock)
         self._mode.start(n)
         # Deliver only now: an LB step that `start` has made must use the communication of the
         # previous loop, but the messages that wait now belong to the new loop.
         if stats.messages:
             self._deliver(Step.FIRST_MESSAGES)
-        self._write()
-        objects.store.begin_pass()
+        self._mode.write()
+        objects.begin_pass()
 
     def complete(self) -> None:
         state = self._state
@@ -251,7 +238,7 @@ class BalancerLoop(IterationLoop):
         """Deliver the messages of all ranks; at the end of an iteration also merge statistics."""
         state, objects, is_sync = self._state, self._state.objects, kind is Step.SYNC
         sends: Sends = []
-        loads, parts, n_open, phases = objects.store.seconds, NO_PARTS, 0, ""
+        loads, parts, n_open, phases = objects.seconds, NO_PARTS, 0, ""
         background = state.options.facts.background
         messages, nbytes = self._sent
         try:
@@ -259,10 +246,10 @@ class BalancerLoop(IterationLoop):
                 raise error
             if is_sync:
                 objects.ask_loads()
-                if objects.store.has_phases:
-                    phases = objects.store.join_phases(state.done, objects.rank)
-                    parts = objects.store.parts
-            sends, more, n_open = objects.mailbox.pack(objects.store.places)
+                if objects.has_phases:
+                    phases = objects.join_phases(state.done, objects.rank)
+                    parts = objects.parts
+            sends, more, n_open = objects.mailbox.pack(objects.places)
             messages, nbytes = messages + more, nbytes + sum(size_of(parts) for _, parts in sends)
         except Exception as why:
             error = why
@@ -273,7 +260,7 @@ class BalancerLoop(IterationLoop):
             state.done,
             zlib.crc32(phases.encode()) if phases else 0,
             error is not None,
-            len(objects.store),
+            len(objects),
             loads,
             self._idle,
             messages,
@@ -292,10 +279,10 @@ class BalancerLoop(IterationLoop):
         adds = kind is Step.FIRST_MESSAGES and self._whole
         objects.mailbox.receive(stats, received, state.done, adds=adds)
         if is_sync:
-            own = _core.exact_sum(objects.store.seconds)
+            own = _core.exact_sum(objects.seconds)
             state.records.rank_loads.append((background + own,))
             state.records.keep(background)
-            objects.store.end_pass(background)
+            objects.end_pass(background)
         return stats
 
 
@@ -334,7 +321,7 @@ class LaggedLoop(BalancerLoop):
                 load = None if objects.load is None else objects.given_load(key)
                 answer = protocol.core.reached(key, load)
             except (KeyError, TypeError, OverflowError):
-                if objects.store.place(key_of(key)) >= 0:
+                if objects.places.find(key_of(key)) >= 0:
                     raise  # an error of the user's load or trigger
                 raise UnknownKeyError(f"key {key}: no such object on this rank") from None
         return self._fail() if answer is None else answer
@@ -471,7 +458,7 @@ class LaggedLoop(BalancerLoop):
         if self._protocol is not None:
             rows = self._protocol.core.rows()  # rows that have arrived since the last call
             self._state.records.extend(rows)
-            self._state.objects.store.count(len(rows), self._state.options.facts.background)
+            self._state.objects.count(len(rows), self._state.options.facts.background)
 
     def _join(self) -> None:
         """Apply the additions and removals of objects on this rank, within the loop."""
@@ -480,7 +467,7 @@ class LaggedLoop(BalancerLoop):
         self._state.records.stop()
         objects.arrange()
         if self._protocol is not None:
-            self._protocol.bind(objects.store)
+            self._protocol.bind(objects)
 
     def _rebalance(self, protocol: AtSyncProtocol) -> None:
         """Rebalance, now that all objects of all ranks have stopped at the same iteration."""
@@ -495,7 +482,7 @@ class LaggedLoop(BalancerLoop):
             state.learn()
         reason = protocol.core.why()[3]  # id of the trigger's reason, for `Decider.choose`
         self._mode.stand(reason)
-        protocol.bind(state.objects.store)
+        protocol.bind(state.objects)
         protocol.core.balanced()
 
     def _fail(self) -> NoReturn:
@@ -638,31 +625,32 @@ class AdvisorLoop(IterationLoop):
 
     # ---- begin and end ---------------------------------------------------------------------------
 
-    def begin(self, n: int) -> None:
-        """Begin a loop of `iterate`.  Collective."""
+    def iterate(self, n: int) -> Iterator[int]:
         with self._told():
             self.complete()
         self.in_loop = True
         self.n, self._open, self.step = n, False, self._state.done
-
-    def expect(self) -> int:
-        """Return the index of the next step of `iterate`, in which one `advise` is expected."""
-        self._expected = self.step
-        return self.step
+        is_over = False
+        try:
+            for _ in range(n):
+                step = self._expected = self.step
+                yield step
+                if self.step == step:
+                    self.end_step(None, StateError(f"advise() was not called in step {step}"), step)
+            self.close()
+            is_over = True
+        finally:
+            self.in_loop, self.n = False, None
+            if not is_over:  # left by break, an error or an interrupt
+                self._left = self._open and not self._state.options.lag
+                self._open = False
+                if self._steps is not None:
+                    self._steps.give_up(False)
 
     def check_twice(self) -> None:
         """Raise StateError for a second `advise` in a step of `iterate`."""
         if self.in_loop and self.step != self._expected:
             raise StateError(f"advise() was called twice in step {self._expected}")
-
-    def end(self, is_over: bool) -> None:
-        """End a loop of `iterate`; without `is_over`, it was left by break, error or interrupt."""
-        self.in_loop, self.n = False, None
-        if not is_over:
-            self._left = self._open and not self._state.options.lag
-            self._open = False
-            if self._steps is not None:
-                self._steps.give_up(False)
 
     def _begin(self, measured: Measured | None, error: Exception | None) -> None:
         """Begin the loop at the end of its first step, when arguments are known.  Collective."""
@@ -684,7 +672,7 @@ class AdvisorLoop(IterationLoop):
             self._mode.abandon()  # after an error, a decision may be unfinished
         self._accept(measured, cut=False)
         self._mode.start(self.n)
-        self._write()
+        self._mode.write()
         if state.options.lag:
             state.agreement.step(Step.OPEN, self.step)  # no rank begins if another has failed
         self._open, self._last = True, _core.clock()
@@ -773,7 +761,7 @@ class AdvisorLoop(IterationLoop):
         if cut:
             state.records.cut()
         state.cells.accept(measured.cells, measured.changed, measured.sent)
-        state.cells.names = measured.phases
+        state.cells.phases = measured.phases
         state.features, state.model = measured.features, measured.model or state.model
 
     def _enter(self, stats: Stats) -> bool:

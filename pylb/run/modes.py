@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import os
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 import numpy as np
 
 from pylb import _core
+from pylb.comm import parcel
 from pylb.comm.addresses import rows_to
 from pylb.comm.agreement import Agreement, Attempt, Stats, Step
 from pylb.comm.transport import Sends
@@ -28,9 +28,9 @@ from pylb.decide.decider import (
     settings,
     why_switched_off,
 )
-from pylb.decide.receipts import Dropped, History, Receipt
+from pylb.decide.receipts import History, Receipt
 from pylb.decide.registry import Cycle
-from pylb.errors import DomainError, SerializationError, StateError, StrategyError
+from pylb.errors import DomainError, SerializationError, StrategyError
 from pylb.io import h5
 from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.measure.load_model import LoadModel
@@ -130,7 +130,7 @@ class RunState:
         many = self.objects.n_changed > MANY
         self.objects.learn(self.done)
         if self.options.mode != "off" or self.options.record is not False:
-            self.objects.sizes.measure(self.objects.store)
+            self.objects.sizes.measure(self.objects)
         if many:
             _core.trim()  # `learn` has freed arrays as large as those that remain
 
@@ -302,11 +302,6 @@ class MeasuringMode:
         """Seconds that LB steps have saved (shadow mode: would save), before subtracting costs."""
         return self._state.records.saved.total
 
-    def shadow_figures(self) -> IterationLog:
-        """In shadow mode, return the metrics that iterations would have had with LB steps."""
-        mode = self._state.options.mode
-        raise StateError(f"shadow with mode={mode!r}: expected mode='shadow'")
-
     # ---- at the start of a loop ----------------------------------------------------------------
 
     def start(self, n: int | None) -> None:
@@ -347,7 +342,7 @@ class MeasuringMode:
             return math.nan, math.nan
         known, transport = objects.recorded(), state.agreement.transport
         n, nbytes = len(known), int(known["nbytes"].sum())
-        network, handling = state.given_network, objects.handling
+        network, handling = state.given_network, objects.sizes.handling
         cost = _core.first_cost(*(network or (0.0, 0.0)), handling, n, nbytes, transport.size)
         if not network:
             # If a rank has failed, this step raises the error; the measurement would never end.
@@ -360,11 +355,11 @@ class MeasuringMode:
         """Return the fields alpha, beta, handling and steps of a `Loop`; nan: unknown."""
         state = self._state
         known = state.known_network or Network(math.nan, math.nan)
-        return (*known, state.objects.handling, math.nan)
+        return (*known, state.objects.sizes.handling, math.nan)
 
     def all_prices(self) -> Prices:
         """Return `_prices`, but measure unknown values; the same on all ranks.  Collective."""
-        state, handling = self._state, self._state.objects.handling
+        state, handling = self._state, self._state.objects.sizes.handling
         rest = state.step().rehearse()
         most = state.agreement.reduce(*(Step.RECORDS, state.done), {"handling": ("max", handling)})
         return (*state.network(), most["handling"], rest)
@@ -409,6 +404,10 @@ class MeasuringMode:
         experience = self._state.options.experience
         if self.balances and experience is not None:
             experience.write(self._state.decider.settings.trigger, not (left_early or failed))
+        self.write()
+
+    def write(self) -> None:
+        """Extend the file of ``record=path``, if there is one.  Collective."""
         self._state.records.write(lambda: self.history)
 
     def update_saved(self) -> None:
@@ -507,9 +506,9 @@ class BalancingMode(MeasuringMode):
         sum on the slowest rank now.  A rank sends only the sums of objects that have moved, to
         their old ranks.
         """
-        agreement, store, speed = self._state.agreement, self._state.objects.store, self._speed
+        agreement, objects, speed = self._state.agreement, self._state.objects, self._speed
         at, me = (Step.WORTH, self._state.done - 1), agreement.transport.rank
-        every, was = store.sums, store.objects["was"]  # sums of all phases, then of each phase
+        every, was = objects.sums, objects.table["was"]  # sums of all phases, then of each phase
         was = np.where(was < 0, me, was)
         guests = was != me
         # Convert the sums to seconds on the old ranks, e.g. to more seconds on a slower rank.
@@ -517,10 +516,10 @@ class BalancingMode(MeasuringMode):
         sends: Sends = [
             (int(r), [np.ascontiguousarray(there[:, was == r])]) for r in np.unique(was[guests])
         ]
-        now, received = agreement.step(*at, sends=sends, **_summed(every, store.other))
+        now, received = agreement.step(*at, sends=sends, **_summed(every, objects.other))
         came = [np.frombuffer(parts[0]).reshape(len(every), -1) for _, parts in received]
         stay = np.concatenate([every[:, ~guests], *came], axis=1)
-        then, _ = agreement.step(*at, **_summed(stay, store.other))
+        then, _ = agreement.step(*at, **_summed(stay, objects.other))
         return then.load_max - now.load_max
 
     def judge(self) -> None:
@@ -556,13 +555,8 @@ def _summed(sums: F64, background: float) -> dict[str, Any]:
 class ReplayingMode(BalancingMode):
     """Repeats the LB steps of a recorded run."""
 
-    @property
-    def _decider(self) -> ReplayedDecider:
-        assert isinstance(self._state.decider, ReplayedDecider)
-        return self._state.decider
-
     def _started(self, n: int) -> None:
-        run, end = self._decider.run, self._state.done + n
+        run, end = cast(ReplayedDecider, self._state.decider).run, self._state.done + n
         if end > run.n_iterations:
             raise DomainError(
                 f"replay is {run.path!r}, a run of {run.n_iterations} iterations: expected {end} "
@@ -587,8 +581,9 @@ class ReplayingMode(BalancingMode):
         With `ranks`, also check that each object was on this rank; without it, check this only for
         objects that may not migrate, because an LB step now moves the other objects.
         """
-        state, objects, run = self._state, self._state.objects, self._decider.run
-        keys = objects.store.keys
+        state, objects = self._state, self._state.objects
+        run = cast(ReplayedDecider, state.decider).run
+        keys = objects.keys
         with Attempt(DomainError) as tried:
             if state.done < run.n_iterations:
                 there = run.at(state.done)
@@ -604,7 +599,7 @@ class ReplayingMode(BalancingMode):
                 was = there.rank[np.searchsorted(there.key, keys)]
                 moves = was != objects.rank
                 if not ranks:
-                    moves &= ~objects.store.objects["migratable"]
+                    moves &= ~objects.table["migratable"]
                 for i in np.flatnonzero(moves)[:1]:
                     here = "but here it is on" if ranks else "but here it may not migrate from"
                     raise DomainError(
@@ -826,7 +821,7 @@ class ShadowMode(MeasuringMode):
         self._loads = LoadHistory(state.agreement, state.objects, bounded=state.options.lag > 0)
         state.records.keepers.append(self._loads)
         # The results for the user, the same on all ranks: metrics and receipts of the replay.
-        self._figures, self._history = IterationLog(), History()
+        self.figures, self._history = IterationLog(), History()
         self._measured = 0.0  # measured seconds of the iterations, without LB steps
         # Rank 0 collects the replayed metrics here; `_share` sends them to all ranks.
         self._log, self._replayed = IterationLog(), 0.0
@@ -850,11 +845,8 @@ class ShadowMode(MeasuringMode):
 
     @property
     def saved(self) -> float:
-        would = IterationMetrics.of(self._figures)
+        would = IterationMetrics.of(self.figures)
         return self._measured - float((would.time * would.span).sum())
-
-    def shadow_figures(self) -> IterationLog:
-        return self._figures
 
     def _prices(self) -> Prices:
         loops = self._state.records.loops
@@ -909,7 +901,7 @@ class ShadowMode(MeasuringMode):
         stretches, rows = self._loads.gather(self._state.done, forget=True)
         with Attempt() as tried:
             # Raise an error if an object cannot be packed, because no LB step could move it.
-            refused = self._state.objects.refused
+            refused = self._state.objects.sizes.refused
             if refused is not None:
                 key, why = refused
                 raise SerializationError(
@@ -959,17 +951,11 @@ class ShadowMode(MeasuringMode):
             if self._replay is not None:
                 if not left_early:  # otherwise `_catch_up` has made the last decision
                     self._replay.settle(self._remaining)
-                history, log = self._decider.history, self._log
-                receipts, table = [r.to_dict() for r in history], log.table().tolist()
-                every = [receipts, history.dropped, table, log.span, len(log), self._replayed]
-                results[0] = json.dumps(every).encode()
+                results[0] = parcel.freeze((self._decider.history, self._log, self._replayed))
 
         agreement.on_root(Step.PLACE, self._state.done, finish)
-        whole = bytes(agreement.transport.allgather(results[0])[0])
-        receipts, dropped, table, span, n, self._measured = json.loads(whole)
-        if n:
-            self._figures = IterationLog.restored(np.array(table), span, n)
-        self._history = History(map(Receipt.from_dict, receipts))
-        self._history.dropped = Dropped(*dropped)
-        steps = dropped[-1] + sum(r.step_seconds for r in self._history.lb_steps)
+        if whole := bytes(agreement.transport.allgather(results[0])[0]):
+            self._history, self.figures, self._measured = parcel.thaw(parcel.Pickled(whole))
+        done, dropped = self._history.lb_steps, self._history.dropped
+        steps = dropped.step_seconds + sum(r.step_seconds for r in done)
         self._state.records.would_save = self.saved - steps

@@ -18,7 +18,7 @@ from pylb import optional
 from pylb.errors import DomainError, StateError
 from pylb.model import checks
 from pylb.replaying.replayed import Replay
-from pylb.replaying.run_record import RunRecord
+from pylb.replaying.trace import RunRecord
 
 GRACE = 15.0  # seconds that the other ranks may go on after one has failed
 
@@ -143,11 +143,7 @@ class Cluster:
         """
         if not callable(program):
             raise DomainError(f"program is {program!r}: expected a function, program(comm)")
-        with tempfile.NamedTemporaryFile(
-            dir=self._folder.name, prefix="run-", suffix=".h5", delete=False
-        ) as file:
-            record = Path(file.name)
-        record.unlink()
+        record = Path(self._folder.name, f"run-{time.monotonic_ns()}.h5")
         sent = optional.require("cloudpickle").dumps((program, args, kwargs))
         from IPython.core.getipython import get_ipython
         from IPython.display import display

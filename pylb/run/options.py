@@ -9,6 +9,7 @@ import os
 import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,8 +20,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Attempt, Step
-from pylb.comm.parcel import gather_objects
-from pylb.comm.transport import Sends
+from pylb.comm.parcel import exchange_objects, gather_objects
 from pylb.console import clip
 from pylb.decide.decider import Settings, learns, settings
 from pylb.decide.registry import of_arguments
@@ -30,7 +30,7 @@ from pylb.io.run_record import OF_RANKS
 from pylb.model import checks
 from pylb.model.machine import Links, Machine
 from pylb.model.snapshot import I32
-from pylb.placing.registry import Strategy, find, with_network
+from pylb.placing.registry import find, with_network
 from pylb.run.experience import Experience
 
 
@@ -40,31 +40,21 @@ def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
     The hash of a text selects a rank.  This rank collects the list of the ranks that pass the text,
     and sends them the list.
     """
-    me, size, name = agreement.transport.rank, agreement.transport.size, text.encode()
-    code = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
+    code = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
     part = (code >> 11) / 2**53  # a fraction with 53 bits
     ends = agreement.reduce(
         *(Step.PLACE, iteration), {"least": ("min", part), "most": ("max", part)}
     )
     if ends["least"] == ends["most"]:  # all texts are the same
         return np.zeros(0, np.int32)
-    known: defaultdict[bytes, list[int]] = defaultdict(list)
-    collector = code % size
-    asks: Sends = [] if collector == me else [(collector, [name])]
-    if collector == me:
-        known[name].append(me)
-    for rank, parts in agreement.step(Step.PLACE, iteration, sends=asks)[1]:
-        known[bytes(parts[0])].append(rank)
-    own = np.zeros(0, np.int32)
-    tells: Sends = []
-    for who in known.values():
-        ranks = np.array(sorted(who), np.int32)
-        if me in who:
-            own = ranks
-        tells += [(rank, [ranks]) for rank in who if rank != me]
-    for _, parts in agreement.step(Step.PLACE, iteration, sends=tells)[1]:
-        own = np.frombuffer(bytes(parts[0]), np.int32)
-    return own
+    to = code % agreement.transport.size
+    texts = exchange_objects(agreement, Step.PLACE, iteration, lambda: {to: text})
+    known: defaultdict[str, list[int]] = defaultdict(list)
+    for rank in sorted(texts):
+        known[texts[rank]].append(rank)
+    lists = {rank: ranks for ranks in known.values() for rank in ranks}
+    (own,) = exchange_objects(agreement, Step.PLACE, iteration, lambda: lists).values()
+    return np.array(own, np.int32)
 
 
 UNLIMITED = 1 << 60  # bytes; a limit this high means "none" (control groups of version 1: 2^63)
@@ -133,29 +123,23 @@ def _limits(proc: Path, groups: Path) -> Iterator[tuple[str, int]]:
         return
     for line in lines:
         number, kinds, path = line.split(":", 2)
-        if number == "0":  # control groups of version 2
-            yield from _limits_upwards(groups, path, "memory.max")
-        elif "memory" in kinds.split(","):
-            yield from _limits_upwards(groups / "memory", path, "memory.limit_in_bytes")
-
-
-def _limits_upwards(root: Path, path: str, name: str) -> Iterator[tuple[str, int]]:
-    group = root / path.lstrip("/")
-    while True:
-        try:
-            content, place = (group / name).read_text().strip(), str(group.stat().st_ino)
-        except OSError:  # a group above the container's root, or without memory control
-            content, place = "max", ""
-        if content.isdigit() and int(content) < UNLIMITED:
-            yield place, int(content)
-        if group == root or root not in group.parents:
-            return
-        group = group.parent
+        root, name = groups, "memory.max"  # control groups of version 2
+        if number != "0":
+            root, name = groups / "memory", "memory.limit_in_bytes"
+            if "memory" not in kinds.split(","):
+                continue
+        own = root / path.lstrip("/")
+        for group in (own, *own.parents):
+            if not group.is_relative_to(root):
+                break
+            with suppress(OSError):  # a group above the container's root, or without memory control
+                content = (group / name).read_text().strip()
+                if content.isdigit() and int(content) < UNLIMITED:
+                    yield str(group.stat().st_ino), int(content)
 
 
 Own = dict[str, float | int]
 Answers = tuple[int, dict[str, list[float]]]  # see `run_record.RunFacts.answers`
-NO_RANKS = np.zeros(0, np.int32)
 EXPECTED = {
     "speed": "a number above 0 (1e-30 to 1e30), or one for each rank, a pylb.Machine or a function",
     "background": "seconds (0 to 1e30), or one number for each rank, or a function",
@@ -249,10 +233,6 @@ class RankFacts:
         if out != self._now:
             self._answers.append((2 * done + starts, out))
         self._now, self._asked_after = out, done
-
-    def near(self, iteration: int, strategy: Strategy) -> I32:
-        """Return the ranks of this node; empty: all, or `strategy` ignores nodes.  Collective."""
-        return self.neighbours(iteration) if "nodes" in strategy.looks_at else NO_RANKS
 
     def neighbours(self, iteration: int) -> I32:
         """Return the ranks of this node; empty: all ranks.  Collective the first time."""

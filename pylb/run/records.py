@@ -17,6 +17,7 @@ from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.cores import Cores, Used
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
+from pylb.io import h5
 from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.model.machine import BEFORE, as_before, fractions, spans
 from pylb.model.objects import NO_KEYS, Objects, database, used
@@ -58,18 +59,16 @@ class IterationLog:
         self._width, self._lowest = width, lowest
         self._blocks: list[F64] = []
         self._rows: list[Sequence[float]] = []  # iterations that are not in a block yet
-        self._last: Sequence[float] | None = None
-        self._n = self._entered = 0  # number of iterations, and number of rows in blocks
+        self._n = 0  # number of iterations
 
     @classmethod
     def restored(cls, table: F64, span: int, n: int) -> IterationLog:
         """Make a log of n iterations from the `table` and the `span` of another log."""
         out = cls(table.shape[1])
         whole = n // span  # rows with `span` iterations; the last row may have fewer
-        out.span, out._n, out._entered = span, n, whole
+        out.span, out._n = span, n
         out._blocks = [np.array(table[:whole])]
         out._rows = np.repeat(table[whole:], span, axis=0)[: n - whole * span].tolist()
-        out._last = table[-1].tolist() if n else None
         return out
 
     def __len__(self) -> int:
@@ -77,7 +76,6 @@ class IterationLog:
 
     def append(self, row: Sequence[float]) -> None:
         self._rows.append(row)
-        self._last = row
         self._n += 1
         if len(self._rows) >= max(STAGE, 2 * self.span):
             self._enter()
@@ -87,15 +85,16 @@ class IterationLog:
             stage = max(STAGE, 2 * self.span)
             part, rest = rest[: stage - len(self._rows)], rest[stage - len(self._rows) :]
             self._rows += part
-            self._last = part[-1]
             self._n += len(part)
             if len(self._rows) >= stage:
                 self._enter()
 
     @property
     def last(self) -> Row | None:
-        """The row of the most recent iteration; None: there is none."""
-        return None if self._last is None else Row(*self._last)
+        """The row of the most recent iteration, or a mean of several; None: there is none."""
+        if not self._n:
+            return None
+        return Row(*(self._rows[-1] if self._rows else self._blocks[-1][-1].tolist()))
 
     def table(self) -> F64:
         """Return the rows, (m, width)."""
@@ -115,15 +114,14 @@ class IterationLog:
     def _enter(self) -> None:
         """Move `_rows` into a new block; if blocks have `MOST_ROWS` rows, join these in pairs."""
         self._blocks.append(self._folded(self._array(self._rows), self.span))
-        self._entered += len(self._blocks[-1])
         self._rows = []
-        if self._entered >= MOST_ROWS:
+        if sum(map(len, self._blocks)) >= MOST_ROWS:
             whole = _joined(self._blocks, self._width)
             pairs = len(whole) // 2 * 2
             # After `restored`, the number of rows may be odd: the last one is left over.
             self._rows = np.repeat(whole[pairs:], self.span, axis=0).tolist()
             self._blocks = [self._folded(whole[:pairs], 2)]
-            self._entered, self.span = len(self._blocks[0]), 2 * self.span
+            self.span *= 2
 
     def _array(self, rows: Sequence[Any]) -> F64:
         return np.array(rows, np.float64).reshape(-1, self._width)
@@ -453,7 +451,7 @@ class LoadHistory:
 
     def _append(self, objects: Objects, loads: list[F64], starts: bool = False) -> None:
         load = np.array(loads).reshape(len(loads), len(objects))
-        edges, passes = self._objects.edges(), self._objects.passes
+        edges, passes = self._objects.edges(), max(self._objects.passes, 1)
         if self._parts:  # the first part is not counted, because every `gather` has one
             self._of_all += 8 * 5 * self._objects.n_objects
         phases = np.array(self._phases) if loads and self._phases else None
@@ -561,8 +559,6 @@ class RecordWriter:
 
     def read(self) -> list[Stretch]:
         """Return, on rank 0, what has been written so far; [] if another run overwrote it."""
-        from pylb.io import h5
-
         if self._writer is not None and not self._stopped:
             try:
                 self._writer.check()
@@ -591,10 +587,8 @@ class RecordWriter:
 
 def _make_writer(records: Records, where: Any) -> Any:
     """Make an HDF5 writer for a path or a file."""
-    from pylb.io.h5 import Writer
-
     n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
-    return Writer(where, n_ranks, records.all_parameters(), n_objects)
+    return h5.Writer(where, n_ranks, records.all_parameters(), n_objects)
 
 
 def _append(writer: Any, kept: Kept, history: History, loops: list[Loop], records: Records) -> None:
@@ -603,7 +597,7 @@ def _append(writer: Any, kept: Kept, history: History, loops: list[Loop], record
         history=history,
         loops=loops,
         answers=records.answers,
-        phases=records.objects.phases,
+        phases=records.objects.phases or (),
     )
     writer.extend(*kept, facts)
 

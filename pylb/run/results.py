@@ -26,7 +26,7 @@ from pylb.model.snapshot import F64
 from pylb.replaying.trace import Trace
 from pylb.replaying.trace_conversion import trace_fields
 from pylb.run.loops import IterationLoop
-from pylb.run.modes import MeasuringMode, RunState
+from pylb.run.modes import MeasuringMode, RunState, ShadowMode
 from pylb.run.records import RecordWriter
 from pylb.run.report import IterationMetrics, Report, check_suffix
 from pylb.show import page
@@ -51,6 +51,16 @@ class RunResults(InNotebook):
         return {"max/mean of the last iterations": self.metrics.max_over_mean[-64:]}
 
     @property
+    def rank(self) -> int:
+        """This rank."""
+        return self._state.objects.rank
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of ranks."""
+        return self._state.objects.n_ranks
+
+    @property
     def metrics(self) -> IterationMetrics:
         """Metrics of every iteration so far, e.g. time and max/mean; the same on every rank.
 
@@ -69,7 +79,7 @@ class RunResults(InNotebook):
         self._loop.take()
         state = self._state
         log = state.records.phases
-        return {} if log is None else PhaseMetrics.by_name(state.objects.phases, log.table())
+        return {} if log is None else PhaseMetrics.by_name(state.objects.phases or (), log.table())
 
     @property
     def shadow(self) -> IterationMetrics:
@@ -79,7 +89,10 @@ class RunResults(InNotebook):
         everything else in an iteration takes as long as it did.  The same on every rank.  Raises
         StateError unless the mode is "shadow".
         """
-        return IterationMetrics.of(self._mode.shadow_figures())
+        if not isinstance(self._mode, ShadowMode):
+            mode = self._state.options.mode
+            raise StateError(f"shadow with mode={mode!r}: expected mode='shadow'")
+        return IterationMetrics.of(self._mode.figures)
 
     @property
     def n_lb_steps(self) -> int:

@@ -262,8 +262,6 @@ class RowPartition:
     history : list of Division
         A record for each call of `redistribute`.
     models : SpeedModels
-    decisions : History
-        With a `trigger`, a receipt for each of its decisions.
 
     Examples
     --------
@@ -681,8 +679,6 @@ class TilePartition(RowPartition):
     ----------
     counts : (p,) int64
         Number of elements of each rank.
-    boxes : (p, 4) int64
-        First row, end of the rows, first column and end of the columns of each rank.
     history, models
         As those of `RowPartition`.
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import traceback
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core, optional
+from pylb.comm import parcel
 from pylb.comm.agreement import Attempt
 from pylb.comm.connect import agreement_of
 from pylb.comm.transport_torch import is_group
@@ -142,15 +143,14 @@ class Sharer:
         """Compute the rows of this rank here."""
         began = _core.clock()
         try:
-            call = SharedCall(fn, arrays, 0.0, None, self.rank)
-            call.out = call.computed(call.arrays, call.n)
+            single, made = results_of(fn, *rows_of(fn, arrays))
         except BaseException:
             if self._core is not None:
                 self._core.leave()
             raise
         seconds = _core.clock() - began
         self._calls.append((seconds, seconds, *ZEROS, self._calls[-1][-1] if self._calls else 1.0))
-        return call.result()
+        return made[0] if single else tuple(made)
 
     def share(
         self,
@@ -211,7 +211,7 @@ class Sharer:
             return self._alone(fn, arrays)
         try:
             figures = core.call(
-                *(call.n, call.row_bytes, weights, most, False),
+                *(call.n, sum(call.sizes), weights, most, False),
                 *(call.own, call.pack, call.guest, call.take),
             )
         except StrategyError as failed:  # the core reports that another rank has failed
@@ -221,6 +221,42 @@ class Sharer:
             self._model = call.learned(self._model, seconds)
         self._like = call.empty_results()
         return call.result()
+
+
+def rows_of(fn: Callable[..., Any], arrays: tuple[ArrayLike, ...]) -> tuple[Arrays, int]:
+    """Check the arguments of `share`; return the arrays and the number of their rows."""
+    if not callable(fn):
+        raise DomainError(f"fn is {fn!r}: expected a function of arrays")
+    if not arrays:
+        raise DomainError("share() got no arrays: expected at least one")
+    rows = list(map(np.asarray, arrays))
+    n = len(rows[0]) if rows[0].ndim else 0
+    for k, a in enumerate(rows):
+        if a.ndim < 1 or a.dtype.hasobject:
+            raise DomainError(
+                f"array {k} has dtype {a.dtype} and shape {a.shape}: expected rows without Python "
+                "objects"
+            )
+        if len(a) != n:
+            raise DomainError(
+                f"array {k} has {len(a)} rows, array 0 has {n}: expected equal numbers of rows"
+            )
+    return rows, n
+
+
+def results_of(fn: Callable[..., Any], rows: Arrays, n: int) -> tuple[bool, Arrays]:
+    """Return whether `fn` returns one array, not a tuple, and its results for n rows."""
+    made = fn(*rows)
+    single = not isinstance(made, tuple)
+    arrays = list(map(np.asarray, (made,) if single else made))
+    for k, a in enumerate(arrays):
+        if a.ndim < 1 or len(a) != n or a.dtype.hasobject:
+            got = f"{len(a)} rows" if a.ndim else "no rows"
+            raise DomainError(
+                f"fn returned {got} of dtype {a.dtype} as result {k}: expected {n} rows without "
+                "Python objects"
+            )
+    return single, arrays
 
 
 class SharedCall:
@@ -234,31 +270,19 @@ class SharedCall:
         like: Arrays | None,
         rank: int,
     ) -> None:
-        if not callable(fn):
-            raise DomainError(f"fn is {fn!r}: expected a function of arrays")
-        if not arrays:
-            raise DomainError("share() got no arrays: expected at least one")
         self.fn, self.like, self.rank = fn, like, rank
         self.verify = checks.number("verify", verify) if verify else 0.0
         if not 0.0 <= self.verify <= 1.0:
             raise DomainError(f"verify is {verify}: expected 0 ... 1")
-        self.arrays = [np.asarray(a) for a in arrays]
-        self.n = len(self.arrays[0]) if self.arrays[0].ndim else 0
-        for k, a in enumerate(self.arrays):
-            if a.ndim < 1 or a.dtype.hasobject:
-                raise DomainError(
-                    f"array {k} has dtype {a.dtype} and shape {a.shape}: expected rows without "
-                    "Python objects"
-                )
-            if len(a) != self.n:
-                raise DomainError(
-                    f"array {k} has {len(a)} rows, array 0 has {self.n}: expected equal numbers"
-                )
-        self.sizes = [a.dtype.itemsize * math.prod(a.shape[1:]) for a in self.arrays]
-        self.row_bytes = sum(self.sizes)
+        self.arrays, self.n = rows_of(fn, arrays)
         self.out: Arrays | None = None
         self.single = True  # whether fn returns one array, not a tuple
         self.features: NDArray[np.float64] | None = None
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Bytes of a row of each array."""
+        return [a.dtype.itemsize * math.prod(a.shape[1:]) for a in self.arrays]
 
     def cost_of(
         self, cost: ArrayLike | None, features: ArrayLike | None, model: LoadModel | None
@@ -313,13 +337,9 @@ class SharedCall:
                 given.append(rows.copy())  # fn may write to it, and it must outlive the message
                 at = end
             made = self.computed(given, n)
+            return False, parcel.freeze((self.single, made))
         except Exception:
             return True, traceback.format_exc().encode()
-        head = json.dumps(
-            [self.single, [(a.dtype.str, a.shape[1:]) for a in made]], separators=(",", ":")
-        ).encode()
-        parts = (np.ascontiguousarray(a).tobytes() for a in made)
-        return False, b"".join((len(head).to_bytes(8, "little"), head, *parts))
 
     def take(self, rank: int, failed: bool, rows: NDArray[np.int64], data: memoryview) -> None:
         if failed:
@@ -327,14 +347,7 @@ class SharedCall:
                 f"rank {rank} could not compute rows {_few(rows)} of rank {self.rank}:\n"
                 f"{bytes(data).decode(errors='replace')}"
             )
-        at = 8 + int.from_bytes(data[:8], "little")
-        self.single, kinds = json.loads(bytes(data[8:at]))
-        made: Arrays = []
-        for name, shape in kinds:
-            dtype = np.dtype(name)
-            end = at + len(rows) * dtype.itemsize * math.prod(shape)
-            made.append(np.frombuffer(data[at:end], dtype).reshape(len(rows), *shape))
-            at = end
+        self.single, made = parcel.unpack([data])
         self._keep(rows, made)
         if self.verify:
             self._verify(rank, rows, made)
@@ -342,17 +355,8 @@ class SharedCall:
     # ---- rows and results --------------------------------------------------------------------
 
     def computed(self, given: Arrays, n: int) -> Arrays:
-        made = self.fn(*given)
-        self.single = not isinstance(made, tuple)
-        arrays = [np.asarray(a) for a in ((made,) if self.single else made)]
-        for k, a in enumerate(arrays):
-            if a.ndim < 1 or len(a) != n or a.dtype.hasobject:
-                rows = f"{len(a)} rows" if a.ndim else "no rows"
-                raise DomainError(
-                    f"fn returned {rows} of dtype {a.dtype} as result {k}: expected {n} rows "
-                    "without Python objects"
-                )
-        return arrays
+        self.single, made = results_of(self.fn, given, n)
+        return made
 
     def _keep(self, rows: Any, made: Arrays) -> None:
         if self.out is None:

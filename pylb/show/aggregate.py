@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pylb.console import digits
 from pylb.model.snapshot import F64
 
 
@@ -36,44 +35,20 @@ def brightest(cells: F64) -> float:
     return 1.25 * high if 0 < 2.0 * high < most else most
 
 
+def spread(ratios: F64) -> float:
+    """Return the end of the scale of ratios, 1/end ... end, that contains 95 % of the ratios.
+
+    It is at least 1.25, and at most 4.
+    """
+    far = np.abs(np.log(np.maximum(ratios, 0.25)))  # not iterations without any load
+    return float(np.clip(np.exp(np.nanquantile(far, 0.95)), 1.25, 4.0))
+
+
 def mean(values: F64, width: int) -> F64:
     """Return the mean of each group of `width` neighbours along the last axis."""
     starts = np.arange(0, values.shape[-1], width)
     counts = np.diff([*starts, values.shape[-1]])
     return np.asarray(np.add.reduceat(values, starts, axis=-1) / counts)
-
-
-def picture(
-    times: F64, elapsed: F64, recorded: F64 | None, rows: int, columns: int
-) -> dict[str, Any]:
-    """Reduce the loads of ranks over iterations to at most `rows` x `columns` cells, for a page.
-
-    `times` (m, p) and `elapsed` (m,) are seconds; `recorded` (m,) has those of the slowest rank.
-
-    ``cells`` are the bytes of (rows, columns) uint16: the largest load of ``rank_step`` ranks in
-    ``iteration_step`` iterations, where 65535 means ``top`` seconds.  ``brightest`` is the seconds
-    of the brightest colour.  ``max``, ``mean``, ``elapsed`` and ``recorded`` have a value for each
-    column.
-    """
-    m, p = times.shape
-    width, height = step(m, columns), step(p, rows)
-    cells = largest(times, width, height).T
-    top = float(cells.max())
-    return {
-        "n_ranks": p,
-        "n_iterations": m,
-        "rank_step": height,
-        "iteration_step": width,
-        "rows": cells.shape[0],
-        "columns": cells.shape[1],
-        "top": top,
-        "brightest": brightest(cells),
-        "cells": np.rint(cells / (top or 1.0) * 65535.0).astype("<u2").tobytes(),
-        "max": digits(largest(times.max(axis=1)[None], 1, width)[0]),
-        "mean": digits(mean(times.mean(axis=1), width)),
-        "elapsed": digits(largest(elapsed[None], 1, width)[0]),
-        "recorded": None if recorded is None else digits(largest(recorded[None], 1, width)[0]),
-    }
 
 
 def between_groups(n_ranks: int, flows: Sequence[Any], most: int, what: str) -> tuple[int, F64]:

@@ -6,22 +6,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pylb.console import text
-from pylb.decide.figures import RECEIPT, RUN, Figure
+from pylb.decide.figures import RECEIPT, RUN
 from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
-
-
-class StepPair(NamedTuple):
-    """The LB steps of two runs after the same iteration; None if a run had no LB step there."""
-
-    iteration: int
-    first: Receipt | None
-    second: Receipt | None
-
-
-def signed(figure: Figure, difference: float) -> str:
-    sign = ("+" if difference > 0 else "-") * (difference != 0)
-    return f"{sign}{text(figure.cell(abs(difference)))}"
 
 
 class Comparison(NamedTuple):
@@ -49,12 +36,12 @@ class Comparison(NamedTuple):
         """Seconds of the first run divided by seconds of the second."""
         return self.first.seconds / self.second.seconds if self.second.seconds > 0 else 1.0
 
-    def steps(self) -> Iterator[StepPair]:
-        """Yield the LB steps of both runs, in order of the iterations."""
+    def steps(self) -> Iterator[tuple[int, Receipt | None, Receipt | None]]:
+        """Yield each iteration after which a run had an LB step, and the LB step of each run."""
         first = {r.iteration: r for r in self.first.lb_steps}
         second = {r.iteration: r for r in self.second.lb_steps}
         for iteration in sorted(first.keys() | second.keys()):
-            yield StepPair(iteration, first.get(iteration), second.get(iteration))
+            yield iteration, first.get(iteration), second.get(iteration)
 
     def rows(self) -> list[list[Any]]:
         """Return heading, value of each run and difference of each figure, as text."""
@@ -64,8 +51,11 @@ class Comparison(NamedTuple):
             x: Any = first.get(f.name)
             y: Any = second.get(f.name)
             if f.printed and (x, y) != (None, None):
-                numbers = f.kind != "text" and x is not None and y is not None
-                out.append([f.heading, f.cell(x), f.cell(y), signed(f, y - x) if numbers else None])
+                more = None
+                if f.kind != "text" and x is not None and y is not None:
+                    sign = "+" if y > x else "-" if y < x else ""
+                    more = sign + text(f.cell(abs(y - x)))
+                out.append([f.heading, f.cell(x), f.cell(y), more])
         return out
 
     def doubts(self) -> list[str]:
@@ -88,7 +78,7 @@ class Comparison(NamedTuple):
             "verdicts": (self.first.verdict, self.second.verdict),
             "runs": self.figures,
             "steps": [
-                {"iteration": s.iteration, "first": told(s.first), "second": told(s.second)}
-                for s in self.steps()
+                {"iteration": iteration, "first": told(first), "second": told(second)}
+                for iteration, first, second in self.steps()
             ],
         }

@@ -21,8 +21,7 @@ from pylb.io.run_record import Stretch
 from pylb.model.metrics import PhaseMetrics
 from pylb.model.snapshot import F64, I32, I64
 from pylb.replaying.replayed import Replay, placed, replay
-from pylb.replaying.run_record import RunRecord
-from pylb.replaying.trace import Trace
+from pylb.replaying.trace import RunRecord, Trace
 from pylb.replaying.trace_conversion import or_zeros, stretch_of
 from pylb.show.objects import Objects
 
@@ -57,6 +56,7 @@ class Course:
     n_objects: int
     times: F64  # (m, p) seconds of each rank in each iteration
     elapsed: F64  # (m,) seconds of each iteration, with waiting and messages
+    iteration_time: F64  # (m,) like `elapsed`, without the waits between iterations
     history: History  # the decisions
     moves: list[Migrations] = field(default_factory=list)  # in the order of the iterations
     facts: dict[str, Any] = field(default_factory=dict)  # further properties to show, by name
@@ -65,8 +65,6 @@ class Course:
     recorded: F64 | None = None  # (m,) seconds of the slowest rank as recorded; only in a replay
     objects: Objects | None = None
     coords: Mapping[int, Any] | None = None  # coordinates of the objects, by key
-    # (m,) seconds of the slowest rank in each iteration, as in a replay; None: as `elapsed`
-    iteration_time: F64 | None = None
     in_loops: float | None = None  # seconds from the start of the loops to their end, if known
     times_without: F64 | None = None  # (m, p) like `times`, without LB steps; None if not known
     gained: F64 | None = None  # (m,), see the function `gained`; None if not known
@@ -105,11 +103,6 @@ class Course:
     def is_shadow(self) -> bool:
         """Whether LB steps were decided and not carried out."""
         return self.facts.get("mode") == "shadow"
-
-    @property
-    def replayed(self) -> F64:
-        """Seconds of each iteration in a replay, without the waits between iterations, (m,)."""
-        return self.elapsed if self.iteration_time is None else self.iteration_time
 
     @property
     def lb_step_iterations(self) -> list[int]:
@@ -175,7 +168,7 @@ class Course:
             "strategy": self.strategy,
             "iterations": self.n_iterations,
             "seconds": self.seconds,
-            "replayed_seconds": float(self.replayed.sum()),
+            "replayed_seconds": float(self.iteration_time.sum()),
             "computing": mean,
             "imbalance": most - mean,
             "messages": messages,
@@ -244,10 +237,19 @@ def of(
     elif isinstance(run, (Trace, Replay)):
         if not len(run.trace if isinstance(run, Replay) else run):
             raise DomainError("run has no phases: expected one or more")
-        replay, said = run if isinstance(run, Replay) else run.replay("none"), "A recorded run"
-        if replay is run:
+        shown = run.replay("none") if isinstance(run, Trace) else run
+        network, said, recorded = shown.network, "A recorded run", None
+        if shown is run:
             said += f", replayed with {', '.join(filter(None, (run.strategy, run.trigger)))}"
-        out = _of_replay(replay, title or said, known)
+        if shown.strategy != "none":
+            recorded = replay(shown.trace, "none", alpha=network.alpha, beta=network.beta)
+        phases, p = stretches(shown), shown.trace.n_ranks
+        out = replace(
+            of_replay(shown, recorded, title or said),
+            moves=list(_moves_of(phases, p)),
+            heaviest=_heaviest_of(phases, known),
+            objects=Objects(phases, p),
+        )
     else:
         raise DomainError(
             f"run is {type(run).__name__}: expected a path, RunRecord, Trace or Replay"
@@ -297,13 +299,14 @@ def of_stretches(
     # `Balancer` with lag=0: the wait at the end of an iteration is in the next iteration's `idle`.
     is_late = not parameters.get("lag") and not parameters.get("advisor")
     waited = np.append(idle[1:], 0.0)[:m] if is_late else idle
-    keys = [s.key for s in stretches]
+    objects = Objects(stretches, n_ranks) if stretches else None
+    busiest = times.max(axis=1, initial=0.0)
     return Course(
         title=title,
         n_ranks=n_ranks,
-        n_objects=len(np.unique(np.concatenate(keys))) if keys else 0,
+        n_objects=0 if objects is None else len(objects.key),
         times=times,
-        elapsed=np.maximum.reduce([time, mean + waited, times.max(axis=1, initial=0.0)]),
+        elapsed=np.maximum.reduce([time, mean + waited, busiest]),
         history=history,
         moves=list(_moves_of(stretches, n_ranks)),
         facts=_facts_of(parameters)
@@ -313,9 +316,9 @@ def of_stretches(
         },
         heaviest=_heaviest_of(stretches, names or {}),
         strategy=str(parameters.get("strategy", "")),
-        iteration_time=np.maximum(time, times.max(axis=1, initial=0.0)),
+        iteration_time=np.maximum(time, busiest),
         in_loops=parameters.get("seconds") or None,
-        objects=Objects.of_stretches(stretches, n_ranks),
+        objects=objects,
         gained=None if gained is None else gained[:m],
         times_without=None if times_without is None else times_without[:m],
         others=float(parameters.get("others", 0.0)),
@@ -336,25 +339,19 @@ def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
         _, i, j = np.intersect1d(old.key, new.key, assume_unique=True, return_indices=True)
         same = or_zeros(old.birth, len(old.key))[i] == or_zeros(new.birth, len(new.key))[j]
         moved = same & (old.rank[i] != new.rank[j])
-        if moved.any():
-            i, j = i[moved], j[moved]
-            sums = new.nbytes[j], new.load[0, j]
-            yield _added_up(new.first - 1, old.rank[i], new.rank[j], *sums, n_ranks)
-
-
-def _added_up(
-    iteration: int, source: Any, target: Any, nbytes: Any, load: Any, n_ranks: int
-) -> Migrations:
-    pair, which = np.unique(source.astype(np.int64) * n_ranks + target, return_inverse=True)
-    sizes = np.bincount(which, nbytes, len(pair))
-    return Migrations(
-        iteration,
-        (pair // n_ranks).astype(np.int32),
-        (pair % n_ranks).astype(np.int32),
-        np.bincount(which, minlength=len(pair)),
-        sizes.astype(np.int64),
-        np.bincount(which, load, len(pair)).astype(np.float64),
-    )
+        if not moved.any():
+            continue
+        i, j = i[moved], j[moved]
+        pairs = old.rank[i].astype(np.int64) * n_ranks + new.rank[j]
+        pair, which = np.unique(pairs, return_inverse=True)
+        yield Migrations(
+            new.first - 1,
+            (pair // n_ranks).astype(np.int32),
+            (pair % n_ranks).astype(np.int32),
+            np.bincount(which),
+            np.bincount(which, new.nbytes[j]).astype(np.int64),
+            np.bincount(which, new.load[0, j]).astype(np.float64),
+        )
 
 
 MOST_HEAVY = 30
@@ -395,18 +392,6 @@ def of_replay(run: Replay, recorded: Replay | None, title: str = "") -> Course:
         gained=gained(run),
         times_without=run.unbalanced.rank_times,
         most=run.metrics["max"] if run.trace.n_subphases else None,
-    )
-
-
-def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
-    phases, network, recorded = stretches(run), run.network, None
-    if run.strategy != "none":
-        recorded = replay(run.trace, "none", alpha=network.alpha, beta=network.beta)
-    return replace(
-        of_replay(run, recorded, title),
-        moves=list(_moves_of(phases, run.trace.n_ranks)),
-        heaviest=_heaviest_of(phases, names),
-        objects=Objects.of_stretches(phases, run.trace.n_ranks),
     )
 
 

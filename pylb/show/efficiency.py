@@ -15,8 +15,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pylb._version import __version__
 from pylb.show.course import Course
 
@@ -120,4 +118,4 @@ def _of_talp(r: Region, p: int) -> dict[str, Any]:
 
 
 def _ns(seconds: float) -> int:
-    return int(np.rint(seconds * 1e9))
+    return round(seconds * 1e9)

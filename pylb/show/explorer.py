@@ -9,8 +9,7 @@ from typing import Any
 from pylb import files, optional
 from pylb.errors import DomainError
 from pylb.replaying.replayed import Replay
-from pylb.replaying.run_record import RunRecord
-from pylb.replaying.trace import Trace
+from pylb.replaying.trace import RunRecord, Trace
 from pylb.show import course
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb.console import digits
+from pylb.console import digits, packed
 from pylb.model.snapshot import F64
 from pylb.show import aggregate
 from pylb.show.course import Course
@@ -29,7 +29,7 @@ class Lanes(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Return the data for a page; a byte of ``computing`` is 255 for a whole iteration."""
         part = self.computing / np.where(self.iteration > 0, self.iteration, np.inf)
-        cells = np.rint(255 * np.minimum(part, 1.0)).astype(np.uint8).tobytes()
+        cells = packed(np.rint(255 * np.minimum(part, 1.0)), "u1")
         lines = {name: digits(getattr(self, name)) for name in ("iteration", "deciding", "moving")}
         return {"name": self.name, "seconds": self.seconds, **lines, "computing": cells}
 
@@ -57,13 +57,13 @@ def of(course: Course, first: int, end: int, columns: int) -> tuple[int, list[La
         iteration, deciding, moving = (grouped(x[part]) for x in lines)
         return Lanes(name, whole, iteration, deciding, moving, grouped(rows))
 
-    none, moving = np.zeros(course.n_iterations), course.moving
+    none, moving, replayed = np.zeros(course.n_iterations), course.moving, course.iteration_time
     steps, gained, times = course.step_seconds - moving, course.gained, course.times_without
     done = bool(course.lb_steps)
     name = "with LB steps" if done else "as it was"
-    whole = float(course.replayed.sum() + course.step_seconds.sum())
-    out = [lanes(name, whole, course.times, course.replayed, steps, moving)]
+    whole = float(replayed.sum() + course.step_seconds.sum())
+    out = [lanes(name, whole, course.times, replayed, steps, moving)]
     if done and gained is not None and course.saved is not None and times is not None:
         whole += float(course.saved[-1])
-        out.insert(0, lanes("without LB steps", whole, times, course.replayed + gained, none, none))
+        out.insert(0, lanes("without LB steps", whole, times, replayed + gained, none, none))
     return width, out

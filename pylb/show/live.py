@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from pylb.console import count, seconds, table
+from pylb.console import count, fill, seconds, table
 from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
 
@@ -97,30 +96,20 @@ def foot(now: dict[str, Any]) -> str:
     return f"{now['when']} {now['decision']}.{told}".strip()
 
 
-class View:
-    """Draws a `state` with the package rich, shortened to the size of the terminal."""
+SPENT = 4  # lines of a terminal besides head, foot and ranks, including the cursor's line
 
-    SPENT = 4  # lines other than head, foot and ranks, including the cursor's line
 
-    def __init__(self, now: dict[str, Any]) -> None:
-        self._now = now
-
-    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        from rich.text import Text
-
-        width, height = options.max_width, console.size.height
-        above = list(Text(f"{self._now['verdict']}.", "bold").wrap(console, width))
-        above += Text(head(self._now)).wrap(console, width)
-        below = list(Text(foot(self._now)).wrap(console, width))
-        if len(below) > height // 3:
-            below = below[: height // 3]
-            below[-1].truncate(width - 1)
-            below[-1].append("…")
-        ranks = max(height - len(above) - len(below) - self.SPENT, 1)
-        yield from above
-        recent = width - len(table(COLUMNS, rows(self._now, ranks, 1))[0]) + len(COLUMNS[-1])
-        yield from map(Text, table(COLUMNS, rows(self._now, ranks, recent)))
-        more = self._now["n_ranks"] - min(ranks, len(self._now["slowest"]))
-        if more > 0:
-            yield Text(f"and {count(more, 'rank')} that are faster")
-        yield from below
+def lines(now: dict[str, Any], width: int, height: int = 10**6) -> list[str]:
+    """Return a `state` as lines; on a terminal of this height, fewer ranks may be shown."""
+    above = [*fill(f"{now['verdict']}.", width).split("\n"), *fill(head(now), width).split("\n")]
+    below = fill(foot(now), width).split("\n")
+    if len(below) > height // 3:
+        below = below[: height // 3]
+        below[-1] = f"{below[-1][: width - 1]}\N{HORIZONTAL ELLIPSIS}"
+    ranks = max(height - len(above) - len(below) - SPENT, 1)
+    recent = width - len(table(COLUMNS, rows(now, ranks, 1))[0]) + len(COLUMNS[-1])
+    shown = table(COLUMNS, rows(now, ranks, recent))
+    more = now["n_ranks"] - min(ranks, len(now["slowest"]))
+    if more > 0:
+        shown.append(f"and {count(more, 'rank')} that are faster")
+    return above + shown + below

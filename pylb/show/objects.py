@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import bisect
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pylb.console import packed
 from pylb.errors import DomainError
 from pylb.io.run_record import Stretch
 from pylb.model.snapshot import F64, I32, I64
@@ -142,30 +143,29 @@ class Present(NamedTuple):
     load: F64
 
 
-@dataclass(frozen=True, eq=False)
 class Objects:
-    """The objects of a run."""
+    """The objects of a run, and the data about them that a page shows.
 
-    stretches: Sequence[Stretch]  # one or more
-    key: I64  # (n,)
-    n_ranks: int
+    `stretches` has one or more stretches.
+    """
 
-    @classmethod
-    def of_stretches(cls, stretches: Sequence[Stretch], n_ranks: int) -> Objects | None:
-        """Return the objects of a run; None if there is no iteration."""
-        if not stretches:
-            return None
-        return cls(stretches, np.unique(np.concatenate([s.key for s in stretches])), n_ranks)
+    def __init__(self, stretches: Sequence[Stretch], n_ranks: int) -> None:
+        self._stretches, self._n_ranks = stretches, n_ranks
+        self.key: I64 = np.unique(np.concatenate([s.key for s in stretches]))  # (n,)
+        self._step = aggregate.step(len(self.key), MOST_OBJECTS)
+        self._m = m = stretches[-1].first + stretches[-1].iterations
+        # Some iterations, spread over the whole run.
+        self._sample = sorted(set(np.linspace(0, m - 1, min(m, SAMPLED)).astype(int).tolist()))
 
-    @property
-    def n_iterations(self) -> int:
-        return self.stretches[-1].first + self.stretches[-1].iterations
+    @functools.cached_property
+    def _top(self) -> float:
+        loads = [self.at(i).load for i in self._sample]
+        return max((aggregate.brightest(x[None]) for x in loads if x.size), default=0.0)
 
     def _in(self, iteration: int) -> tuple[Stretch, Any]:
         """Return the stretch with an iteration, and the indices of its objects in `key`."""
-        s = self.stretches[
-            bisect.bisect_right(self.stretches, iteration, key=lambda s: s.first) - 1
-        ]
+        i = bisect.bisect_right(self._stretches, iteration, key=lambda s: s.first) - 1
+        s = self._stretches[i]
         return s, np.searchsorted(self.key, s.key)
 
     def at(self, iteration: int) -> Present:
@@ -178,68 +178,54 @@ class Objects:
         s, index = self._in(iteration)
         return index[s.src], index[s.dst]
 
-
-class ObjectPicture:
-    """Makes the data about the objects of a run that a page shows.
-
-    `coords` has the coordinates of the objects by key; without it, the page uses a layout of the
-    communication graph.
-    """
-
-    def __init__(self, objects: Objects, coords: Mapping[int, Any] | None = None) -> None:
-        self._objects = objects
-        self._step = aggregate.step(len(objects.key), MOST_OBJECTS)
-        self._coords = coords
-        m = objects.n_iterations
-        sample = np.linspace(0, m - 1, min(m, SAMPLED)).astype(int).tolist()
-        self._sample = sorted(set(sample))  # some iterations, spread over the whole run
-        loads = [objects.at(i).load for i in self._sample]
-        self._top = max((aggregate.brightest(x[None]) for x in loads if x.size), default=0.0)
-
-    def base(self) -> dict[str, Any]:
+    def base(self, coords: Mapping[int, Any] | None = None) -> dict[str, Any]:
         """Return the data that are equal in all iterations: positions, lines between objects, keys.
 
-        ``place`` has the bytes of x and y, uint16, of each object; it is empty if there are neither
-        coordinates nor edges.
+        `coords` has the coordinates of the objects by key; without it, the positions are a layout
+        of the communication graph.  ``place`` has x and y (downwards), uint16, of each object; it
+        is empty if there are neither coordinates nor edges.  ``flat`` is the largest y, and
+        ``apart`` a usual length of a line, both for a width of 1.
         """
-        o = self._objects
-        src, dst = (np.concatenate(x) for x in zip(*map(o.edges, self._sample), strict=True))
+        n, step = len(self.key), self._step
+        src, dst = (np.concatenate(x) for x in zip(*map(self.edges, self._sample), strict=True))
         where, how = None, ""
-        if self._coords is not None:
-            where, how = of_coordinates(self._coords, o.key), "coordinates"
+        if coords is not None:
+            where, how = of_coordinates(coords, self.key), "coordinates"
         elif len(src):
-            where, how = of_graph(len(o.key), src, dst), "communication graph"
-        place, clipped = (b"", 0) if where is None else _scaled(where[:: self._step])
-        shown = o.key[:: self._step]
-        few = self._step == 1 and len(src) <= SAMPLED * MOST_EDGES
-        lines = np.unique(np.stack([src, dst], axis=1), axis=0)[:MOST_EDGES] if few else src[:0]
-        plain = np.array_equal(shown, np.arange(0, len(o.key), self._step))
+            where, how = of_graph(n, src, dst), "communication graph"
+        place, clipped = (np.zeros((0, 2)), 0) if where is None else _scaled(where[::step])
+        shown = self.key[::step]
+        lines = np.zeros((0, 2), np.int64)
+        if step == 1 and len(src) <= SAMPLED * MOST_EDGES:
+            lines = np.unique(np.stack([src, dst], axis=1), axis=0)[:MOST_EDGES]
+        apart = np.linalg.norm(place[lines[:, 0]] - place[lines[:, 1]], axis=1)
         return {
             "n": len(shown),
-            "step": self._step,
-            "n_ranks": o.n_ranks,
-            "keys": None if plain else shown.tolist(),
+            "step": step,
+            "n_ranks": self._n_ranks,
+            "keys": None if np.array_equal(shown, np.arange(0, n, step)) else shown.tolist(),
             "how": how,
-            "place": place,
+            "place": packed(np.rint(place * 65535), "<u2"),
+            "flat": float(place[:, 1].max(initial=0.0)),
+            "apart": max(float(np.median(apart)), 0.004) if len(lines) else 1.0,
             "clipped": clipped,
             "edges": lines.tolist(),
             "top": self._top,
         }
 
     def frame(self, iteration: int) -> dict[str, Any]:
-        """Return the objects in an iteration, as bytes.
+        """Return the objects in an iteration.
 
         ``rank`` is the rank of each object plus 1, uint32; 0: the object does not exist.  ``load``
         is 255 times the square root of load / top, at most 255, uint8.
         """
-        o, step = self._objects, self._step
-        now = o.at(iteration)
-        rank, load = np.zeros(len(o.key), "<u4"), np.zeros(len(o.key), np.uint8)
+        now, top = self.at(iteration), self._top
+        rank, load = np.zeros((2, len(self.key)))
         rank[now.index] = now.rank + 1
-        part = np.minimum(now.load / self._top, 1.0) if self._top > 0 else 0.0 * now.load
+        part = np.minimum(now.load / top, 1.0) if top > 0 else 0.0 * now.load
         load[now.index] = np.rint(255 * np.sqrt(np.maximum(part, 0.0)))
-        out = {"iteration": iteration, "rank": rank[::step].tobytes()}
-        return {**out, "load": load[::step].tobytes()}
+        codes = packed(rank[:: self._step], "<u4"), packed(load[:: self._step], "u1")
+        return {"iteration": iteration, "rank": codes[0], "load": codes[1]}
 
     def frames(self, wanted: Sequence[int]) -> list[dict[str, Any]]:
         """Return the frames of some iterations, as many as a page can have.
@@ -247,7 +233,7 @@ class ObjectPicture:
         Each `wanted` iteration and the iteration after it are preferred; the other frames are
         spread evenly.
         """
-        m, n = self._objects.n_iterations, -(-len(self._objects.key) // self._step)
+        m, n = self._m, -(-len(self.key) // self._step)
         room = max(2, MOST_CELLS // max(n, 1))
         if m <= room:
             return [self.frame(i) for i in range(m)]
@@ -256,8 +242,8 @@ class ObjectPicture:
         return [self.frame(i) for i in sorted([*order][:room])]
 
 
-def _scaled(where: F64) -> tuple[bytes, int]:
-    """Return positions as uint16, with the same scale for both axes, and how many were clipped.
+def _scaled(where: F64) -> tuple[F64, int]:
+    """Return positions, 0 ... 1 from the top left, on one scale, and how many were clipped.
 
     If 96 % of the positions fill less than half of an axis, the other positions are moved to the
     ends of this axis.
@@ -271,4 +257,5 @@ def _scaled(where: F64) -> tuple[bytes, int]:
     high = np.where(far, np.minimum(high, ends[1] + 0.25 * room), high)
     part = (np.clip(where, low, high) - low) / (float((high - low).max()) or 1.0)
     n = int(((where < low) | (where > high)).any(axis=1).sum())
-    return bytes(np.rint(part * 65535).astype("<u2").tobytes()), n
+    part[:, 1] = part[:, 1].max() - part[:, 1]
+    return part, n

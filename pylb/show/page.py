@@ -18,13 +18,13 @@ import numpy as np
 
 from pylb import files
 from pylb._version import __version__
-from pylb.console import clip, json_text, script_json, text
-from pylb.decide.figures import RECEIPT, RUN, Figure
+from pylb.console import clip, digits, json_text, packed, script_json, text
+from pylb.decide.figures import RECEIPT, RUN
 from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError
+from pylb.model.snapshot import F64
 from pylb.show import aggregate, course, efficiency, lanes
 from pylb.show.course import Course, Migrations
-from pylb.show.objects import ObjectPicture
 
 STATIC = Path(__file__).with_name("static")
 SHARED = tuple(
@@ -49,8 +49,8 @@ FRAME = """<!DOCTYPE html>
 <style>{style}</style>
 </head>
 <body>
-<main id="report"><noscript>This page shows a run of a parallel program. It needs JavaScript, \
-which is blocked here.</noscript></main>
+<main id="report" class="pylb"><noscript>This page shows a run of a parallel program. It needs \
+JavaScript, which is blocked here.</noscript></main>
 <script type="application/json" id="run">{data}</script>
 <script>{script}</script>
 </body>
@@ -115,7 +115,7 @@ def data(course: Course) -> dict[str, Any]:
         "when": course.when,
         "pylb": __version__,
         "facts": [[clip(k), clip(v)] for k, v in facts(course)],
-        "picture": coded(loads(course)),
+        "picture": loads(course),
         "timeline": timeline(course),
         "columns": columns(),
         "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
@@ -133,32 +133,54 @@ def objects(course: Course) -> dict[str, Any] | None:
     """Return data about the objects in some iterations, mainly before and after LB steps."""
     if course.objects is None:
         return None
-    picture = ObjectPicture(course.objects, course.coords)
     most = sorted(course.moves, key=lambda m: -int(m.objects.sum()))
-    frames = picture.frames([m.iteration for m in most])
-    return coded({**picture.base(), "frames": [coded(frame) for frame in frames]})
-
-
-def coded(values: dict[str, Any]) -> dict[str, Any]:
-    """Return `values` with bytes in base64, for JSON."""
-    return {
-        k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in values.items()
-    }
+    frames = course.objects.frames([m.iteration for m in most])
+    return {**course.objects.base(course.coords), "frames": frames}
 
 
 def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) -> dict[str, Any]:
-    """Return the ranks' loads with as many points as a screen can show, and the LB steps."""
-    picture = aggregate.picture(course.times, course.elapsed, course.recorded, rows, columns)
-    width = picture["iteration_step"]  # LB steps in the same column are drawn as one: the last
-    picture["balanced"] = list({i // width: i for i in course.lb_step_iterations}.values())
-    return picture
+    """Return the loads of ranks over iterations as at most `rows` x `columns` cells; the LB steps.
+
+    ``cells`` are (rows, columns) uint16: the largest load of ``rank_step`` ranks in
+    ``iteration_step`` iterations, where 65535 means ``top`` seconds.  ``brightest`` is the seconds
+    of the brightest colour, and ``spread`` the highest ratio to the mean that has an own colour.
+    ``max``, ``mean``, ``elapsed`` and ``recorded`` have a value for each column.
+    """
+    times, recorded = course.times, course.recorded
+    m, p = times.shape
+    width, height = aggregate.step(m, columns), aggregate.step(p, rows)
+    cells = aggregate.largest(times, width, height).T
+    top, means = float(cells.max()), aggregate.mean(times.mean(axis=1), width)
+    ratios = np.divide(cells, means, out=np.ones_like(cells), where=means > 0)
+
+    def line(values: F64) -> list[float]:
+        return digits(aggregate.largest(values[None], 1, width)[0])
+
+    return {
+        "n_ranks": p,
+        "n_iterations": m,
+        "rank_step": height,
+        "iteration_step": width,
+        "rows": cells.shape[0],
+        "columns": cells.shape[1],
+        "top": top,
+        "brightest": aggregate.brightest(cells),
+        "spread": aggregate.spread(ratios),
+        "cells": packed(np.rint(cells / (top or 1.0) * 65535), "<u2"),
+        "max": line(times.max(axis=1)),
+        "mean": digits(means),
+        "elapsed": line(course.elapsed),
+        "recorded": None if recorded is None else line(recorded),
+        # LB steps in the same column are drawn as one: the last
+        "balanced": list({i // width: i for i in course.lb_step_iterations}.values()),
+    }
 
 
 def timeline(course: Course, columns: int = MOST_COLUMNS) -> dict[str, Any]:
     """Return when the ranks compute and wait, in the run itself and in the run without LB steps."""
     width, runs = lanes.of(course, 0, course.n_iterations, columns)
-    coding = [coded(run.to_dict()) for run in runs]
-    return {"step": width, "labels": lanes.labels(course.n_ranks), "runs": coding}
+    names = lanes.labels(course.n_ranks)
+    return {"step": width, "labels": names, "runs": [run.to_dict() for run in runs]}
 
 
 def facts(course: Course) -> list[tuple[str, str]]:
@@ -168,14 +190,11 @@ def facts(course: Course) -> list[tuple[str, str]]:
         if f.printed and known.get(f.name) is not None:
             would = course.is_shadow and (f.when in ("step", "lending") or f.name == "saved")
             heading = f.heading.removeprefix("... ").replace("this rank", "rank 0")
-            out.append(("would be " * would + heading, _text(f, known[f.name])))
+            value = known[f.name]
+            whole = isinstance(value, int) and f.kind == "number"
+            said = f"{value:,}" if whole else text(f.cell(value))
+            out.append(("would be " * would + heading, said))
     return out + [(k, str(v)) for k, v in course.facts.items()]
-
-
-def _text(figure: Figure, value: Any) -> str:
-    if isinstance(value, int) and figure.kind == "number":
-        return f"{value:,}"
-    return value if isinstance(value, str) else text(figure.cell(value))
 
 
 def _chosen(course: Course) -> list[Receipt]:

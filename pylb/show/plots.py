@@ -55,11 +55,6 @@ __all__ = [
 BLUE, ORANGE, VERMILLION, GREY, GREEN = "#0072B2", "#E69F00", "#D55E00", "#666666", "#009E73"
 DIVERGING = ["#00447A", "#56A0CE", "#F3F3F0", "#E68C3C", "#963700"]
 
-
-def __dir__() -> list[str]:
-    return __all__
-
-
 MOST_ROWS, MOST_COLUMNS = 250, 1000  # largest numbers of rows and columns of a heat map
 MOST_LINES = 12  # if there are more LB steps, they are not marked by vertical lines
 MOST_BARS = 40  # if there are more ranks, they are not drawn as bars
@@ -92,25 +87,16 @@ def pair(**values: ArrayLike) -> tuple[F64, F64]:
     return a, b
 
 
-def ratio(times: F64) -> float:
-    """Return max/mean; 1 if there is no load."""
-    mean = float(times.mean())
-    return float(times.max()) / mean if mean > 0 else 1.0
-
-
 def colours(cells: F64, relative: bool) -> dict[str, Any]:
     """Return the map and the scale of colours for seconds, or (`relative`) for ratios to the mean.
 
-    All seconds above `aggregate.brightest` have one colour.  The scale of ratios contains 95 % of
-    the ratios; it begins between 1/4 and 0.8, and ends between 1.25 and 4.
+    All seconds above `aggregate.brightest` have one colour.
     """
     from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
     if not relative:
         return {"cmap": "cividis", "norm": Normalize(0.0, aggregate.brightest(cells) or 1.0)}
-    some = np.maximum(cells[np.isfinite(cells)], 0.25)  # not iterations without any load
-    far = np.exp(np.quantile(np.abs(np.log(some)), 0.95)) if some.size else 1.0
-    high = float(np.clip(far, 1.25, 4.0))
+    high = aggregate.spread(cells)
     diverging = LinearSegmentedColormap.from_list("diverging", DIVERGING)
     return {"cmap": diverging, "norm": LogNorm(1.0 / high, high)}
 
@@ -126,12 +112,6 @@ def mark(ax: Any, lb_step_iterations: Sequence[int], colour: str) -> None:
     above = {"clip_on": False, "transform": ax.get_xaxis_transform()}
     y = np.full(at.size, 1.015)
     ax.plot(at, y, "v", color="black", markersize=4, label="LB step", **above)
-
-
-def heat(ax: Any, cells: Any, extent: tuple[float, ...], label: str, **how: Any) -> Any:
-    """Draw cells as colours, and a colour bar beside them; return the bar."""
-    image = ax.imshow(cells, interpolation="nearest", extent=extent, **how)
-    return colour_bar(ax, image, label)
 
 
 def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
@@ -224,7 +204,8 @@ def rank_loads(
     how = colours(cells, relative)
     if (high := float(cells.max())) > how["norm"].vmax:
         label += f"\n(up to {high:.3g})" if relative else f"\n(brightest: up to {seconds(high)})"
-    bar = heat(ax, cells, extent, label, aspect="auto", origin="lower", **how)
+    how |= {"interpolation": "nearest", "extent": extent}
+    bar = colour_bar(ax, ax.imshow(cells, aspect="auto", origin="lower", **how), label)
     ax.set(xlim=(-0.5, m - 0.5), ylim=(-0.5, p - 0.5))
     if relative:
         low, high = 0.999 * bar.vmin, 1.001 * bar.vmax
@@ -433,8 +414,7 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     """
     history = run if isinstance(run, History) else course.of(run).history
     ax = axes(ax)
-    done = [r for r in history if r.balanced]
-    held = [r for r in history if not r.balanced]
+    done, held = history.lb_steps, [r for r in history if not r.balanced]
     x = [r.iteration for r in done]
     before = [r.max_over_mean if math.isnan(r.before) else r.before for r in done]
     predicted, realised = [r.predicted for r in done], [r.realised for r in done]
@@ -504,20 +484,19 @@ def objects(
     side = max(1, math.ceil(math.sqrt(max(len(m) for m in mine))))
     across = math.ceil(math.sqrt(2 * len(chosen)))
     pitch_x, pitch_y = side + 0.25 * side + 0.3, side + 0.45 * side + 0.5
-    boxes, values, frames = [], [], []
+    boxes = []
     for k, (r, members) in enumerate(zip(chosen, mine, strict=True)):
         x0, y0 = (k % across) * pitch_x, (k // across) * pitch_y
         ax.add_patch(Rectangle((x0, y0), side, side, fill=False, color="#999999", linewidth=0.6))
         said = f"{r}" if len(chosen) > MOST_SAID else f"{r}: {seconds(float(load[members].sum()))}"
         ax.text(x0, y0 - 0.06 * side, said, fontsize=7, va="bottom")
-        for i, member in enumerate(members.tolist()):
-            box = Rectangle((x0 + i % side + 0.06, y0 + i // side + 0.06), 0.88, 0.88)
-            boxes.append(box)
-            values.append(float(load[member]))
-            fixed = snapshot.migratable is not None and not snapshot.migratable[member]
-            frames.append("black" if fixed else "none")
+        for i in range(len(members)):
+            corner = x0 + i % side + 0.06, y0 + i // side + 0.06
+            boxes.append(Rectangle(corner, 0.88, 0.88))
+    shown, free = np.concatenate(mine), snapshot.migratable
+    frames = "none" if free is None else np.where(free[shown], "none", "black").tolist()
     drawn = PatchCollection(boxes, cmap="cividis", edgecolors=frames, linewidths=1.0)
-    drawn.set_array(np.array(values))
+    drawn.set_array(load[shown])
     drawn.set_clim(0.0, float(load.max(initial=0.0)) or 1.0)
     ax.add_collection(drawn)
     ax.set_xlim(-0.3, min(across, len(chosen)) * pitch_x)
@@ -615,7 +594,7 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
         squares.set_offsets(at_rest[i] + t * (at_rest[i + 1] - at_rest[i]))
         for box, high in zip(full, now / top, strict=True):
             box.set_height(high)
-        ax.set_title(f"LB step after iteration {i}: max/mean {ratio(now[None]):.2f}")
+        ax.set_title(f"LB step after iteration {i}: max/mean {now.max() / now.mean():.2f}")
 
     frames = len(steps) * (REST + GLIDE + REST)
     writer = "pillow" if os.fspath(path).endswith(".gif") else "ffmpeg"
@@ -665,8 +644,9 @@ def matrix(ax: Any, cells: Any, step: int, label: str) -> Axes:
 
     low, edge = float(cells[cells > 0].min(initial=np.inf)), len(cells) * step - 0.5
     scale = LogNorm(low, max(float(cells.max()), 2 * low)) if np.isfinite(low) else Normalize(0, 1)
-    how = {"cmap": "cividis", "norm": scale}
-    heat(ax, np.ma.masked_equal(cells, 0.0), (-0.5, edge, edge, -0.5), label, **how)
+    how: Any = {"cmap": "cividis", "norm": scale, "interpolation": "nearest"}
+    how["extent"] = (-0.5, edge, edge, -0.5)
+    colour_bar(ax, ax.imshow(np.ma.masked_equal(cells, 0.0), **how), label)
     more = f" (groups of {step})" if step > 1 else ""
     return finish(ax, f"to rank{more}", f"from rank{more}", whole="xy")
 
@@ -809,44 +789,27 @@ def _operations(
             f"expected at most {MOST_RANKS} ranks and {MOST_OPS} operations of each"
         )
     ax = axes(ax)
+    met = []  # for each rank and operation: when the rank stops computing and begins to wait
     for rank, steps in enumerate(prediction.steps):
-        begin, end = steps["begin"], steps["end"]
-        met = _begins_waiting(run, prediction, rank)
-        spans = {
-            "computes": (BLUE, np.stack([begin, met - begin], axis=1)[met > begin]),
-            "waits for a rank": (ORANGE, np.stack([met, end - met], axis=1)[end > met]),
-        }
-        for name, (colour, bars) in spans.items():
-            label = name if rank == 0 else None
-            ax.broken_barh(
-                bars.tolist(), (rank - 0.35, 0.7), color=colour, linewidth=0, label=label
-            )
+        begin, end, ops = steps["begin"], steps["end"], run.ops[rank]
+        speed = prediction.target.speed[prediction.target.placement[rank]]
+        computed = np.minimum(begin + ops["compute"] * 1e-9 / speed, end)
+        met.append(np.where(steps["cause_rank"] < 0, end, computed))
+        for name, colour, first, last in (
+            ("computes", BLUE, begin, met[rank]),
+            ("waits for a rank", ORANGE, met[rank], end),
+        ):
+            bars = np.stack([first, last - first], axis=1)[last > first].tolist()
+            how: Any = {"color": colour, "linewidth": 0, "label": None if rank else name}
+            ax.broken_barh(bars, (rank - 0.35, 0.7), **how)
     if path is not None:
-        at, who = _line(run, path, prediction)
+        at, who = [], []  # begin and end of each segment of the path
+        for rank, first, last, _ in path.stretches.tolist():
+            if first <= last:
+                at += [prediction.steps[rank]["begin"][first], met[rank][last]]
+                who += [rank, rank]
         ax.plot(at, who, color="black", linewidth=1.4, label="critical path")
     finish(ax, "seconds", "rank", whole="")
     ax.set(xlim=(0.0, prediction.time), ylim=(-0.6, run.n_ranks - 0.4))
     ax.set_yticks(range(0, run.n_ranks, max(1, run.n_ranks // 8)))
     return ax
-
-
-def _begins_waiting(run: Recording, prediction: Prediction, rank: int) -> F64:
-    """Return, for each operation, when the rank stops computing and begins to wait."""
-    assert prediction.steps is not None
-    steps, ops = prediction.steps[rank], run.ops[rank]
-    speed = prediction.target.speed[prediction.target.placement[rank]]
-    computed = steps["begin"] + ops["compute"] * 1e-9 / speed
-    met: F64 = np.where(steps["cause_rank"] < 0, steps["end"], np.minimum(computed, steps["end"]))
-    return met
-
-
-def _line(run: Recording, path: CriticalPath, prediction: Prediction) -> tuple[F64, F64]:
-    """Return times and ranks of the corners of the path: begin and end of each of its segments."""
-    assert prediction.steps is not None
-    met = [_begins_waiting(run, prediction, rank) for rank in range(run.n_ranks)]
-    at, who = [], []
-    for rank, first, last, _ in path.stretches.tolist():
-        if first <= last:
-            at += [prediction.steps[rank]["begin"][first], met[rank][last]]
-            who += [rank] * 2
-    return np.array(at, float), np.array(who, float)

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs
 
 from pylb.console import json_text, plain, script_json
 from pylb.errors import DomainError, FormatError
-from pylb.replaying.run_record import RunRecord
+from pylb.replaying.trace import RunRecord
 from pylb.show import course, live, page
 
 SHARE = {True: 0.05, False: 0.005}  # fraction of a core for reading: with SCHED_IDLE, without it
@@ -125,10 +125,6 @@ class Server(ThreadingHTTPServer):
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
-    def page(self) -> str:
-        """Return the page, which then asks for the data of the run."""
-        return page.framed(script_json(None), "live.js", also="; connect-src 'self'")
-
 
 class _Answer(BaseHTTPRequestHandler):
     server: Server
@@ -141,7 +137,8 @@ class _Answer(BaseHTTPRequestHandler):
         if not known or host not in HOSTS or name not in ([""], ["run.json"]):
             self.send_error(HTTPStatus.NOT_FOUND)
         elif name == [""]:
-            self._send("text/html; charset=ascii", self.server.page())
+            empty = page.framed(script_json(None), "live.js", also="; connect-src 'self'")
+            self._send("text/html; charset=ascii", empty)  # the script asks for the data
         else:
             seen = parse_qs(query).get("seen", [""])[0]
             self._send("application/json", json_text(self.server.run.news(seen)))

@@ -9,7 +9,7 @@ import io
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass
 from html import escape
@@ -29,7 +29,7 @@ from pylb.replaying.replayed import BASELINES, Replay, replay
 from pylb.replaying.trace import Trace
 from pylb.show import course, page
 from pylb.show.course import Course
-from pylb.show.objects import ObjectPicture, Objects
+from pylb.show.objects import Objects
 from pylb.show.served import SHARE, RunFile
 from pylb.threads import stoppable
 
@@ -57,17 +57,18 @@ class ExplorerSettings:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExplorerSettings:
         """Check settings given by a browser or a caller; missing ones get their defaults."""
-        known = {f.name: f.type for f in dataclasses.fields(cls)}
+        known = dataclasses.asdict(cls(cost=0.0))  # a value of the right type for each name
         if not isinstance(given, Mapping):
             raise DomainError(f"settings are {given!r}: expected a value for each name")
         out: dict[str, Any] = {}
         for name, value in given.items():
             if name not in known:
                 raise DomainError(f"no setting {name}: expected one of {', '.join(known)}")
+            kind = type(known[name])
             try:
-                out[name] = _KINDS[str(known[name])](value)
+                out[name] = None if name == "cost" and value is None else kind(value)
             except (TypeError, ValueError, OverflowError):
-                raise DomainError(f"{name} is {value!r}: expected {known[name]}") from None
+                raise DomainError(f"{name} is {value!r}: expected {kind.__name__}") from None
         return cls(**out)
 
     def replay(self, trace: Trace) -> Replay:
@@ -96,14 +97,6 @@ class ExplorerSettings:
         out = np.ones(trace.n_ranks) if trace.speed is None else trace.speed.copy()
         out[self.rank] *= self.speed
         return out
-
-
-_KINDS: dict[str, Callable[[Any], Any]] = {
-    "str": str,
-    "int": int,
-    "float": float,
-    "float | None": lambda value: None if value is None else float(value),
-}
 
 
 class Widget(anywidget.AnyWidget):
@@ -232,17 +225,14 @@ class Explorer(Widget):
 
         If the message asks for it, also return the data that do not depend on the iteration.
         """
+        run, m = self.replay, len(self.replay.rank_times)
         if self._objects is None:
-            phases = course.stretches(self.replay)
-            self._objects = Objects.of_stretches(phases, self.replay.trace.n_ranks)
-            assert self._objects is not None
-        found = ObjectPicture(self._objects, self._coords)
-        i = min(max(int(message["iteration"]), 0), len(self.replay.rank_times) - 1)
-        follows = i + 1 < len(self.replay.rank_times)
+            self._objects = Objects(course.stretches(run), run.trace.n_ranks)
+        found, i = self._objects, min(max(int(message["iteration"]), 0), m - 1)
         return {
-            "base": page.coded(found.base()) if message.get("base") else None,
-            "frame": page.coded(found.frame(i)),
-            "next": page.coded(found.frame(i + 1)) if follows else None,
+            "base": found.base(self._coords) if message.get("base") else None,
+            "frame": found.frame(i),
+            "next": found.frame(i + 1) if i + 1 < m else None,
         }
 
     def __repr__(self) -> str:

@@ -5,7 +5,6 @@ rank, and virtual times.  This room (source folder) imports the room `model` and
 room `comm` uses `VirtualComm` to communicate between virtual ranks.
 """
 
-from pylb.virtual.cluster import VirtualCluster
-from pylb.virtual.comm import VirtualComm
+from pylb.virtual.comm import VirtualCluster, VirtualComm
 
 __all__ = ["VirtualCluster", "VirtualComm"]

@@ -19,12 +19,15 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Any, NoReturn
 
+import numpy as np
 from greenlet import getcurrent, greenlet
+from numpy.typing import ArrayLike
 
 from pylb import _core
 from pylb.errors import DeadlockError, DomainError, OutOfRangeError, StateError, by_rank
 from pylb.model import checks
 from pylb.model.network import Network
+from pylb.model.snapshot import F64
 
 SOURCES: dict[str, Callable[[], float]] = {
     "cpu": time.thread_time,
@@ -202,59 +205,9 @@ class World:
         self.sent: dict[tuple[int, int, int], deque[tuple[bytes, float]]] = {}
         self.awaited: dict[tuple[int, int, int], Ticket] = {}
 
-    def meet(
-        self, rank: int, turn: int, call: str, value: Any, finish: Finish, doing: Doing = ""
-    ) -> Any:
-        """Take part in collective call number `turn` with `value`, and wait for all ranks.
-
-        When the last rank has come, ``finish(values, times)`` returns the result for each rank, and
-        when it can continue.  `doing` says what the rank waits for (default: `call`).
-        """
-        self.scheduler.check(rank)
-        meeting = self.meetings.get(turn)
-        if meeting is None:
-            meeting = self.meetings[turn] = Meeting(self.size)
-        meeting.calls[rank], meeting.values[rank] = call, value
-        meeting.times[rank] = _core.clock()
-        meeting.n_here += 1
-        if meeting.n_here == self.size:
-            del self.meetings[turn]
-            if len(set(meeting.calls)) > 1:
-                raise StateError(f"ranks are in different calls: {by_rank(meeting.calls)}")
-            meeting.values, at = finish(meeting.values, meeting.times)
-            self.scheduler.happen(meeting, dict(enumerate(at)))
-        self.scheduler.wait(meeting, doing or call)
-        return meeting.values[rank]
-
-    def seconds(self, nbytes: int) -> float:
-        """Return the seconds for which a message occupies its sender."""
-        return self.network.seconds(1, nbytes)
-
     def together(self, times: list[float], nbytes: int = 0) -> list[float]:
         """Return the time when a collective call ends, for each rank, if all wait for the last."""
-        return [max(times) + self.rounds * self.seconds(nbytes)] * len(times)
-
-    def post(self, source: int, dest: int, tag: int, data: bytes) -> None:
-        """Send a message; it arrives when its sender has finished sending."""
-        self.scheduler.check(source)
-        _core.clock_declare(self.seconds(len(data)))
-        way, at = (source, dest, tag), _core.clock()
-        self.sent.setdefault(way, deque()).append((data, at))
-        ticket = self.awaited.pop(way, None)
-        if ticket is not None:
-            self.scheduler.happen(ticket, {dest: at})
-
-    def take(self, source: int, dest: int, tag: int) -> bytes:
-        """Wait for the next message from this sender with this tag, and return it."""
-        self.scheduler.check(dest)
-        way, ticket = (source, dest, tag), Ticket()
-        queue = self.sent.setdefault(way, deque())
-        if queue:
-            ticket.at = {dest: queue[0][1]}
-        else:
-            self.awaited[way] = ticket
-        self.scheduler.wait(ticket, f"recv(source={source}, tag={tag})")
-        return queue.popleft()[0]
+        return [max(times) + self.rounds * self.network.seconds(1, nbytes)] * len(times)
 
 
 class VirtualComm:
@@ -323,11 +276,27 @@ class VirtualComm:
 
     def send(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send an object, without waiting for the receive."""
-        self.world.post(self.rank, self._rank(dest, "dest"), tag, _pickle(obj))
+        world, way = self.world, (self.rank, self._rank(dest, "dest"), tag)
+        data = _pickle(obj)
+        world.scheduler.check(self.rank)
+        _core.clock_declare(world.network.seconds(1, len(data)))
+        at = _core.clock()  # it arrives when its sender has finished sending
+        world.sent.setdefault(way, deque()).append((data, at))
+        ticket = world.awaited.pop(way, None)
+        if ticket is not None:
+            world.scheduler.happen(ticket, {way[1]: at})
 
     def recv(self, source: int, tag: int = 0) -> Any:
         """Wait for the next object from `source` with that tag, and return it."""
-        return pickle.loads(self.world.take(self._rank(source, "source"), self.rank, tag))
+        world, way, ticket = self.world, (self._rank(source, "source"), self.rank, tag), Ticket()
+        world.scheduler.check(self.rank)
+        queue = world.sent.setdefault(way, deque())
+        if queue:
+            ticket.at = {self.rank: queue[0][1]}
+        else:
+            world.awaited[way] = ticket
+        world.scheduler.wait(ticket, f"recv(source={way[0]}, tag={tag})")
+        return pickle.loads(queue.popleft()[0])
 
     def sendrecv(
         self, sendobj: Any, dest: int, sendtag: int = 0, *, source: int, recvtag: int = 0
@@ -348,7 +317,7 @@ class VirtualComm:
 
         def finish(values: list[bytes], times: list[float]) -> Any:
             data = values[root]
-            here = times[root] + self.world.rounds * self.world.seconds(len(data))
+            here = times[root] + self.world.rounds * self.network.seconds(1, len(data))
             return [data] * self.size, [max(here, t) for t in times]
 
         data = _pickle(obj) if self.rank == root else b""
@@ -412,9 +381,28 @@ class VirtualComm:
         return None if values is None else reduce(op, values)
 
     def meet(self, call: str, value: Any, finish: Finish, doing: Doing = "") -> Any:
-        """Take part in a collective call; see `World.meet`."""
+        """Take part in a collective call with `value`, and wait for all ranks.
+
+        When the last rank has come, ``finish(values, times)`` returns the result for each rank, and
+        when it can continue.  `doing` says what the rank waits for (default: `call`).
+        """
         self._turn += 1
-        return self.world.meet(self.rank, self._turn, call, value, finish, doing)
+        world, rank, turn = self.world, self.rank, self._turn
+        world.scheduler.check(rank)
+        meeting = world.meetings.get(turn)
+        if meeting is None:
+            meeting = world.meetings[turn] = Meeting(self.size)
+        meeting.calls[rank], meeting.values[rank] = call, value
+        meeting.times[rank] = _core.clock()
+        meeting.n_here += 1
+        if meeting.n_here == self.size:
+            del world.meetings[turn]
+            if len(set(meeting.calls)) > 1:
+                raise StateError(f"ranks are in different calls: {by_rank(meeting.calls)}")
+            meeting.values, at = finish(meeting.values, meeting.times)
+            world.scheduler.happen(meeting, dict(enumerate(at)))
+        world.scheduler.wait(meeting, doing or call)
+        return meeting.values[rank]
 
     def duplicate(self) -> VirtualComm:
         """Make a separate communicator of the same ranks.  Collective."""
@@ -445,3 +433,113 @@ class VirtualComm:
 
 def _pickle(obj: Any) -> bytes:
     return pickle.dumps(obj, protocol=5)
+
+
+# ---- the machine --------------------------------------------------------------------------------
+
+
+CLUSTER = Network(alpha=1e-6, beta=1e-10)  # seconds per message and per byte of a typical cluster
+MOST_RANKS = 10_000
+
+
+class VirtualCluster:
+    """A parallel machine of `n_ranks` virtual ranks in this process.
+
+    ``cluster.run(main)`` calls ``main(comm)`` on every rank, as ``mpiexec -n p`` would, and
+    ``pylb.Balancer(comm)`` works there unchanged.  One rank runs at a time, in an order that is
+    the same in every run.  Each rank has its own virtual time, which passes while the rank runs, so
+    loads, waits and iteration times are those of p processors.
+
+    Parameters
+    ----------
+    n_ranks : int
+        Number of ranks, up to 10,000; each is a greenlet.
+    speed : array_like, (n_ranks,), optional
+        Speed of each rank; at speed 2 the same work takes half the time.  Default: all 1.
+    network : (alpha, beta)
+        Seconds per message and per byte.  A message occupies its sender for
+        alpha + beta * bytes seconds, and then arrives.  A collective call begins when the last rank
+        has called it (bcast and scatter: when the root has).  It takes the time of one message for
+        each level of a binary tree of the ranks; but gather, reduce, allgather and scatter take
+        alpha for each level, and beta for each byte of all ranks.
+    clock : {"cpu", "wall", "none"}
+        How virtual time passes.  "cpu": by the rank's processor time, which excludes other
+        processes and sleep; "wall": by the wall clock; "none": only by messages and by
+        ``comm.elapse(seconds)`` in the program, so that all times are the same in every run.
+
+    Attributes
+    ----------
+    seconds : (n_ranks,) float64
+        Virtual time at which each rank ended in the most recent run.
+
+    Notes
+    -----
+    An error on one rank ends all ranks, and `run` raises it.  If no rank can continue, `run` raises
+    `pylb.errors.DeadlockError`, which says what each rank waits for.
+
+    Ranks share the global variables of the process, e.g. those of modules.  A rank runs without
+    interruption until it waits.
+
+    Examples
+    --------
+    >>> def main(comm):
+    ...     lb = pylb.Balancer(comm, strategy="GreedyLB", every=5)
+    ...     for key in range(lb.rank, 32, lb.n_ranks):
+    ...         lb.add(key, key)
+    ...     for it in lb.iterate(20):
+    ...         for key, _ in lb.local():
+    ...             comm.elapse(1e-3 * (1 + key % 4))
+    ...     return lb.report()
+    >>> report = pylb.VirtualCluster(4, clock="none").run(main)[0]
+    >>> report.n_ranks, report.migrations > 0
+    (4, True)
+    """
+
+    def __init__(
+        self,
+        n_ranks: int,
+        *,
+        speed: ArrayLike | None = None,
+        network: tuple[float, float] = CLUSTER,
+        clock: str = "cpu",
+    ) -> None:
+        below = MOST_RANKS + 1
+        self.n_ranks = checks.whole("n_ranks", n_ranks, 1, "a number of ranks", below=below)
+        self.speed: F64 = checks.vector(
+            "speed", [1.0] * self.n_ranks if speed is None else speed, self.n_ranks
+        )
+        if not (np.isfinite(self.speed) & (self.speed > 0)).all():
+            raise DomainError(
+                "speed has a value that is not positive or not finite: expected finite numbers "
+                "above 0"
+            )
+        self.network = Network.of(network)
+        if max(self.network) >= 1e9:
+            raise DomainError(
+                f"network is {network}: expected seconds per message and per byte, below 1e9"
+            )
+        checks.one_of("clock", clock, tuple(SOURCES))
+        self.clock = clock
+        self.seconds: F64 = np.zeros(self.n_ranks)
+
+    def run(self, main: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
+        """Run ``main(comm, *args, **kwargs)`` on every rank; return the results by rank.
+
+        Raises
+        ------
+        Exception
+            The first error that a rank raised; from Python 3.11 on, a note names the rank.
+        DeadlockError
+            No rank could continue.
+        """
+        if not callable(main):
+            raise DomainError(f"main is {main!r}: expected a function, main(comm)")
+        scheduler = Scheduler((1.0 / self.speed).tolist(), self.clock)
+        world = World(scheduler, self.network)
+        try:
+            return scheduler.run(lambda rank: main(VirtualComm(world, rank), *args, **kwargs))
+        finally:
+            self.seconds = np.array([rank.now for rank in scheduler.ranks])
+
+    def __repr__(self) -> str:
+        return f"<VirtualCluster: {self.n_ranks} ranks, clock {self.clock!r}, {self.network}>"

@@ -238,7 +238,7 @@ TEST(test_wrong_use)
     OK(consensus_reached(&rank, 0, &out, &err));
     run_to(&rank, 0, 2);
     assert_fails(consensus_stats(&rank, 2, &nothing, &out, &err), PLB_ERR_STATE,
-                 "statistics of iteration 2: known up to 0");
+                 "statistics of iteration 2: the last ones are of 0");
     assert_fails(consensus_balanced(&rank, &out, &err), PLB_ERR_STATE, "no LB step was asked for");
     consensus_free(&rank);
 

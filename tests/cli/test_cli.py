@@ -79,12 +79,8 @@ def test_a_reader_that_leaves_early_is_no_error():
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as closed:
-        done = subprocess.run(
-            [sys.executable, "-m", "pylb", "info", "--json"],
-            stdout=closed,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        words = [sys.executable, "-m", "pylb", "info", "--json"]
+        done = subprocess.run(words, stdout=closed, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (141, "")
 
 
@@ -141,16 +137,17 @@ def test_info_json_lists_what_is_installed():
     assert found["version"] == pylb.__version__
     assert found["numpy"] == np.__version__
     assert [p["name"] for p in found["parts"]] == list(optional.PARTS)
-    assert all(
-        p["command"].startswith(("pip install ", "apt-get install ")) for p in found["parts"]
-    )
+    commands = [p["command"] for p in found["parts"]]
+    assert all(one.startswith(("pip install ", "apt-get install ")) for one in commands)
     if found["mpi"]["pylb"] and found["mpi"]["mpi4py"]:
         assert found["mpi"]["agree"] is True
 
 
 def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys, with_mpi):
     def part(name, find):
-        return name, optional.OptionalPart(name, "nothing", find, name.lower())
+        made = optional.OptionalPart(name, "nothing", name.lower())
+        object.__setattr__(made, "find", find)
+        return name, made
 
     def absent():
         raise ModuleNotFoundError("No module named 'absent'")
@@ -176,18 +173,16 @@ def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys, with
     assert absent == ["Absent", "missing", "nothing"]
     assert broken == [*"Broken libx.so: no such file nothing".split()]
     assert there == ["There", "1.2", "nothing"]
-    assert [hint.split() for hint in hints] == [
-        ["Absent:", "pip", "install", "Absent"],
-        ["Broken:", "pip", "install", "Broken"],
-    ]
+    said = [f"{name}: pip install {name}".split() for name in ("Absent", "Broken")]
+    assert [hint.split() for hint in hints] == said
 
 
 def test_require_imports_or_names_the_command(monkeypatch):
-    part = optional.OptionalPart("Absent", "nothing", str, "pylb_no_such_module")
+    part = optional.OptionalPart("Absent", "nothing", "pylb_no_such_module")
     monkeypatch.setitem(optional.PARTS, "Absent", part)
     with pytest.raises(MissingPartError, match=r"Absent is missing.*nothing: pip install Absent"):
         optional.require("Absent")
-    there = optional.OptionalPart("There", "nothing", str, "json")
+    there = optional.OptionalPart("There", "nothing", "json")
     monkeypatch.setitem(optional.PARTS, "There", there)
     assert optional.require("There") is json
 

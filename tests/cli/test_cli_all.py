@@ -55,12 +55,8 @@ def validate(told):
     validate(told, SCHEMA)
 
 
-def names():
-    return set(cli.COMMANDS)
-
-
 def test_every_subcommand_is_tried():
-    assert GOOD.keys() | {"lab", "run", "steer", "record", "completion"} == names()
+    assert GOOD.keys() | {"lab", "run", "steer", "record", "completion"} == set(cli.COMMANDS)
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -104,7 +100,7 @@ def test_a_recording_writes_as_json_what_it_has(mpiexec, capfd):
 def test_completion_is_a_script_of_that_shell(shell, capfd):
     assert cli.main(["completion", shell]) == 0
     script = capfd.readouterr().out
-    assert all(name in script for name in names())
+    assert all(name in script for name in cli.COMMANDS)
     if shutil.which(SHELLS[shell][0]):
         subprocess.run(SHELLS[shell], input=script, text=True, check=True)
 
@@ -122,12 +118,6 @@ COMP_WORDS=({words}); COMP_CWORD={last}; _shtab_pylb; printf '%s\\n' "${{COMPREP
         ("pylb replay --strategy auto,RefineS", {"auto,RefineSwapLB"}),
         ("pylb triggers --trigger zh", {"zhai"}),
     ]:
-        last = len(words.split()) - 1
-        done = subprocess.run(
-            ["bash"],
-            input=script + asked.format(words=words, last=last),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert set(done.stdout.split()) == expected
+        given = script + asked.format(words=words, last=len(words.split()) - 1)
+        how = {"capture_output": True, "text": True, "check": True}
+        assert set(subprocess.run(["bash"], input=given, **how).stdout.split()) == expected

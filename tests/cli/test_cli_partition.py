@@ -10,6 +10,7 @@ from pylb.cli.main import main
 from pylb.errors import FormatError
 from pylb.partitioning import files
 
+REAL = "%%MatrixMarket matrix coordinate real general\n"
 SQUARE = "% a square of four\n4 4\n2 3\n1 4\n1 4\n2 3\n"
 
 
@@ -34,12 +35,8 @@ def test_a_graph_on_the_command_line(tmp_path, capsys):
 def test_metis_weights_and_sizes(tmp_path):
     text = "3 2 111 2\n5 1 2  2 7\n6 3 4  1 7 3 8\n7 5 6  2 8\n"
     given = files.read(write(tmp_path, "w.graph", text))
-    start, to, edge = given["graph"]
-    assert (start.tolist(), to.tolist(), edge.tolist()) == (
-        [0, 1, 3, 4],
-        [1, 0, 2, 1],
-        [7, 7, 8, 8],
-    )
+    expected = [[0, 1, 3, 4], [1, 0, 2, 1], [7, 7, 8, 8]]
+    assert [part.tolist() for part in given["graph"]] == expected
     assert given["weight"].tolist() == [[1, 2], [3, 4], [5, 6]]
     assert given["nbytes"].tolist() == [5, 6, 7]
 
@@ -82,11 +79,7 @@ def test_numpy_files(tmp_path):
         ("a.graph", "2 1 010 -1\n2\n1\n", "line 1: -1 weights per vertex"),
         ("a.hgr", "1 2 7\n1 2\n", "format 7"),
         ("a.mtx", "hello\n", "expected %%MatrixMarket"),
-        (
-            "a.mtx",
-            "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n",
-            "outside the 2 x 2 matrix",
-        ),
+        ("a.mtx", f"{REAL}2 2 1\n3 1 1\n", "outside the 2 x 2 matrix"),
         ("a.hgr", "1 2 1\n\n", "line 2: expected a weight"),
         ("a.hgr", "1 2 10\n1 2\n3\n\n", "line 4: expected a weight"),
         ("a.hgr", "1 2 10\n1 2\n3\n", "2 lines after the first: expected 3"),
@@ -94,7 +87,7 @@ def test_numpy_files(tmp_path):
         ("a.graph", "2 1 001\n2\n1\n", "edges: expected 1"),
         ("a.graph", "2 1 010 2\n1 1 2\n1\n", "vertex 2 has 1 numbers"),
         ("a.graph", "-2 1\n", "expected -2"),
-        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n2 2\n", "a.mtx: "),
+        ("a.mtx", f"{REAL}2 2\n", "a.mtx: "),
         ("a.mtx", "%%MatrixMarket matrix array real general\n2 2\n1\n", "coordinate"),
         ("a.npy", "", "a.npy: "),
         ("a.npz", "PK\x03\x04 no archive", "a.npz: "),

@@ -25,18 +25,8 @@ def rows_of(capsys, *words):
 
 
 def test_one_row_for_each_strategy_and_trigger_none_once(folder, capsys):
-    found = rows_of(
-        capsys,
-        folder,
-        "--strategy",
-        "GreedyLB,RefineLB,none",
-        "--every",
-        "1,5",
-        "--trigger",
-        "metabalancer",
-        "--cost",
-        "0.001",
-    )
+    words = "--strategy GreedyLB,RefineLB,none --every 1,5 --trigger metabalancer --cost 0.001"
+    found = rows_of(capsys, folder, *words.split())
     assert [(r["strategy"], r["trigger"]) for r in found["rows"]] == [
         ("GreedyLB", "every 1"),
         ("GreedyLB", "every 5"),
@@ -75,10 +65,8 @@ def test_figures_agree_with_the_library(folder, capsys):
 
 
 def test_strategies_and_triggers_with_parameters(folder, capsys):
-    strategies, triggers = (
-        "RefineLB,RefineLB overload=1.5",
-        "periodic every=3,threshold threshold=1.1",
-    )
+    strategies = "RefineLB,RefineLB overload=1.5"
+    triggers = "periodic every=3,threshold threshold=1.1"
     words = ["--strategy", strategies, "--trigger", triggers, "--cost", "0.01"]
     rows = rows_of(capsys, folder, *words)["rows"]
     trace = pylb.Trace.load(folder)
@@ -135,28 +123,13 @@ def test_default_is_every_phase_and_a_trigger_replaces_it(folder, capsys):
 
 
 def test_a_run_of_one_phase_has_no_lb_step_and_a_note_says_so(one_phase, capsys):
-    stem = ["--stem", "synthetic-dataset-blocks"]
-    assert cli.main(["replay", one_phase, *stem, "--strategy", "GreedyLB", "--json"]) == 0
+    words = "--stem synthetic-dataset-blocks --strategy GreedyLB --json".split()
+    assert cli.main(["replay", one_phase, *words]) == 0
     out, err = capsys.readouterr()
     (row,) = json.loads(out)["rows"]
     assert "--foresight" in err
     assert (row["n_lb_steps"], row["speedup"], row["max_over_mean_predicted"]) == (0, 1.0, None)
-    assert (
-        cli.main(
-            [
-                "replay",
-                one_phase,
-                *stem,
-                "--strategy",
-                "GreedyLB",
-                "--json",
-                "--foresight",
-                "--cost",
-                "0",
-            ]
-        )
-        == 0
-    )
+    assert cli.main(["replay", one_phase, *words, "--foresight", "--cost", "0"]) == 0
     out, err = capsys.readouterr()
     (row,) = json.loads(out)["rows"]
     assert err == ""

@@ -75,9 +75,8 @@ def test_strategies_say_what_is_not_installed(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")  # else the words that are looked for may be divided
     found = {s["name"]: s["installed"] for s in answer(capsys, "strategies")["strategies"]}
     assert next(iter(found)) == "auto"
-    assert {name for name, installed in found.items() if not installed} == {
-        *("ScotchLB", "ScotchRefineLB"),
-    }
+    missing = {name for name, installed in found.items() if not installed}
+    assert missing == {"ScotchLB", "ScotchRefineLB"}
     assert "(not installed)" in printed(capsys, "strategies").replace("\n", " ")
 
 
@@ -90,15 +89,8 @@ def test_a_recording_instead_of_a_run_is_named(command, capsys, tmp_path):
 
 
 def test_report_json_is_talps_and_the_rest_goes_into_files(folder, capsys, tmp_path):
-    found = answer(
-        capsys,
-        "report",
-        folder / "run.h5",
-        "--csv",
-        tmp_path / "tables",
-        "--chrome",
-        tmp_path / "run.json",
-    )
+    words = ("--csv", tmp_path / "tables", "--chrome", tmp_path / "run.json")
+    found = answer(capsys, "report", folder / "run.h5", *words)
     whole = found["Application"]["Global"]
     product = whole["mpiLoadBalance"] * whole["mpiCommunicationEfficiency"]
     assert whole["parallelEfficiency"] == pytest.approx(product)
@@ -177,9 +169,8 @@ def test_convert_to_another_format_and_back(folder, capsys, tmp_path):
 def test_watch_once(folder, capsys):
     now = answer(capsys, "watch", folder / "run.h5", "--once")
     assert (now["iterations"], now["n_ranks"], now["n_lb_steps"]) == (40, 4, 3)
-    assert "40 iterations of 32 objects on 4 ranks" in printed(
-        capsys, "watch", folder / "run.h5", "--once"
-    )
+    shown = printed(capsys, "watch", folder / "run.h5", "--once")
+    assert "40 iterations of 32 objects on 4 ranks" in shown
 
 
 PROGRAM = """
@@ -242,9 +233,8 @@ def test_compare_says_where_the_time_went(folder, capsys, tmp_path):
     assert found["speedup"] == pytest.approx(first["seconds"] / second["seconds"])
     assert sum(step["first"] is not None for step in found["steps"]) == first["n_lb_steps"]
     assert sum(step["second"] is not None for step in found["steps"]) == second["n_lb_steps"]
-    assert [step["iteration"] for step in found["steps"]] == sorted(
-        step["iteration"] for step in found["steps"]
-    )
+    at = [step["iteration"] for step in found["steps"]]
+    assert at == sorted(at)
     shown = printed(capsys, *words)
     assert "waiting for the slowest rank" in shown
     assert re.search(r"^number of LB steps +\d", shown, re.M)

@@ -92,9 +92,8 @@ def test_a_module_that_fails_is_one_line_and_code_2(capsys, text, said):
 def test_a_module_that_imports_mpi_does_not_start_it():
     """This test starts a new process, because its own may have started MPI."""
     pytest.importorskip("mpi4py")
-    Path("mine.py").write_text(
-        "from mpi4py import MPI\ndef f(s): return s.rank\nassert not MPI.Is_initialized()\n"
-    )
+    text = "from mpi4py import MPI\ndef f(s): return s.rank\nassert not MPI.Is_initialized()\n"
+    Path("mine.py").write_text(text)
     words = ["replay", "run.h5", "--import", "mine.py", "--strategy", "f"]
     done = subprocess.run([sys.executable, "-m", "pylb", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -33,17 +33,17 @@ def observed(core, iteration=0):
     return core
 
 
-def unchanged(core, call, error=StateError, match=None):
-    before = repr(core.receipts()), core.ledger, core.n_lb_steps, core.can_judge, core.foresees
-    with pytest.raises(error, match=match):
-        call()
-    assert before == (
-        repr(core.receipts()),
-        core.ledger,
-        core.n_lb_steps,
-        core.can_judge,
-        core.foresees,
-    )
+def refused(core, match, call, *args, error=StateError):
+    """Check that a call raises an error, and changes nothing."""
+
+    def state():
+        facts = core.ledger, core.n_lb_steps, core.can_judge, core.foresees
+        return repr(core.receipts()), *facts
+
+    before = state()
+    with pytest.raises(error, match=match or None):
+        call(*args)
+    assert state() == before
 
 
 def finish(core):
@@ -57,25 +57,21 @@ def finish(core):
 def test_calls_at_the_wrong_place_in_an_lb_step_are_refused():
     core = observed(fresh())
     assert core.next(True, True) == BALANCE
-    unchanged(core, lambda: core.placed(np.array(PLACED), np.zeros(2)))
-    unchanged(core, lambda: core.balanced(0, 0, 0.0, 0.0, True))
+    refused(core, "", core.placed, np.array(PLACED), np.zeros(2))
+    refused(core, "", core.balanced, 0, 0, 0.0, 0.0, True)
     room = np.zeros(_core.PLACING), np.zeros(2), np.zeros(1, np.int32)
     snapshot = pylb.Snapshot([1.0], [0], n_ranks=2, key=[1])
-    unchanged(core, lambda: core.place(snapshot, None, None, *room))
+    refused(core, "", core.place, snapshot, None, None, *room)
     core.choose()
-    unchanged(core, lambda: observed(core, 1), match="iteration 1 was observed while")
-    unchanged(core, core.choose, match="begins while")
-    unchanged(core, lambda: core.next(True, True), match="waits for an answer")
-    unchanged(core, lambda: core.network(1.0, 1.0), match="before the first iteration")
-    unchanged(
-        core, lambda: core.balanced(0, 0, 0.0, 0.0, True), match="with a placement is under way"
-    )
+    refused(core, "iteration 1 was observed while", observed, core, 1)
+    refused(core, "begins while", core.choose)
+    refused(core, "waits for an answer", core.next, True, True)
+    refused(core, "before the first iteration", core.network, 1.0, 1.0)
+    refused(core, "with a placement is under way", core.balanced, 0, 0, 0.0, 0.0, True)
     expected = finish(core)
     assert (expected["predicted"], expected["cost"], expected["seconds"]) == (1.0, 0.7, 0.7)
-    unchanged(
-        core, lambda: core.balanced(0, 0, 0.0, 0.0, True), match="with a placement is under way"
-    )
-    unchanged(core, lambda: core.placed(np.array(PLACED), np.zeros(2)))
+    refused(core, "with a placement is under way", core.balanced, 0, 0, 0.0, 0.0, True)
+    refused(core, "", core.placed, np.array(PLACED), np.zeros(2))
     observed(core, 1)
 
 
@@ -83,7 +79,7 @@ def test_a_second_placement_in_an_lb_step_is_refused():
     core = observed(fresh())
     core.choose()
     core.placed(np.array(PLACED), np.array([1.0, 2.0]))
-    unchanged(core, lambda: core.placed(np.array(PLACED), np.array([3.0, 2.0])))
+    refused(core, "", core.placed, np.array(PLACED), np.array([3.0, 2.0]))
     core.balanced(0, 0, 0.0, 0.0, True)
     assert core.receipts()[0]["speed"] == (1.0, 2.0)
 
@@ -91,9 +87,9 @@ def test_a_second_placement_in_an_lb_step_is_refused():
 def test_nothing_to_judge_or_preview():
     core = observed(fresh())
     snapshot = pylb.Snapshot([1.0], [0], n_ranks=2, key=[1])
-    unchanged(core, lambda: core.judge(1.0), match="no LB step whose gain")
-    unchanged(core, lambda: core.preview(snapshot, None, None), match="not asked for")
-    unchanged(core, lambda: core.previewed(1.0), match="no preview is due")
+    refused(core, "no LB step whose gain", core.judge, 1.0)
+    refused(core, "not asked for", core.preview, snapshot, None, None)
+    refused(core, "no preview is due", core.previewed, 1.0)
 
 
 def test_the_decider_waits_for_a_gain_that_it_asked_for():
@@ -102,10 +98,10 @@ def test_the_decider_waits_for_a_gain_that_it_asked_for():
     finish(core)
     observed(core, 1)
     assert core.next(True, True) == JUDGE
-    unchanged(core, lambda: observed(core, 2), match="waits for an answer")
-    unchanged(core, core.choose)
-    unchanged(core, lambda: core.next(True, True))
-    unchanged(core, lambda: core.judge(NAN), DomainError, "gain is nan")
+    refused(core, "waits for an answer", observed, core, 2)
+    refused(core, "", core.choose)
+    refused(core, "", core.next, True, True)
+    refused(core, "gain is nan", core.judge, NAN, error=DomainError)
     core.judge(5.0)
     assert core.next(True, True) == BALANCE
 
@@ -125,13 +121,13 @@ def watching():
 
 def test_the_decider_waits_for_a_preview_that_it_asked_for():
     core, i = watching()
-    unchanged(core, lambda: observed(core, i + 1), match="waits for an answer")
-    unchanged(core, core.choose)
-    unchanged(core, lambda: core.next(True, True))
+    refused(core, "waits for an answer", observed, core, i + 1)
+    refused(core, "", core.choose)
+    refused(core, "", core.next, True, True)
     for bad in (NAN, INF, -INF):
-        unchanged(core, lambda bad=bad: core.previewed(bad), DomainError, f"gain is {bad}")
+        refused(core, f"gain is {bad}", core.previewed, bad, error=DomainError)
     snapshot = pylb.Snapshot([1.0], [0], n_ranks=3, key=[1])
-    unchanged(core, lambda: core.preview(snapshot, None, None), DomainError, "3 ranks: expected 2")
+    refused(core, "3 ranks: expected 2", core.preview, snapshot, None, None, error=DomainError)
     assert core.previewed(1e3) == BALANCE
     core.choose()
     core.placed(np.array(PLACED), np.zeros(2))
@@ -144,10 +140,10 @@ def test_the_network_is_told_before_the_first_iteration():
     core = fresh("auto")
     core.network(1e-3, 1e-6)
     for bad in (NAN, INF, -1.0):
-        unchanged(core, lambda bad=bad: core.network(bad, 0.0), DomainError, f"alpha is {bad:g}")
-        unchanged(core, lambda bad=bad: core.network(0.0, bad), DomainError, f"beta is {bad:g}")
+        refused(core, f"alpha is {bad:g}", core.network, bad, 0.0, error=DomainError)
+        refused(core, f"beta is {bad:g}", core.network, 0.0, bad, error=DomainError)
     observed(core)
-    unchanged(core, lambda: core.network(1e-3, 1e-6), match="before the first iteration")
+    refused(core, "before the first iteration", core.network, 1e-3, 1e-6)
     core.choose()  # the selection uses the network that was given first
     finish(core)
 
@@ -155,7 +151,7 @@ def test_the_network_is_told_before_the_first_iteration():
 def test_a_network_is_checked_even_if_it_has_no_effect():
     with pytest.raises(DomainError, match="alpha is nan"):
         settings("GreedyLB", every=1).decider(2, (NAN, 0.0))
-    unchanged(core := fresh(), lambda: core.network(0.0, -1.0), DomainError, "beta is -1")
+    refused(core := fresh(), "beta is -1", core.network, 0.0, -1.0, error=DomainError)
 
 
 @pytest.mark.parametrize("trigger", pylb.triggers())
@@ -163,10 +159,8 @@ def test_iteration_numbers_must_increase(trigger):
     core = fresh(trigger=pylb.trigger(trigger, **{"every": 1} if trigger == "periodic" else {}))
     observed(core, 5)
     for bad in (5, 4):
-        unchanged(
-            core, lambda bad=bad: observed(core, bad), match=rf"iteration is {bad}: expected m"
-        )
-    unchanged(core, lambda: observed(core, -1))
+        refused(core, rf"iteration is {bad}: expected m", observed, core, bad)
+    refused(core, "", observed, core, -1)
     observed(core, 6)
 
 
@@ -192,13 +186,13 @@ def test_figures_of_an_iteration(strategy, bad):
     for i, name in enumerate(("time", "max", "mean", "min", "total", "utilization")):
         row = [*SOME]
         row[i] = bad
-        unchanged(core, lambda row=row: core.observe(0, *row), DomainError, f"{name} is {bad:g}")
-    unchanged(core, lambda: core.observe(0, *SOME[:5], 1.5, 0, 0), DomainError, "tion is 1.5")
-    unchanged(core, lambda: core.observe(0, *SOME[:6], -1, 0), DomainError, "messages is -1")
-    unchanged(core, lambda: core.observe(0, *SOME[:7], -2), DomainError, "bytes is -2")
+        refused(core, f"{name} is {bad:g}", core.observe, 0, *row, error=DomainError)
+    refused(core, "tion is 1.5", core.observe, 0, *SOME[:5], 1.5, 0, 0, error=DomainError)
+    refused(core, "messages is -1", core.observe, 0, *SOME[:6], -1, 0, error=DomainError)
+    refused(core, "bytes is -2", core.observe, 0, *SOME[:7], -2, error=DomainError)
     for number in (-1, 2**60):
         call = [number, *SOME]
-        unchanged(core, lambda call=call: core.observe(*call), DomainError, f"n is {number}")
+        refused(core, f"n is {number}", core.observe, *call, error=DomainError)
     assert observed(core).next(True, True) == BALANCE
 
 
@@ -210,15 +204,17 @@ def test_figures_of_a_placement(bad):
         row = np.array(PLACED)
         row[FIGURES.index(name)] = bad
         match = f"{name} is {bad:g}"
-        unchanged(core, lambda row=row: core.placed(row, np.zeros(2)), DomainError, match)
+        refused(core, match, core.placed, row, np.zeros(2), error=DomainError)
     row = np.array(PLACED)
     row[1] = 0.5
-    unchanged(core, lambda: core.placed(row, np.zeros(2)), DomainError, "predicted is 0.5")
-    unchanged(
+    refused(core, "predicted is 0.5", core.placed, row, np.zeros(2), error=DomainError)
+    refused(
         core,
-        lambda: core.placed(np.array(PLACED), np.array([1.0, bad])),
-        DomainError,
         rf"speed\[1\] is {bad:g}",
+        core.placed,
+        np.array(PLACED),
+        np.array([1.0, bad]),
+        error=DomainError,
     )
     with pytest.raises(ValueError, match="figures"):
         core.placed(np.array(PLACED[1:]), np.zeros(2))
@@ -230,23 +226,23 @@ def test_figures_of_an_lb_step(bad):
     core = observed(fresh("auto"))
     core.choose()
     core.placed(np.array(PLACED), np.zeros(2))
-    unchanged(core, lambda: core.balanced(0, 0, 0.0, bad, True), DomainError, f"cost is {bad:g}")
+    refused(core, f"cost is {bad:g}", core.balanced, 0, 0, 0.0, bad, True, error=DomainError)
     if not math.isnan(bad):  # nan means: not known
         call, match = (0, 0, bad, 1.0, True), f"seconds_migration is {bad:g}"
-        unchanged(core, lambda: core.balanced(*call), DomainError, match)
-    unchanged(core, lambda: core.balanced(-1, 0, 0.0, 1.0, True), DomainError, "migrations is -1")
-    unchanged(core, lambda: core.balanced(0, -1, 0.0, 1.0, True), DomainError, "bytes is -1")
+        refused(core, match, core.balanced, *call, error=DomainError)
+    refused(core, "migrations is -1", core.balanced, -1, 0, 0.0, 1.0, True, error=DomainError)
+    refused(core, "bytes is -1", core.balanced, 0, -1, 0.0, 1.0, True, error=DomainError)
     core.balanced(0, 0, NAN, 1.0, True)
-    unchanged(core, lambda: core.judge(bad if bad != -1e-9 else NAN), DomainError, "gain is")
+    refused(core, "gain is", core.judge, bad if bad != -1e-9 else NAN, error=DomainError)
 
 
 def test_expect_refuses_wrong_values():
     core = fresh()
     for bad in (INF, -1.0):
-        unchanged(core, lambda bad=bad: core.expect(10, bad), DomainError, f"cost is {bad:g}")
-    unchanged(core, lambda: core.expect(-1, 1.0), DomainError, "end is -1")
-    unchanged(core, lambda: core.expect(10, 1.0, -1.0), DomainError, "moving is -1")
-    unchanged(core, lambda: core.expect(10, 1.0, 1.1), DomainError, "moving is 1.1: .* the cost")
+        refused(core, f"cost is {bad:g}", core.expect, 10, bad, error=DomainError)
+    refused(core, "end is -1", core.expect, -1, 1.0, error=DomainError)
+    refused(core, "moving is -1", core.expect, 10, 1.0, -1.0, error=DomainError)
+    refused(core, "moving is 1.1: .* the cost", core.expect, 10, 1.0, 1.1, error=DomainError)
     core.expect(10, NAN)
     observed(core)
     core.choose()
@@ -266,7 +262,7 @@ def test_what_a_placement_is_written_to():
         with pytest.raises(ValueError, match=name):
             core.place(snapshot, None, None, *short)
     other = pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=3, key=[1, 2])
-    unchanged(core, lambda: core.place(other, None, None, *room), DomainError, "3 ranks")
+    refused(core, "3 ranks", core.place, other, None, None, *room, error=DomainError)
     with pytest.raises(ValueError, match="no keys"):
         core.place(pylb.Snapshot([1.0, 2.0], [0, 0], n_ranks=2), np.ones(2), None, *room)
     with pytest.raises(ValueError, match="here"):
@@ -303,7 +299,7 @@ def test_what_a_decider_is_made_of():
         "candidates": (("GreedyLB", "GreedyLB", False, 1, []),),
         "trigger": pylb.trigger("periodic", every=1),
         "selects": False,
-        "selection": [p.default for p in pylb.decide.selection.PARAMS],
+        "selection": [p.default for p in pylb.placing.registry.AUTO.params],
         "ledger": [row[1] for row in _core.ledger()],
         "gives_up": False,
         "learns": False,

@@ -3,9 +3,9 @@
 import pytest
 
 import pylb
-from pylb.decide.selection import PARAMS, registered
+from pylb.decide.decider import registered
 from pylb.errors import DomainError
-from pylb.placing.registry import _registry
+from pylb.placing.registry import AUTO, _registry
 
 
 def test_strategies_added_later_take_part():
@@ -37,7 +37,7 @@ def test_strategies_added_later_take_part():
 
 
 def test_the_table_names_parameters_with_range_help_and_source():
-    assert {p.name: p.default for p in PARAMS} == {
+    assert {p.name: p.default for p in AUTO.params} == {
         "imbalance": 1.1,
         "utilization": 0.7,
         "communication": 0.1,
@@ -45,7 +45,7 @@ def test_the_table_names_parameters_with_range_help_and_source():
         "dearer": 2.0,
         "again": 5.0,
     }
-    for p in PARAMS:
+    for p in AUTO.params:
         assert p.least <= p.default <= p.most
         assert any(source in p.help for source in ("Menon", "Charm++", "pylb"))
     assert pylb.strategy("auto", again=7).values["again"] == 7.0

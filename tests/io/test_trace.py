@@ -545,6 +545,7 @@ def test_communications_as_a_frame(data):
         assert frame["messages"].tolist() == [c["messages"] for c in rows]
         assert set(frame["phase"]) == {phase % 11}
     assert (trace.communications()[["src", "dst"]] < 0).any(axis=1).sum() == 62
+    assert len(trace[::5].communications()) == sum(len(twin.phases[i][1]) for i in (0, 5, 10))
 
 
 # ---- traces that nobody recorded ------------------------------------------------------------

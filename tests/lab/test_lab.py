@@ -10,19 +10,8 @@ from hypothesis import strategies as st
 
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError, FormatError, MissingFileError, NotAllowedError
-from pylb.lab import (
-    Change,
-    Host,
-    LabPlan,
-    Limit,
-    Link,
-    Profile,
-    caps,
-    cgroup,
-    plan,
-    schedule,
-    units,
-)
+from pylb.lab import Change, Host, LabPlan, Limit, Link, Profile, caps, cgroup, plan, units
+from pylb.lab.run import changing
 
 # --- shares ---------------------------------------------------------------------------------
 
@@ -46,29 +35,30 @@ def test_periods_without_number_or_unit(text):
 
 
 def test_shares_become_limits_that_the_kernel_accepts():
-    assert plan.limits([0.25, 1.5], 2) == [Limit(1250, 5000), Limit(7500, 5000)]
+    assert plan.limit_of(0.25, 2) == Limit(1250, 5000)
+    assert plan.limit_of(1.5, 2) == Limit(7500, 5000)
     # the kernel refuses a quota below 1 ms, so the period grows instead
-    assert plan.limits([0.1, 0.001], 2) == [Limit(1000, 10_000), Limit(1000, 1_000_000)]
-    assert plan.limits([0.5], 2, 20_000) == [Limit(10_000, 20_000)]
+    assert plan.limit_of(0.1, 2) == Limit(1000, 10_000)
+    assert plan.limit_of(0.001, 2) == Limit(1000, 1_000_000)
+    assert plan.limit_of(0.5, 2, 20_000) == Limit(10_000, 20_000)
 
 
 @pytest.mark.parametrize(
     ("given", "period", "said"),
     [
-        ([], None, "shares is empty"),
-        ([0.0], None, r"share is 0: expected 0.001 ... 2 cores"),
-        ([-1.0], None, "share is -1"),
-        ([2.5], None, "share is 2.5"),
-        ([float("nan")], None, "share is nan"),
-        ([float("inf")], None, "share is inf"),
-        ([0.5], 999, r"period is 0.999 ms: expected 1 ... 1000 ms"),
-        ([0.5], 1_000_001, "period is 1000.001 ms"),
-        ([0.1], 5000, r"period is 5 ms: a share of 0.1 needs at least 10 ms"),
+        (0.0, None, r"share is 0: expected 0.001 ... 2 cores"),
+        (-1.0, None, "share is -1"),
+        (2.5, None, "share is 2.5"),
+        (float("nan"), None, "share is nan"),
+        (float("inf"), None, "share is inf"),
+        (0.5, 999, r"period is 0.999 ms: expected 1 ... 1000 ms"),
+        (0.5, 1_000_001, "period is 1000.001 ms"),
+        (0.1, 5000, r"period is 5 ms: a share of 0.1 needs at least 10 ms"),
     ],
 )
 def test_limits_out_of_range(given, period, said):
     with pytest.raises(DomainError, match=said):
-        plan.limits(given, 2, period)
+        plan.limit_of(given, 2, period)
 
 
 # --- command lines --------------------------------------------------------------------------
@@ -355,7 +345,7 @@ def test_a_change_that_fails_is_reported(tmp_path):
         plan.after(change).limits(8, cores=2)
 
     changes = [Change(at=0.0, values={"share": share}) for share in (None, 0.6)]
-    with schedule.running(changes, tmp_path / "moments", apply) as done:
+    with changing(changes, tmp_path / "moments", apply) as done:
         deadline = time.monotonic() + 30
         while len(done) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -366,7 +356,7 @@ def test_a_change_that_fails_is_reported(tmp_path):
 
 def test_changes_are_made_in_order_of_time(tmp_path):
     changes = [Change(at=at, values={"share": 0.5}) for at in (2e-9, 0.0, 1e-9)]
-    with schedule.running(changes, tmp_path / "moments", lambda change: None) as done:
+    with changing(changes, tmp_path / "moments", lambda change: None) as done:
         while len(done) < 3:
             time.sleep(0.01)
     assert [one.change.at for one in done] == [0.0, 1e-9, 2e-9]

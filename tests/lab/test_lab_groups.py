@@ -11,7 +11,7 @@ import pytest
 
 from pylb.errors import DomainError, NotAllowedError
 from pylb.lab import Change, Lab, run, state
-from pylb.lab.run import METRONOME
+from pylb.lab.run import PROGRAM
 
 pytestmark = pytest.mark.lab
 BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
@@ -319,8 +319,8 @@ def test_a_killed_lab_leaves_nothing(where):
 def test_the_next_lab_removes_what_a_killed_one_left(where):
     """The next lab cleans up even if the guard, which normally does, was also killed."""
     alone = (
-        "import subprocess, sys; from pylb.cli.main import main; from pylb.lab import guard; "
-        "guard.WAIT = 'read line'; sys.exit(main(sys.argv[1:]))"
+        "import subprocess, sys; from pylb.cli.main import main; from pylb.lab import cgroup; "
+        "cgroup.WAIT = 'read line'; sys.exit(main(sys.argv[1:]))"
     )
     words = ["lab", "--share", "1", "--", sys.executable, "-c", WAITS]
     killed = subprocess.Popen([sys.executable, "-c", alone, *words], stdout=subprocess.PIPE)
@@ -344,7 +344,7 @@ def test_a_metronome_ends_if_its_lab_was_killed_before_it_began():
     """It would keep the lab's output open, and a reader of it would wait forever."""
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
-    command = [sys.executable, "-I", "-S", str(METRONOME), "0", "500", str(gone.pid)]
+    command = [*PROGRAM, "beat", "0", "500", str(gone.pid)]
     assert subprocess.run(command, timeout=30).returncode in (0, 1)  # 1: no real-time priority
 
 

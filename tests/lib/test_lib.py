@@ -15,7 +15,7 @@ from compiled import finished, flags, needs, needs_fortran, run
 
 import pylb
 from pylb.cli.main import main
-from pylb.decide.selection import registered
+from pylb.decide.decider import registered
 from pylb.errors import FormatError
 
 HERE = Path(__file__).parent
@@ -64,7 +64,7 @@ def test_cells_share_data_that_count_once_on_a_rank(mpi_program, mpiexec):
     assert int(moves[0]) > 0
     done = finished([*mpiexec, "-n", "2", str(mpi_program("cells")), "shared", "mistake"])
     assert done.stdout.count("code -") == 2, done.stdout
-    assert "cells 4 and 5 share data 2, but give different bytes or homes of it" in done.stderr
+    assert "cells 4 and 5 share data 2, but give different bytes or homes for it" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_lent_rows_are_computed_again_at_home(mpi_program, mpiexec):
     """The function adds the number of the rank that computes a row."""
     done = finished([*mpiexec, "-n", "3", str(mpi_program("share")), "verify"])
     assert "verify is 1.5: expected 0 ... 1" in done.stderr
-    assert "has another result than this rank for row" in done.stderr
+    assert "has another result on rank" in done.stderr
     assert "code 0" not in done.stdout
 
 

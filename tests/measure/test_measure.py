@@ -297,8 +297,8 @@ def test_features_that_are_always_alike():
 def test_features_are_checked():
     assert features_of([1, 2, 3]).shape == (3, 1)
     for wrong, says in (
-        ([[1.0, -1.0]], r"features\[0\]"),
-        ([[1.0], [np.nan]], r"features\[1\]"),
+        ([[1.0, -1.0]], r"features\[0, 1\] is -1"),
+        ([[1.0], [np.nan]], r"features\[1, 0\] is nan"),
         (np.ones((2, 2, 2)), "has shape"),
         (np.ones((2, 0)), "has shape"),
         ("many", "expected an array"),

@@ -69,7 +69,7 @@ def test_ranks_without_a_common_object_get_the_mean_speed():
 
 
 def test_bad_input():
-    with pytest.raises(DomainError, match="shapes"):
+    with pytest.raises(DomainError, match=r"rank has shape \(1,\): expected \(2,\)"):
         SpeedLearner(2).observe([1, 2], [0], [1.0, 2.0])
     for rank in (-1, 2):
         with pytest.raises(OutOfRangeError, match=rf"rank\[1\] is {rank}: expected 0 ... 1"):
@@ -80,7 +80,7 @@ def test_bad_input():
         SpeedLearner(2).observe([1, 2], [0, 1], [1.0, np.inf])
     with pytest.raises(DomainError, match=r"work\[0\] is inf"):
         SpeedLearner(2).observe([1, 2], [0, 1], [1.0, 1.0], [np.inf, 1.0])
-    with pytest.raises(DomainError, match="key, rank, seconds, work have shapes"):
+    with pytest.raises(DomainError, match=r"work has shape \(1,\): expected \(2,\)"):
         SpeedLearner(2).observe([1, 2], [0, 1], [1.0, 1.0], [1.0])
     for key, rank in [([0.5, 1.7], [0, 1]), (["a", "b"], [0, 1]), ([1, 2**70], [0, 1.9])]:
         with pytest.raises(DomainError, match="expected an array of int"):

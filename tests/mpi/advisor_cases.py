@@ -242,25 +242,6 @@ def a_wrong_migration(comm):
     assert raised(lambda: move(*right)) is None  # the ranks can continue
 
 
-def new_cells_have_the_loads_of_their_parents(comm):
-    """Rank 0's cells are refined: the plan for the parts is right before they were computed."""
-    lb, cells = pylb.Advisor(comm, every=3, strategy="GreedyLB"), np.arange(4) + 100 * comm.rank
-    for step in lb.iterate(4):
-        loads = np.full(len(cells), 1.0)
-        if step == 2 and comm.rank == 0:
-            parents, children = np.repeat(np.arange(4), comm.size), np.arange(4 * comm.size)
-            loads, cells = lb.inherit(loads, parents, children, split=False), children
-        if plan := lb.advise(loads=loads, keys=cells):
-            cells = plan.migrate(cells)
-    worst = 4.0 * comm.size / (4.0 * (2 * comm.size - 1) / comm.size)
-    if comm.size > 1:
-        assert abs(lb.history.lb_steps[0].before - worst) < 1e-9
-        assert lb.metrics.max[-1] == np.ceil(4 * (2 * comm.size - 1) / comm.size)
-    why = raised(lambda: lb.inherit([1.0], [0], [1]))
-    assert isinstance(why, errors.DomainError)
-    assert "no parent" in str(why)
-
-
 def freed(comm):
     mine = comm.Dup()
     lb = pylb.Advisor(mine)

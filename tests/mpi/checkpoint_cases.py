@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from each_case import raised
+from each_case import dealt, raised
 
 import pylb
 from pylb.errors import MissingFileError, UnknownStrategyError
@@ -25,8 +25,7 @@ def _folder(comm):
 
 
 def fill(lb):
-    for key in range(lb.rank, N, lb.n_ranks):
-        lb.add(key, np.arange(500.0) + key)
+    dealt(lb, range(N), lambda key: np.arange(500.0) + key)
     return lb
 
 

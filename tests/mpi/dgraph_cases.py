@@ -17,7 +17,9 @@ def grid(*shape):
         a, b = [*a, low, high], [*b, high, low]
     n = ids.size
     rows, columns = np.concatenate(a), np.concatenate(b)
-    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), (n, n))
+    out = sparse.csr_array((np.ones(len(rows)), (rows, columns)), (n, n))
+    out.sort_indices()
+    return out
 
 
 def shared(comm, matrix, seed):

@@ -1,7 +1,7 @@
 """Run the cases of files of this folder: ``mpiexec -n 3 python each_case.py FILE...``.
 
 A case is a function whose only argument is `comm`; the name of a helper like that begins with "_".
-Shared by the files: check that a call raises an error; a clock that is told.
+Shared by the files: check that a call raises an error; add objects; a clock that is told.
 """
 
 import contextlib
@@ -24,6 +24,13 @@ def raised(error, text, call):
         assert not missing, f"{missing} not in {why}"  # noqa: PT017
         return
     raise AssertionError(f"no {error.__name__}")
+
+
+def dealt(lb, keys, block=lambda key: None):
+    """Add the objects `keys` to the ranks in turn; return the balancer."""
+    for key in keys[lb.rank :: lb.n_ranks]:
+        lb.add(key, block(key))
+    return lb
 
 
 @contextlib.contextmanager

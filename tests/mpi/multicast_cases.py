@@ -4,7 +4,7 @@ tests/run/test_multicasts.py runs the same cases on virtual ranks.
 """
 
 import numpy as np
-from each_case import raised
+from each_case import dealt, raised
 
 import pylb
 from pylb import errors
@@ -24,10 +24,7 @@ def once_to_each_rank(comm):
     figures = {}
     n = 3 * comm.size
     for by in (by_multicast, by_turns):
-        lb = pylb.Balancer(comm, mode="off")
-        for key in range(n):
-            if key % comm.size == comm.rank:
-                lb.add(key, None)
+        lb = dealt(pylb.Balancer(comm, mode="off"), range(n))
         for _ in lb.iterate(4):
             for key, _ in lb.local():
                 assert len(lb.inbox(key)) <= 1
@@ -132,10 +129,7 @@ def removed_receivers(comm):
         seen.append(snapshot.multicasts)
         return snapshot.rank
 
-    lb = pylb.Balancer(comm, strategy=look, every=3, load=lambda key, _: 1.0)
-    for key in range(6):
-        if key % comm.size == comm.rank:
-            lb.add(key, None)
+    lb = dealt(pylb.Balancer(comm, strategy=look, every=3, load=lambda key, _: 1.0), range(6))
     for it in lb.iterate(4):
         for key, _ in lb.local():
             if key == 0:

@@ -8,7 +8,7 @@ import threading
 import time
 
 import numpy as np
-from each_case import raised
+from each_case import dealt, raised
 
 import pylb
 from pylb import errors
@@ -50,8 +50,7 @@ def program(comm, seed, overlap, path=None):
         load=lambda key, block: 1e-5 * (1 + (key * 7 + int(block[0][:1].sum())) % 5),
         **choices(seed),
     )
-    for key in range(lb.rank, len(sizes), lb.n_ranks):
-        lb.add(key, [np.full(sizes[key], float(key)), 0])
+    dealt(lb, range(len(sizes)), lambda key: [np.full(sizes[key], float(key)), 0])
     loops = [(int(same.integers(0, 9)), int(same.integers(0, 3))) for _ in range(3)]
     fresh = itertools.count(100)
     for n, left in loops:
@@ -143,8 +142,7 @@ def a_slow_strategy_runs_beside_an_iteration(comm):
         return
     for strategy in (slow, strategy_fails):
         lb = pylb.Balancer(comm, strategy=strategy, every=2, pause_if_useless=False)
-        for key in range(comm.rank, 9, comm.size):
-            lb.add(key, [key])
+        dealt(lb, range(9), lambda key: [key])
         threads.clear()
 
         def run(lb=lb):
@@ -170,8 +168,7 @@ def a_replay_repeats_the_run(comm):
 
         def run(**options):
             lb = pylb.Balancer(comm, overlap=True, record=path, **options)
-            for key in range(comm.rank, 20, comm.size):
-                lb.add(key, [np.full(1000 * key, 1.0)])
+            dealt(lb, range(20), lambda key: [np.full(1000 * key, 1.0)])
             for it in lb.iterate(9):
                 for key, block in lb.local():
                     block[0] += key * it

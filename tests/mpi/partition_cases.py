@@ -3,7 +3,9 @@
 import itertools
 from importlib.util import find_spec
 
+import dgraph_cases
 import numpy as np
+from each_case import raised
 
 import pylb
 from pylb import errors
@@ -12,22 +14,8 @@ SIDE = 20
 N = SIDE * SIDE
 
 
-def grid():
-    """Return the neighbours of each point of a square, by id."""
-    at = np.arange(N).reshape(SIDE, SIDE)
-    pairs = np.concatenate(
-        [
-            np.stack([at[:-1].ravel(), at[1:].ravel()]),
-            np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()]),
-        ],
-        axis=1,
-    )
-    both = np.concatenate([pairs, pairs[::-1]], axis=1)
-    src, dst = both[:, np.lexsort(both[::-1])]
-    return np.concatenate([[0], np.cumsum(np.bincount(src, minlength=N))]), dst
-
-
-START, TO = grid()
+GRID = dgraph_cases.grid(SIDE, SIDE)
+START, TO = GRID.indptr, GRID.indices.astype(int)
 WEIGHT = 1.0 + np.arange(N) % 3
 XY = np.stack(np.divmod(np.arange(N), SIDE), axis=1) + np.random.default_rng(0).random((N, 2)) / 4
 
@@ -104,17 +92,6 @@ def moves(comm, ids, out):
     assert set().union(*comm.allgather(said)) == set().union(*comm.allgather(heard))
 
 
-def raised(comm, error, text, call):
-    """Check that every rank raises this error."""
-    try:
-        call()
-    except error as why:
-        assert text in str(why), why  # noqa: PT017
-    else:
-        raise AssertionError(f"no {error.__name__} on rank {comm.rank}")
-    comm.Barrier()
-
-
 # ---- cases -------------------------------------------------------------------------------------
 
 
@@ -175,7 +152,6 @@ def repartition(comm):
     fixed = np.where(ids % 50 == 0, ids // 50 % 4, -1)
     if comm.size > 1:
         raised(
-            comm,
             errors.DomainError,
             "method 'ptscotch' accepts no fixed objects: graph, zoltan, ",
             lambda: pylb.partition(method="scotch", fixed_part=fixed, **given),
@@ -238,7 +214,6 @@ def levels(comm):
     out = pylb.partition(method="rcb", machine="node:2 rank:2", comm=comm, **given)
     worth(comm, ids, out, 4)
     raised(
-        comm,
         errors.DomainError,
         "method has 1 names",
         lambda: pylb.partition(method=["rcb"], machine=machine, comm=comm, **given),
@@ -319,7 +294,7 @@ def wrong(comm):
         (errors.DomainError, "not symmetric at (900, 902)", of_graph | elsewhere),  # names ids
         (errors.DomainError, "graph is missing", of_graph | xy),
     ]:
-        raised(comm, error, text, lambda more=more: pylb.partition(**given, **more))
+        raised(error, text, lambda more=more: pylb.partition(**given, **more))
     out = pylb.partition(graph=(start, lone), method="graph", symmetrize=True, **given)
     assert out.max_over_mean < 1.1
     for text, more in (
@@ -337,7 +312,7 @@ def wrong(comm):
         else ()
     ):
         raised(
-            *(comm, errors.DomainError, text),
+            *(errors.DomainError, text),
             lambda more=more: pylb.partition(**(given | more)),
         )
 

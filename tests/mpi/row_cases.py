@@ -4,7 +4,7 @@ tests/run/test_rows.py runs the cases on virtual ranks too.
 """
 
 import numpy as np
-from each_case import raised, told_clock
+from each_case import dealt, raised, told_clock
 from scipy import sparse
 
 import pylb
@@ -200,8 +200,7 @@ def speeds_learned(comm):
         pause_if_useless=False,
         load=lambda key, block: (1.0 + key % 5) * slow,
     )
-    for key in range(comm.rank, 60, comm.size):
-        lb.add(key, None)
+    dealt(lb, range(60))
     for _ in lb.iterate(12):
         for _, _ in lb.local():
             pass

@@ -6,7 +6,7 @@ The programs also exchange their own messages, so a rank that continues alone wo
 import math
 
 import numpy as np
-from each_case import raised
+from each_case import dealt, raised
 
 import pylb
 from pylb.errors import DomainError
@@ -31,8 +31,7 @@ def rotate(snapshot):
 
 def balancer(comm, kind=pylb.Balancer, **options):
     lb = kind(comm, load=lambda key, block: 1.0 + key, strategy=rotate, **options)
-    for key in range(comm.rank, 4 * comm.size, comm.size):
-        lb.add(key, [key])
+    dealt(lb, range(4 * comm.size), lambda key: [key])
     return lb
 
 

@@ -224,7 +224,7 @@ def least_moves(s, limit=None):
     limit: the average if it is None.
     """
     moves, limit = 0, s.load.sum() / s.n_ranks if limit is None else limit
-    for r in range(s.n_ranks):
+    for r in np.unique(s.rank):
         given = np.cumsum(np.sort(s.load[s.rank == r])[::-1])
         excess = given[-1] - limit
         moves += int(np.searchsorted(given, excess * (1 - 1e-9))) + 1 if excess > 0 else 0

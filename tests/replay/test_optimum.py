@@ -397,7 +397,7 @@ def test_bad_searches(arguments, says):
 def test_auto_takes_the_strategies_that_a_balancer_chooses_from():
     trace = pylb.replaying.hotspot(4, 24, 8)
     best = trace.optimum("auto", cost=0.002, width=2)
-    assert set(best.strategies) <= {s.name for s in pylb.decide.selection.registered()}
+    assert set(best.strategies) <= {s.name for s in pylb.decide.decider.registered()}
     assert best.time <= trace.optimum("GreedyLB", cost=0.002).time
     for trigger in pylb.triggers():
         run = trace.replay("auto", trigger=trigger, cost=0.002)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from launch import HERE, printed
 
 import pylb
-from pylb.decide.selection import registered
+from pylb.decide.decider import registered
 
 FIELDS = [f.name for f in dataclasses.fields(pylb.decide.Receipt)]
 NETWORK = 5e-6, 4e-9
@@ -40,62 +40,27 @@ def differences(one, other, without=()):
 
 @dataclass(frozen=True)
 class Program:
-    """A random program: its seed determines loads, messages, and when objects come and go.
-
-    Attributes
-    ----------
-    loops : tuple of (n, stop)
-        Number of iterations of each loop, and the iteration in which a break ends the loop; there
-        is no break if stop >= n.
-    load : str
-        How the loads change: "noise", "spot", "growth", "jump" or "empty" (many phases have none).
-    comes, goes : float
-        Probability that an object comes, or goes, in an iteration or between two loops.
-    talks : str
-        "": no messages; "ring"; "random" (also to objects that leave in the same iteration);
-        "casts": multicasts and messages.
-    exchanges : bool
-        Each iteration has two halves with an exchange of messages between them.
-    sizes : bool
-        Objects declare their sizes, and some may not migrate; otherwise sizes are measured.
-    slow : bool
-        Ranks are of different speeds.
-    coords : bool
-        Objects have positions.
-    updates : float
-        Probability that an object changes one of its properties in an iteration.
-    limits : str
-        Memory limits of the ranks: "": none; "wide", "tight" (more than one rank exceeds them).
-    again : float
-        Probability that an object that goes is replaced by another one with the same key.
-    works : bool
-        Some objects have an estimate of their work.
-    between : bool
-        Objects also send messages between two loops that have iterations.
-    asks : str
-        What functions tell about the ranks, another number each time: words of "background speed
-        memory_limit".
-    """
+    """A random program: its seed determines loads, messages, and when objects come and go."""
 
     seed: int
     n_ranks: int
     n_objects: int
-    loops: tuple
-    load: str
-    comes: float
-    goes: float
-    talks: str
-    exchanges: bool
-    sizes: bool
-    slow: bool
+    loops: tuple  # (n, stop) of each: its iterations, and the one in which a break ends it
+    load: str  # how loads change: "noise", "spot", "growth", "jump", "empty" (often none)
+    comes: float  # probability that an object comes in an iteration or between two loops
+    goes: float  # probability that an object goes
+    talks: str  # "": no messages; "ring"; "random", also to objects that leave; "casts": multicasts
+    exchanges: bool  # whether iterations have two halves with an exchange of messages between them
+    sizes: bool  # whether objects declare sizes, and some may not migrate; else sizes are measured
+    slow: bool  # whether ranks are of different speeds
     coords: bool = False
-    updates: float = 0.0
-    limits: str = ""
+    updates: float = 0.0  # probability that an object changes a property in an iteration
+    limits: str = ""  # memory limits of the ranks: "wide", or "tight": more than one exceeds them
     other: str = ""
-    again: float = 0.0
-    works: bool = False
-    between: bool = False
-    asks: str = ""
+    again: float = 0.0  # probability that another object with the same key replaces one that goes
+    works: bool = False  # whether some objects have an estimate of their work
+    between: bool = False  # whether objects send messages between two loops that have iterations
+    asks: str = ""  # words of "background speed memory_limit": functions with changing answers
 
     def seconds(self, key, it):
         """Return the load of an object in an iteration."""

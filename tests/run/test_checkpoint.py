@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from each_case import dealt
 from launch import HERE, launch
 
 import pylb
@@ -149,9 +150,7 @@ def test_decisions_go_on(tmp_path, trigger, pause_if_useless):
         return lb
 
     def first(comm):
-        lb = pylb.Balancer(comm, **options)
-        for key in range(lb.rank, N, lb.n_ranks):
-            lb.add(key, np.zeros(1000))
+        lb = dealt(pylb.Balancer(comm, **options), range(N), lambda key: np.zeros(1000))
         program(comm, lb, 40).checkpoint(tmp_path / "c")
         return lb
 
@@ -189,13 +188,13 @@ def test_properties_and_estimates_go_on(tmp_path):
     before = pylb.VirtualCluster(2).run(first)
     after = pylb.VirtualCluster(2).run(again)
     for a, b in zip(before, after, strict=True):
-        a, b = a._objects.store, b._objects.store
+        a, b = a._objects, b._objects
         assert np.array_equal(a.keys, b.keys)
         assert np.array_equal(a.estimates, b.estimates)
         assert np.array_equal(a.window, b.window)
         for name in ("nbytes", "memory", "migratable", "work", "home", "coords"):
-            assert repr(a.objects[name]) == repr(b.objects[name]), name
-        assert "coords" in b.objects.columns
+            assert repr(a.table[name]) == repr(b.table[name]), name
+        assert "coords" in b.table.columns
 
 
 class Block:

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from each_case import dealt
 
 import pylb
 from pylb.cli.main import main
@@ -10,9 +11,7 @@ from pylb.errors import DomainError, StateError, UnknownStrategyError, UnknownTr
 
 
 def balancer(**given):
-    lb = pylb.Balancer(**given)
-    for key in range(6):
-        lb.add(key, key)
+    lb = dealt(pylb.Balancer(**given), range(6), lambda key: key)
     for _ in lb.iterate(7):
         for _, _ in lb.local():
             pass

@@ -46,40 +46,6 @@ def test_the_graph_has_no_senders_that_have_left():
     assert one.edges()[:, :2].tolist() == [[3, 3], [3, 7]]
 
 
-def test_the_wire_has_the_data_once():
-    home = mail(9)
-    home.multicast(range(5), 9, np.zeros(100), True)
-    home.post(7, 9, 1.0, True)
-    home.multicast([1, 3], 9, 2.0, True)
-    home.open()
-    to = np.array([1, 2, 1, 1, 0, 1, 1, 2], np.int32)
-    (_, n_1, wire_1, _), (_, n_2, wire_2, _) = home.pack(to, 0)
-    head, row = 32, 8
-    assert (n_1, len(wire_1)) == (3, 8 + (head + 3 * row + 800) + head + head)
-    assert (n_2, len(wire_2)) == (2, 8 + (head + row + 800) + head)
-    home.deliver(False)
-    assert home.edges().tolist() == [
-        *([9, target, 800, 1, 1] for target in range(5)),
-        [9, 7, 8, 1, 0],
-        [9, 1, 8, 1, 2],
-        [9, 3, 8, 1, 2],
-    ]
-
-
-def test_receivers_on_other_ranks_are_set_aside():
-    home = mail(9)
-    home.multicast(range(5), 9, np.zeros(2), True)
-    home.open()
-    ((_, _, wire, _),) = home.pack(np.ones(5, np.int32), 0)
-    there = mail(3, 4)
-    there.take(wire, [])
-    assert there.part()[0].tolist() == [0, 1, 2]
-    there.restore()
-    there.deliver(False)
-    (_, a), (_, b) = *there.inbox(3), *there.inbox(4)
-    assert a is not b
-
-
 def test_rows_and_back():
     snapshot = pylb.Snapshot(
         np.ones(5),

@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from each_case import dealt
 
 import pylb
 from pylb.errors import DomainError, FormatError, MissingPartError, StateError, UnknownKeyError
@@ -35,9 +36,7 @@ def loads(d: int) -> np.ndarray:
 
 def program(comm, d: int, n: int = 40, **options):
     """Run d phases, with virtual seconds; return the balancer."""
-    lb = pylb.Balancer(comm, **options)
-    for key in range(lb.rank, P * EACH, P):
-        lb.add(key, None)
+    lb = dealt(pylb.Balancer(comm, **options), range(P * EACH))
     for _ in lb.iterate(n):
         for k in range(d):
             with lb.phase(NAMES[k]):
@@ -142,9 +141,7 @@ def test_what_lb_steps_saved_counts_phases():
 
 def test_one_phase_is_the_same_as_none():
     def main(comm, named):
-        lb = pylb.Balancer(comm, strategy="GreedyLB", every=4)
-        for key in range(lb.rank, P * EACH, P):
-            lb.add(key, None)
+        lb = dealt(pylb.Balancer(comm, strategy="GreedyLB", every=4), range(P * EACH))
         for _ in lb.iterate(12):
             with lb.phase("all") if named else contextlib.nullcontext():
                 for key, _ in lb.local():
@@ -202,11 +199,11 @@ def test_a_checkpoint_keeps_what_was_learned_of_the_phases(tmp_path):
     def begin(comm):
         lb = program(comm, 2, n=10, every=4, record=False)
         lb.checkpoint(tmp_path / "saved")
-        return lb._objects.store.estimates.tolist()
+        return lb._objects.estimates.tolist()
 
     def go_on(comm):
         lb = pylb.Balancer.restore(comm, tmp_path / "saved", every=4)
-        known = lb._objects.store.estimates.tolist()
+        known = lb._objects.estimates.tolist()
         for _ in lb.iterate(4):
             for k in range(2):
                 with lb.phase(NAMES[k]):
@@ -497,8 +494,7 @@ def gpu_of(key: int) -> float:
 
 def devices(comm, n: int = 40, speeds=(1.0,) * P, gives=False, cpu=cpu_of, **options):
     lb, device = pylb.Balancer(comm, **options), Device(speeds[comm.rank])
-    for key in range(lb.rank, P * EACH, P):
-        lb.add(key, None)
+    dealt(lb, range(P * EACH))
     for _ in lb.iterate(n):
         with lb.phase("cpu"):
             for key, _ in lb.local():
@@ -557,9 +553,7 @@ def test_speeds_are_learned_for_each_phase(tmp_path):
 
 def alone(call, clock=None, n_objects: int = 1) -> list[float]:
     """Run two iterations of one rank; return the seconds of its phase in each."""
-    lb = pylb.Balancer()
-    for key in range(n_objects):
-        lb.add(key, None)
+    lb = dealt(pylb.Balancer(), range(n_objects))
     for _ in lb.iterate(2):
         with lb.phase("gpu", clock=clock):
             call(lb)

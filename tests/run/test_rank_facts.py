@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 import pytest
+from each_case import dealt
 
 import pylb
 from pylb.errors import DomainError, InfeasibleError, UnknownKeyError
@@ -81,8 +82,7 @@ def test_other_work_is_part_of_the_load_of_a_rank(lag):
         return answers.pop()
 
     lb = pylb.Balancer(lag=lag, every=4, load=lambda key, _: 1.0, background=ask, record=False)
-    for key in range(3):
-        lb.add(key, key)
+    dealt(lb, range(3), lambda key: key)
     for n in (5, 1):
         for _ in lb.iterate(n):
             pass
@@ -99,9 +99,7 @@ def test_an_lb_step_saves_what_the_slowest_rank_with_other_work_saves(mode):
             comm, strategy="BestFitLB", every=2, load=lambda *_: 1.0, background=[6.0, 0.0],
             mode=mode, pause_if_useless=False,
         )  # fmt: skip
-        for key in range(10):
-            if key % 2 == comm.rank:
-                lb.add(key, key)
+        dealt(lb, range(10), lambda key: key)
         for _ in lb.iterate(5):
             pass
         return lb

@@ -1,38 +1,33 @@
 """The runtime on one rank without MPI, and its parts."""
 
 import math
-import pickle
 import re
 import time
-from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import programs  # these programs also run under mpiexec
 import pytest
 from chance import examples
+from each_case import dealt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pylb
 from pylb import VirtualCluster, _core, errors
 from pylb.comm import parcel
-from pylb.comm.addresses import Addresses
 from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.connect import Virtual
 from pylb.comm.transport import Transport
 from pylb.errors import (
     DomainError,
-    DuplicateKeyError,
     RemoteError,
     SerializationError,
     StateError,
     StrategyError,
     UnknownKeyError,
 )
-from pylb.run.lb_step import _packed, exchange_speeds
-from pylb.run.local_objects import SAMPLE, LeavingObjects
+from pylb.run.local_objects import SAMPLE
 from pylb.run.loops import AtSyncProtocol
 from pylb.run.options import ranks_with
 
@@ -76,9 +71,7 @@ def test_metrics_are_a_table_with_a_row_for_each_iteration():
 
 
 def test_loads_are_the_time_of_the_bodies():
-    lb = pylb.Balancer(mode="off", clock="wall")
-    for key in range(4):
-        lb.add(key, key)
+    lb = dealt(pylb.Balancer(mode="off", clock="wall"), range(4), lambda key: key)
     for _ in lb.iterate(3):
         for key, _ in lb.local():
             spend(1e-3 * key)
@@ -111,33 +104,6 @@ def test_a_loop_that_is_left_stops_the_clock():
     assert seconds[0] >= after[0]
     assert seconds[1] == after[1]
     assert list(recorder) == [(5, "a"), (6, "b"), (7, "c")]
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        np.zeros(0),
-        np.arange(10**5).reshape(10, -1),
-        np.asfortranarray(np.random.default_rng(0).random((30, 40))),
-        np.zeros(999, programs.RECORD),
-        np.arange(10**4)[::3],
-        np.array([None, {}], dtype=object),
-        {"a": [np.ones(5000, np.float32), b"x" * 9999], "b": np.float64(3)},
-        np.broadcast_to(np.arange(3000), (2, 3000)),
-    ],
-)
-def test_parcels_keep_values_layouts_and_writeability(value):
-    parts = [bytearray(p) for p in parcel.pack(value)]
-    twin = pickle.loads(pickle.dumps(value, protocol=5))
-    got = parcel.unpack(parts)
-    assert type(got) is type(twin)
-    if isinstance(got, np.ndarray):
-        assert got.dtype == twin.dtype
-        assert got.flags.fnc == twin.flags.fnc
-        assert got.flags.writeable == twin.flags.writeable
-        assert np.array_equal(got, twin)
-    else:
-        assert repr(got) == repr(twin)
 
 
 def test_large_arrays_are_not_copied():
@@ -181,28 +147,6 @@ def test_what_is_sent_is_the_value_at_that_moment():
     (here,) = delivered([a])
     (there,) = parcel.unpack(parcel.pack([here]))
     assert here.strides == there.strides  # so that sums have the same bits on every rank
-
-
-def test_a_doubled_key_changes_nothing():
-    where = Addresses(Agreement(Transport()))
-    where.change(0, np.array([3, 1, 2]), np.array([], np.int64), 3)
-    with pytest.raises(DuplicateKeyError, match=r"key 2 was added twice on rank 0$"):
-        where.change(0, np.array([2, 9]), np.array([1]), 4)
-    assert where.find(np.array([1, 2, 3, 9])).tolist() == [0, 0, 0, -1]
-    where.change(0, np.array([2, 9]), np.array([2, 1]), 3)  # removed and added again
-    assert where.find(np.array([1, 2, 3, 9])).tolist() == [-1, 0, 0, 0]
-    assert where.n_objects == 3
-
-
-def test_the_addresses_that_were_asked_for_are_counted_unless_there_is_no_such_object():
-    where, keys = Addresses(Agreement(Transport())), np.arange(1000)
-    where.learn(np.stack([keys, np.zeros(1000, np.int64)], axis=1))
-    before = where.nbytes
-    with pytest.raises(UnknownKeyError, match="key 2000: no such object"):
-        where.ask(np.array([7, 2000]))
-    assert where.nbytes == before
-    where.ask(keys)
-    assert where.nbytes == before + keys.nbytes
 
 
 def test_messages_reach_the_next_pass_in_order():
@@ -287,15 +231,6 @@ def test_an_ended_agreement_says_why():
         agreement.step(Step.SYNC, 0)
 
 
-def test_the_key_that_cannot_be_pickled_is_named():
-    lb = pylb.Balancer()
-    lb.add(4, lambda: None)
-    list(lb.local())
-    moves = LeavingObjects(np.array([0]), np.array([0], np.int32))
-    with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
-        _packed(lb._objects, moves, None)
-
-
 class Exhausted:
     """An object that raises StopIteration when it is pickled, or when it is restored."""
 
@@ -328,9 +263,7 @@ def test_an_object_that_raises_stop_iteration_does_not_end_the_list_of_objects(w
 
 def test_a_load_function_that_raises_stop_iteration():
     loads = iter([5.0])
-    lb = pylb.Balancer(load=lambda key, block: next(loads))
-    for key in range(4):
-        lb.add(key, None)
+    lb = dealt(pylb.Balancer(load=lambda key, block: next(loads)), range(4))
     with pytest.raises(RuntimeError, match="StopIteration"):
         list(lb.iterate(1))
 
@@ -494,36 +427,6 @@ def test_mail_arrives_as_it_was_sent():
     assert again.inbox(0)[0][1][0, 0] == 0.0
 
 
-@settings(max_examples=60)
-@given(
-    letters=st.lists(st.tuples(st.integers(0, 6), st.integers(-3, 3)), max_size=60),
-    ranks=st.lists(st.integers(0, 1), min_size=60, max_size=60),
-)
-def test_inboxes_are_sorted_by_source_and_order_of_sending(letters, ranks):
-    """The sources are on two ranks, and the messages of each rank arrive in one parcel."""
-    source_rank = dict(zip(range(-3, 4), ranks, strict=False))
-    there, home = mail(*range(0, 7, 2)), mail(*range(-3, 4))
-    there.open()
-    for rank in (1, 0):
-        mine = [(i, x) for i, x in enumerate(letters) if source_rank[x[1]] == rank]
-        for i, (target, source) in mine:
-            home.post(target, source, i, True)
-        home.open()
-        for _, _, wire, others in home.pack(np.zeros(len(mine), np.int32), 1):
-            there.take(wire, others)
-        home.deliver(False)
-    targets, sources = there.part()
-    there.deliver(False)
-    for key in range(0, 7, 2):
-        sent = [(source, i) for i, (target, source) in enumerate(letters) if target == key]
-        assert there.inbox(key) == sorted(sent)
-    odd = [x for x in letters if x[0] % 2]
-    assert sorted(zip(targets.tolist(), sources.tolist(), strict=True)) == sorted(odd)
-    edges = {(s, t): [b, n] for s, t, b, n, _ in home.edges().tolist()}
-    count = Counter((source, target) for target, source in letters)
-    assert edges == {pair: [8 * n, n] for pair, n in count.items()}
-
-
 def test_the_first_cost_is_foreseen_from_some_objects():
     costs = []
     for nbytes in (10**5, 10**7):
@@ -531,7 +434,7 @@ def test_the_first_cost_is_foreseen_from_some_objects():
         for key in range(4):
             lb.add(key, np.ones(nbytes // 8))
         list(lb.iterate(1))
-        sizes = lb._objects.store.objects["nbytes"].tolist()
+        sizes = lb._objects.table["nbytes"].tolist()
         assert nbytes <= min(sizes) <= max(sizes) < nbytes + 1000
         handling = lb._objects.sizes.handling
         costs.append(lb._state.records.loops[0].cost)
@@ -559,15 +462,13 @@ class Counted:
 def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     packed = []
     monkeypatch.setattr(Counted, "packed", packed, raising=False)
-    lb = pylb.Balancer(every=5)
-    for key in range(10 * SAMPLE):
-        lb.add(key, Counted(1000 + key))
+    lb = dealt(pylb.Balancer(every=5), range(10 * SAMPLE), lambda key: Counted(1000 + key))
     lb.add(10**6, Counted(7), nbytes=123)
     lb.add(10**6 + 1, np.zeros(1000))
     lb.add(10**6 + 2, lambda: None)  # cannot be pickled: the LB step that moves it reports it
     list(lb.iterate(1))
-    store = lb._objects.store
-    size = dict(zip(store.keys.tolist(), store.objects["nbytes"].tolist(), strict=True))
+    store = lb._objects
+    size = dict(zip(store.keys.tolist(), store.table["nbytes"].tolist(), strict=True))
     assert 0 < len(packed) <= SAMPLE
     assert max(packed) - min(packed) > 8 * SAMPLE  # the sample is spread evenly over the keys
     assert size[10**6] == 123
@@ -580,7 +481,7 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     lb.add(5000, Counted(5000))
     list(lb.iterate(1))
     assert len(packed) == n  # a known type is not pickled again
-    assert lb._objects.store.objects["nbytes"][store.place(5000)] > 0
+    assert lb._objects.table["nbytes"][store.places.find(5000)] > 0
 
 
 VALUES = {"list": lambda: [1], "tuple": lambda: (2,), "array": lambda: np.zeros(3)}
@@ -601,7 +502,7 @@ def test_every_object_gets_a_size_whatever_comes_when(loops):
             lb.add(len(sizes), VALUES[kind](), nbytes=nbytes)
             sizes.append(nbytes)
         list(lb.iterate(1))
-        given = lb._objects.store.objects["nbytes"]
+        given = lb._objects.table["nbytes"]
         assert (given > 0).all()
         assert all(n in (0, got) for n, got in zip(sizes, given.tolist(), strict=True))
 
@@ -741,42 +642,6 @@ def test_each_rank_learns_the_ranks_of_its_node(data):
     assert VirtualCluster(p).run(main) == expected
 
 
-@examples(30)
-@given(st.data())
-def test_partners_learn_their_speeds(data):
-    p = data.draw(st.integers(2, 8))
-    others = [[s for s in range(p) if s != r] for r in range(p)]
-    to = [data.draw(st.lists(st.sampled_from(others[r]), max_size=6)) for r in range(p)]
-
-    def main(comm):
-        me = comm.rank
-        known = exchange_speeds(Agreement(Virtual(comm)), 0, 1.0 + me, np.array(to[me], np.int32))
-        partners = sorted({me, *to[me], *(r for r in range(p) if me in to[r])})
-        assert known[np.array(partners)].tolist() == [1.0 + r for r in partners]
-        assert known[me] == 1.0 + me
-
-    VirtualCluster(p).run(main)
-
-
-@pytest.mark.parametrize("p", [64, 256])
-def test_what_a_rank_hears_of_nodes_does_not_grow_with_the_ranks(p, monkeypatch):
-    """A node has 16 ranks."""
-    heard = np.zeros(p, np.int64)
-    step = Virtual.step
-
-    def counting(self, sample, sends, into=None):
-        record, received = step(self, sample, sends, into)
-        heard[self.rank] += sum(len(part) for _, parts in received for part in parts)
-        return record, received
-
-    monkeypatch.setattr(Virtual, "step", counting)
-    found = VirtualCluster(p).run(
-        lambda comm: ranks_with(Agreement(Virtual(comm)), 0, f"node {comm.rank // 16}").tolist()
-    )
-    assert found == [list(range(r - r % 16, r - r % 16 + 16)) for r in range(p)]
-    assert heard.max() <= 3 * 16 * len("node 15") + 16 * 4
-
-
 @pytest.mark.parametrize(("p", "expected"), [(1, 32), (8192, 32), (65536, 4)])
 def test_the_sample_for_speeds_is_limited_per_rank_and_in_all(p, expected):
     """Each rank has 1,000 objects; only the first million keys are counted."""
@@ -852,9 +717,7 @@ def test_an_object_removed_while_a_message_to_it_is_under_way(known):
     """A message of the same iteration is dropped; a later one is an error on every rank."""
 
     def main(comm):
-        lb = pylb.Balancer(comm, strategy=scattered(3), every=1)
-        for key in range(comm.rank, 12, comm.size):
-            lb.add(key, key)
+        lb = dealt(pylb.Balancer(comm, strategy=scattered(3), every=1), range(12), lambda key: key)
         told = []
         try:
             for it in lb.iterate(6):
@@ -881,9 +744,7 @@ def test_homes_forget_ranks_that_no_longer_need_an_address():
     p, n, iterations = 6, 300, 80
 
     def main(comm):
-        lb = pylb.Balancer(comm, strategy=scattered(4), every=1)
-        for key in range(comm.rank, n, comm.size):
-            lb.add(key, key)
+        lb = dealt(pylb.Balancer(comm, strategy=scattered(4), every=1), range(n), lambda key: key)
         right = 0
         for it in lb.iterate(iterations):
             for key, _ in lb.local():
@@ -905,9 +766,7 @@ def test_what_a_program_has_asked_for_is_never_forgotten():
     p, n = 4, 400
 
     def main(comm):
-        lb = pylb.Balancer(comm, strategy=scattered(5), every=1)
-        for key in range(comm.rank, n, comm.size):
-            lb.add(key, key)
+        lb = dealt(pylb.Balancer(comm, strategy=scattered(5), every=1), range(n), lambda key: key)
         for it in lb.iterate(6):
             if it == 0:
                 lb.ranks_of(range(0, n, 3))

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from each_case import dealt
 
 import pylb
 from pylb.comm.connect import Virtual
@@ -12,7 +13,7 @@ from pylb.comm.cores import Cores, Used
 from pylb.console import seconds
 from pylb.decide import decider
 from pylb.errors import DomainError
-from pylb.run.local_objects import NewObjects, Store
+from pylb.run.local_objects import Store
 from pylb.run.records import Records
 from pylb.show import course, live, page
 from pylb.show.comparison import Comparison
@@ -234,12 +235,6 @@ def test_the_verdict_says_why_lb_steps_did_not_help(run, step, said):
     assert said in pylb.decide.sentences.verdict(RUN | run, [receipt])
 
 
-def test_which_ranks_share_cores():
-    cores = Cores(4, 2.0, "", False, (0,) * 4, (2.0,) * 4)
-    assert cores.shared
-    assert not Cores(2, 2.0, "", False, (0, 0), (2.0, 2.0)).shared
-
-
 def test_other_programs_are_noticed():
     cores = Cores(2, 2.0, "", False, (0, 0, 2), (2.0, 2.0, 4.0))
     alone = [Used(19.0, 9.5, 10.0), Used(19.0, 9.5, 10.0), Used(9.0, 9.0, 10.0)]
@@ -276,9 +271,7 @@ def test_an_lb_step_reads_one_receipt(monkeypatch):
     """Its cost does not grow with the number of decisions before it."""
     read, convert = [], decider.receipt_of
     monkeypatch.setattr(decider, "receipt_of", lambda *row: read.append(row) or convert(*row))
-    lb = pylb.Balancer(every=1)
-    for key in range(4):
-        lb.add(key, key)
+    lb = dealt(pylb.Balancer(every=1), range(4), lambda key: key)
     for _ in lb.iterate(40):
         for _ in lb.local():
             pass
@@ -428,9 +421,7 @@ def ends_early(monkeypatch, owner, name, before):
 @pytest.mark.parametrize(("owner", "name", "before"), [(Store, "set", True), (Store, "set", False)])
 @pytest.mark.parametrize("lag", [0, 2])
 def test_after_an_interrupt_no_object_is_lost_or_twice(monkeypatch, owner, name, before, lag):
-    lb = pylb.Balancer(strategy="GreedyLB", every=2, lag=lag)
-    for key in range(8):
-        lb.add(key, None)
+    lb = dealt(pylb.Balancer(strategy="GreedyLB", every=2, lag=lag), range(8))
     lb.remove(3)
     ends_early(monkeypatch, owner, name, before)
     with pytest.raises(KeyboardInterrupt):
@@ -450,15 +441,11 @@ def test_a_loop_that_was_interrupted_at_its_end_is_over(monkeypatch):
 
 
 def test_an_interrupted_addition_can_be_repeated():
-    new = NewObjects(0)
-    new.add(1, "one", {})
-    new.update(2, {"nbytes": 7, "memory": 8})  # an addition that was interrupted
-    new.add(2, "two", {"nbytes": 5})
-    new.update(3, {"nbytes": 7})
-    new.update(4, {"nbytes": 7})
-    new.add(4, "four", {})
-    items = new.items(1)
-    assert items.objects.key.tolist() == [1, 2, 4]
-    assert items.values == ["one", "two", "four"]
-    assert items.objects["nbytes"].tolist() == [0, 5, 0]
-    assert items.objects["memory"].tolist() == [-1, -1, -1]
+    lb = pylb.Balancer()
+    for key in (1, 2, 3):  # additions that were interrupted
+        lb._objects._properties[key] = {"nbytes": 7, "memory": 8}
+    lb.add(1, "one")
+    lb.add(2, "two", nbytes=5)
+    assert list(lb.local()) == [(1, "one"), (2, "two")]
+    assert lb._objects.table["nbytes"].tolist() == [0, 5]
+    assert lb._objects.table["memory"].tolist() == [-1, -1]

@@ -65,6 +65,6 @@ def test_a_balancer_divides_the_seconds_among_the_objects():
         lb.add(key, "an object")
     for it in lb.iterate(2):
         lb.share(call, np.arange(4.0), keys=[5, 7, 7, 7] if it else None)
-        loads = lb._objects.store.seconds
+        loads = lb._objects.seconds
         assert loads[1] == pytest.approx((3.0 if it else 1.0) * loads[0])
         assert loads.sum() >= 0.003

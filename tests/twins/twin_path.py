@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from pylb.prediction.recorder.layout import Collective, Flag, OpKind
+from pylb.prediction.recorder.recording import Collective, Flag, OpKind
 
 NOTHING, MOVED, ZEROED = range(3)
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from pylb.prediction.recorder.layout import Collective, Flag
-from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.recorder.recording import Collective, Flag, Recording
 
 S = 1_000_000_000  # nanoseconds
 ROOTED = ("BCAST", "GATHER", "SCATTER", "REDUCE")

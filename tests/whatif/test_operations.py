@@ -21,9 +21,8 @@ import pytest
 import pylb
 from pylb.cli.main import main
 from pylb.prediction.recorder import launch
-from pylb.prediction.recorder.launch import loaded, record
-from pylb.prediction.recorder.layout import Collective, Flag, OpKind
-from pylb.prediction.recorder.monitor import HEAD, RecordMonitor
+from pylb.prediction.recorder.launch import HEAD, RecordMonitor, loaded, record
+from pylb.prediction.recorder.recording import Collective, Flag, OpKind
 
 HERE = Path(__file__).parents[1]
 needs_recorder = pytest.mark.skipif(find_spec("pylb._record") is None, reason="built without MPI")
@@ -412,10 +411,17 @@ def test_bad_commands():
         loaded([], "address")
 
 
-def send(monitor, *parts):
+@pytest.fixture
+def monitor():
+    with contextlib.closing(RecordMonitor()) as made:
+        yield made
+
+
+def send(monitor, *parts, first=None):
+    """Send the token, or `first`, and the parts in a connection of their own."""
     host, port = monitor.address.split(":")
     with socket.create_connection((host, int(port))) as sock:
-        for part in parts:
+        for part in (first or monitor.token.encode() + b"\n", *parts):
             sock.sendall(part)
     monitor.serve(5.0)
     while monitor.connected:
@@ -426,18 +432,15 @@ def frame(kind, body, first=0):
     return HEAD.pack(ord(kind), len(body), first) + body
 
 
-def test_the_monitor_takes_nothing_from_strangers():
-    monitor = RecordMonitor()
-    token = monitor.token.encode() + b"\n"
-    send(monitor, b"GET / HTTP/1.1\r\n\r\n" * 10)
-    send(monitor, b"x" * 32 + b"\n" + frame("H", b"{}"))
-    send(monitor, token, frame("O", b"\0" * 48))
-    send(monitor, token, frame("H", b"not json"))
+def test_the_monitor_takes_nothing_from_strangers(monitor):
+    send(monitor, first=b"GET / HTTP/1.1\r\n\r\n" * 10)
+    send(monitor, frame("H", b"{}"), first=b"x" * 32 + b"\n")
+    send(monitor, frame("O", b"\0" * 48))
+    send(monitor, frame("H", b"not json"))
     assert monitor.connected == 0
     run = monitor.recording(["prog"])
     assert run.n_ranks == 0
     assert sum("was not from the recorder" in text for text in run.warnings) >= 3
-    monitor.close()
 
 
 HELLO = {
@@ -463,14 +466,12 @@ def say(**changed):
         [frame("O", bytes(48))],
     ],
 )
-def test_one_bad_connection_ends_alone(parts):
+def test_one_bad_connection_ends_alone(monitor, parts):
     """A connection that has the token but sends nonsense is closed; the other ranks continue."""
-    with contextlib.closing(RecordMonitor()) as monitor:
-        token = monitor.token.encode() + b"\n"
-        send(monitor, token, say(), *parts)
-        assert monitor.connected == 0
-        send(monitor, token, say(rank=1), frame("C", WORLD), frame("O", bytes(96)))
-        run = monitor.recording(["prog"])
+    send(monitor, say(), *parts)
+    assert monitor.connected == 0
+    send(monitor, say(rank=1), frame("C", WORLD), frame("O", bytes(96)))
+    run = monitor.recording(["prog"])
     assert [len(ops) for ops in run.ops] == [0, 2]
     assert "was not from the recorder" in "\n".join(run.warnings)
 
@@ -482,17 +483,15 @@ def test_one_bad_connection_ends_alone(parts):
         *({"rank": rank} for rank in (2, -1, "0", [])),
     ],
 )
-def test_a_world_that_cannot_be_is_refused(first):
-    with contextlib.closing(RecordMonitor()) as monitor:
-        send(monitor, monitor.token.encode() + b"\n", say(**first))
-        assert (monitor.connected, monitor.size) == (0, 0)
-        assert monitor.recording(["prog"]).n_ranks == 0
+def test_a_world_that_cannot_be_is_refused(monitor, first):
+    send(monitor, say(**first))
+    assert (monitor.connected, monitor.size) == (0, 0)
+    assert monitor.recording(["prog"]).n_ranks == 0
 
 
-def test_ranks_that_never_come_are_counted():
-    with contextlib.closing(RecordMonitor()) as monitor:
-        send(monitor, monitor.token.encode() + b"\n", say(size=10**5))
-        said = monitor.recording(["prog"]).warnings
+def test_ranks_that_never_come_are_counted(monitor):
+    send(monitor, say(size=10**5))
+    said = monitor.recording(["prog"]).warnings
     assert "99989 other ranks were not recorded" in said
     assert len(said) < 20
 
@@ -515,16 +514,15 @@ def test_the_token_is_in_no_command_line(build, mpiexec, monkeypatch):
     assert not any(tokens[0] in line for line in lines)
 
 
-def test_lost_operations_and_clocks_that_differ_are_named():
+def test_lost_operations_and_clocks_that_differ_are_named(monitor):
     now = int(1e9 * time.monotonic())
     last = {"ops": 7, "ns": 10**8, "start": now, "now": now + 5 * 10**9, "beyond": 9 * 10**7}
     end = json.dumps({**last, "foreign": 0, "finalized": True}).encode()
-    ops = np.zeros(3, pylb.prediction.recorder.layout.OP)
+    ops = np.zeros(3, pylb.prediction.recorder.recording.OP)
     ops["kind"] = OpKind.PAUSE
-    with contextlib.closing(RecordMonitor()) as monitor:
-        parts = frame("C", WORLD), frame("O", ops.tobytes()), frame("O", ops[:1].tobytes(), first=5)
-        send(monitor, monitor.token.encode() + b"\n", say(now=now), *parts, frame("E", end))
-        run = monitor.recording(["prog"])
+    parts = frame("C", WORLD), frame("O", ops.tobytes()), frame("O", ops[:1].tobytes(), first=5)
+    send(monitor, say(now=now), *parts, frame("E", end))
+    run = monitor.recording(["prog"])
     said = "\n".join(run.warnings)
     assert "rank 0: 2 operations were lost in transmission" in said
     assert "rank 0: its clock and the monitor's clock drifted apart" in said
@@ -534,16 +532,14 @@ def test_lost_operations_and_clocks_that_differ_are_named():
 
 
 @pytest.mark.parametrize(("napped", "response"), [(1.5, 0.002 / 4), (0.9, None)])
-def test_the_delay_of_ranks_that_poll(napped, response):
+def test_the_delay_of_ranks_that_poll(monitor, napped, response):
     """Half of the mean square of the time between polls, if ranks sleep for most of it."""
     asked = {"wall": 1.0, "square": 0.001, "napped": napped / 2}
     end = {"ops": 0, "ns": 10**9, "start": 0, "now": 10**9, "beyond": 0, "foreign": 0}
     last = json.dumps({**end, "finalized": True, "asked": asked}).encode()
-    with contextlib.closing(RecordMonitor()) as monitor:
-        for rank in range(2):
-            token = monitor.token.encode() + b"\n"
-            send(monitor, token, say(rank=rank), frame("C", WORLD), frame("E", last))
-        assert monitor.recording(["prog"]).info.get("response") == response
+    for rank in range(2):
+        send(monitor, say(rank=rank), frame("C", WORLD), frame("E", last))
+    assert monitor.recording(["prog"]).info.get("response") == response
 
 
 def test_two_programs_in_one_command(build, mpiexec):

@@ -9,8 +9,7 @@ import pylb
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError
 from pylb.prediction.prediction import comm_arrays
-from pylb.prediction.recorder.layout import OP, Collective, OpKind
-from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.recorder.recording import OP, Collective, OpKind, Recording
 
 S = 1_000_000_000
 CHANGES = [(NOTHING, -1, -1, -1, False)] + [

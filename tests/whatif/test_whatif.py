@@ -14,8 +14,7 @@ from pylb import whatif
 from pylb.errors import DomainError, FormatError, MissingFileError, OutOfRangeError
 from pylb.prediction import suggestion
 from pylb.prediction.prediction import Target, target
-from pylb.prediction.recorder.layout import OP, Collective, Flag, OpKind
-from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.recorder.recording import OP, Collective, Flag, OpKind, Recording
 
 MS = 1_000_000
 FAST = {"network": (0.0, 0.0), "overhead": 0.0}
@@ -62,12 +61,19 @@ def test_predictions_of_random_programs_are_those_of_before(ranks):
 # --- worked cases ---
 
 
+END = {"kind": "END"}
+
+
+def op(kind, **fields):
+    return {"kind": kind, **fields}
+
+
 def two(first=10, second=10):
     """Return two ranks that compute, then meet in a barrier."""
-    meet = {"kind": "COLL", "what": Collective.BARRIER}
+    meet = op("COLL", what=Collective.BARRIER)
     return Recording.of(
         [
-            [{**meet, "tag": rank, "compute": work * MS}, {"kind": "END"}]
+            [{**meet, "tag": rank, "compute": work * MS}, END]
             for rank, work in enumerate((first, second))
         ]
     )
@@ -82,26 +88,21 @@ def test_a_shared_processor_takes_the_sum_and_one_of_half_speed_twice_as_long():
 
 
 def test_equal_shares_of_a_processor():
-    run = Recording.of([[{"kind": "END", "compute": w * MS}] for w in (1, 2, 3)])
+    run = Recording.of([[op("END", compute=w * MS)] for w in (1, 2, 3)])
     told = whatif(run, placement=[0, 0, 0], **FAST)
     np.testing.assert_allclose(told.finish, [0.003, 0.005, 0.006])
     np.testing.assert_allclose(told.busy, [0.001, 0.002, 0.003])
 
 
 def test_a_share_is_a_part_of_each_period():
-    run = Recording.of([[{"kind": "END", "compute": 3 * MS}]])
+    run = Recording.of([[op("END", compute=3 * MS)]])
     told = whatif(run, share=[0.2], period=0.005, **FAST)  # runs 1 ms from 0, 5 and 10 ms on
     assert told.time == pytest.approx(0.011)
     assert whatif(run, share=[0.2], period=0.0, **FAST).time == pytest.approx(0.015)
 
 
 def test_messages_cost_alpha_and_beta_on_their_link():
-    run = Recording.of(
-        [
-            [{"kind": "SEND", "peer": 1, "bytes": 1000}, {"kind": "END"}],
-            [{"kind": "RECV", "peer": 0}, {"kind": "END"}],
-        ]
-    )
+    run = Recording.of([[op("SEND", peer=1, bytes=1000), END], [op("RECV", peer=0), END]])
     network = ([[1e-6, 1e-3], [5e-3, 2e-6]], [[1e-9, 1e-6], [1e-6, 1e-9]])
     told = whatif(run, node=[0, 1], network=network)
     np.testing.assert_allclose(told.finish, [0.0, 2e-3])
@@ -114,12 +115,8 @@ def test_messages_cost_alpha_and_beta_on_their_link():
 def test_a_rendezvous_waits_until_the_receiver_is_within_mpi():
     run = Recording.of(
         [
-            [{"kind": "SEND", "peer": 1, "bytes": 1000}, {"kind": "END"}],
-            [
-                {"kind": "IRECV", "peer": 0, "request": 3},
-                {"kind": "WAIT", "request": 3, "compute": 20 * MS},
-                {"kind": "END"},
-            ],
+            [op("SEND", peer=1, bytes=1000), END],
+            [op("IRECV", peer=0, request=3), op("WAIT", request=3, compute=20 * MS), END],
         ]
     )
     told = whatif(run, eager=0, **FAST)
@@ -129,12 +126,12 @@ def test_a_rendezvous_waits_until_the_receiver_is_within_mpi():
 
 def test_messages_of_one_sender_are_not_overtaken_except_by_tag():
     def sends(*tags):
-        return [{"kind": "SEND", "peer": 1, "tag": t, "compute": MS} for t in tags]
+        return [op("SEND", peer=1, tag=t, compute=MS) for t in tags]
 
     def receives(*tags):
-        return [{"kind": "RECV", "peer": 0, "tag": t} for t in tags]
+        return [op("RECV", peer=0, tag=t) for t in tags]
 
-    end = [{"kind": "END"}]
+    end = [END]
     run = Recording.of([sends(1, 2, 1) + end, receives(2, 1, 1) + end])
     told = whatif(run, steps=True, **FAST)
     np.testing.assert_allclose(told.steps[1]["end"][:3], [0.002, 0.002, 0.003])
@@ -143,15 +140,11 @@ def test_messages_of_one_sender_are_not_overtaken_except_by_tag():
 
 
 def test_communicators_do_not_mix():
-    end = [{"kind": "END"}]
+    end = [END]
     run = Recording.of(
         [
-            [
-                {"kind": "SEND", "peer": 1, "comm": 1},
-                {"kind": "SEND", "peer": 1, "compute": MS},
-                *end,
-            ],
-            [{"kind": "RECV", "peer": 0}, {"kind": "RECV", "peer": 0, "comm": 1}, *end],
+            [op("SEND", peer=1, comm=1), op("SEND", peer=1, compute=MS), *end],
+            [op("RECV", peer=0), op("RECV", peer=0, comm=1), *end],
         ],
         [[0, 1], [1, 0]],
     )
@@ -167,15 +160,15 @@ def test_who_waits_for_whom_in_a_collective(what, ranks):
         run = Recording.of(
             [
                 [
-                    {
-                        "kind": "COLL",
-                        "what": what,
-                        "tag": rank,
-                        "peer": root,
-                        "bytes": 1000,
-                        "compute": 50 * MS if rank == late else 0,
-                    },
-                    {"kind": "END"},
+                    op(
+                        "COLL",
+                        what=what,
+                        tag=rank,
+                        peer=root,
+                        bytes=1000,
+                        compute=50 * MS if rank == late else 0,
+                    ),
+                    END,
                 ]
                 for rank in range(ranks)
             ]
@@ -199,26 +192,22 @@ def test_who_waits_for_whom_in_a_collective(what, ranks):
 def test_a_server_does_its_work_in_the_recorded_order():
     """In the recording, client 1 was served first; it is so, too, if client 2 asks earlier."""
     serve = Flag.ANY_SOURCE | Flag.ANY_TAG
-    end = {"kind": "END"}
+    end = END
     run = Recording.of(
         [
             [
-                {"kind": "PROBE", "peer": 1, "flags": serve},
-                {"kind": "RECV", "peer": 1, "flags": serve},
-                {"kind": "SEND", "peer": 1, "compute": 1 * MS},
-                {"kind": "IRECV", "peer": -1, "flags": serve, "request": 3},
-                {"kind": "WAIT", "peer": 2, "tag": 5, "request": 3},
-                {"kind": "SEND", "peer": 2, "compute": 5 * MS},
-                {"kind": "IRECV", "peer": -1, "flags": serve, "request": 4},
-                {"kind": "WAIT", "peer": -1, "request": 4, "flags": Flag.CANCELLED},
+                op("PROBE", peer=1, flags=serve),
+                op("RECV", peer=1, flags=serve),
+                op("SEND", peer=1, compute=1 * MS),
+                op("IRECV", peer=-1, flags=serve, request=3),
+                op("WAIT", peer=2, tag=5, request=3),
+                op("SEND", peer=2, compute=5 * MS),
+                op("IRECV", peer=-1, flags=serve, request=4),
+                op("WAIT", peer=-1, request=4, flags=Flag.CANCELLED),
                 end,
             ],
-            [{"kind": "SEND", "peer": 0, "compute": 1 * MS}, {"kind": "RECV", "peer": 0}, end],
-            [
-                {"kind": "SEND", "peer": 0, "compute": 2 * MS, "tag": 5},
-                {"kind": "RECV", "peer": 0},
-                end,
-            ],
+            [op("SEND", peer=0, compute=1 * MS), op("RECV", peer=0), end],
+            [op("SEND", peer=0, compute=2 * MS, tag=5), op("RECV", peer=0), end],
         ]
     )
     told = whatif(run, placement=[0, 1, 2], speed=[1.0, 0.1, 1.0], **FAST)
@@ -244,13 +233,13 @@ def test_a_rank_that_was_killed_is_named_and_who_waits_for_it():
 
 
 def test_a_message_that_is_never_received_and_one_that_is_never_sent():
-    end = [{"kind": "END"}]
-    run = Recording.of([[{"kind": "SEND", "peer": 1, "bytes": 10}, *end], end])
+    end = [END]
+    run = Recording.of([[op("SEND", peer=1, bytes=10), *end], end])
     with pytest.warns(UserWarning, match="rank 1 never receives 1 message sent to it"):
         assert whatif(run).complete  # the message is buffered
     with pytest.warns(UserWarning, match="rank 0 waits forever in operation 0: SEND of 10 bytes"):
         assert whatif(run, eager=0).end == ["stuck", "through"]
-    run = Recording.of([[{"kind": "RECV", "peer": 1, "tag": 7}, *end], end])
+    run = Recording.of([[op("RECV", peer=1, tag=7), *end], end])
     with pytest.warns(UserWarning, match="RECV from rank 1, tag 7"):
         whatif(run)
 
@@ -292,10 +281,8 @@ def test_bad_targets(given, error, says):
 
 def test_the_cause_of_a_wait_within_a_collective_is_kept():
     """Rank 2 waits for rank 3, and then sends to the root."""
-    reduce = {"kind": "COLL", "what": Collective.REDUCE, "peer": 0, "bytes": 8}
-    ranks = [
-        [{**reduce, "tag": r, "compute": (r == 3) * 20 * MS}, {"kind": "END"}] for r in range(4)
-    ]
+    reduce = op("COLL", what=Collective.REDUCE, peer=0, bytes=8)
+    ranks = [[{**reduce, "tag": r, "compute": (r == 3) * 20 * MS}, END] for r in range(4)]
     told = whatif(Recording.of(ranks), steps=True, **FAST)
     assert [int(told.steps[r]["cause_rank"][0]) for r in range(4)] == [2, -1, 3, -1]
 
@@ -311,7 +298,7 @@ def test_the_cause_of_a_wait_within_a_collective_is_kept():
     ],
 )
 def test_records_that_contradict_themselves(field, value, says):
-    run = Recording.of([[{"kind": "SEND", "peer": 1}, {"kind": "END"}], [{"kind": "END"}]])
+    run = Recording.of([[op("SEND", peer=1), END], [END]])
     run.ops[0][field][0] = value
     with pytest.raises(FormatError, match=says):
         whatif(run)
@@ -388,7 +375,7 @@ def test_a_number_that_is_too_large_is_refused(name):
 
 def test_the_simulation_itself_refuses_one_sided_calls():
     """It may meet them before the recording is complete, while the program runs."""
-    run = Recording.of([[{"kind": "ONE_SIDED", "what": 4}, {"kind": "END"}]])
+    run = Recording.of([[op("ONE_SIDED", what=4), END]])
     with pytest.raises(DomainError, match="operation 0 of rank 0 is MPI_Put: one-sided calls are"):
         target(run).simulate(run.ops, run.comms)
     run.ops[0]["what"] = 99
@@ -417,13 +404,13 @@ def steps(work, n=5, nbytes=0):
             one
             for _ in range(n)
             for one in (
-                {"kind": "ISEND", "peer": (r + 1) % p, "bytes": nbytes, "compute": int(w * MS)},
-                {"kind": "RECV", "peer": (r - 1) % p, "bytes": nbytes},
-                {"kind": "WAIT"},
-                {"kind": "COLL", "what": Collective.ALLREDUCE, "tag": r},
+                op("ISEND", peer=(r + 1) % p, bytes=nbytes, compute=int(w * MS)),
+                op("RECV", peer=(r - 1) % p, bytes=nbytes),
+                op("WAIT"),
+                op("COLL", what=Collective.ALLREDUCE, tag=r),
             )
         ]
-        + [{"kind": "END"}]
+        + [END]
         for r, w in enumerate(work)
     ]
     return Recording.of(ops)
@@ -459,10 +446,10 @@ def test_nothing_to_save():
 def test_messages_between_nodes_are_told():
     ops = [
         [
-            {"kind": "ISEND", "peer": r ^ 1, "bytes": 1_000_000, "compute": 5 * MS},
-            {"kind": "RECV", "peer": r ^ 1, "bytes": 1_000_000},
-            {"kind": "WAIT"},
-            {"kind": "END"},
+            op("ISEND", peer=r ^ 1, bytes=1_000_000, compute=5 * MS),
+            op("RECV", peer=r ^ 1, bytes=1_000_000),
+            op("WAIT"),
+            END,
         ]
         for r in range(4)
     ]

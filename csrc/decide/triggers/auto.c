@@ -22,12 +22,12 @@
  *     grows by m per iteration, a cut at half of the cycle gives cut * theta + m tau^2 / 4: then
  *     there is no LB step before tau = sqrt(2 theta / m) if cut >= 1.5.)
  *
- * The rate is compared with the imbalance that is expected to persist: the lower of
+ * The rate is compared with the imbalance that is expected to persist: the share of earlier
+ * imbalances that has persisted, times the lower of
  *   - the lowest u of the last three iterations, extrapolated along their trend: this removes
  *     spikes;
  *   - the mean u of the last patience * theta / u iterations, also extrapolated: an LB step needs
- *     theta / u iterations to repay theta, and the imbalance must have existed for a part of this
- * time; times the share of earlier imbalances that has persisted.
+ *     theta / u iterations to repay theta, and the imbalance must have existed for part of them.
  *
  * That share comes from LB steps that auto imagines.  u has two parts: e, which an LB step can
  * remove, and what it leaves (update_residual).  An LB step at moment t of a cycle would have
@@ -48,8 +48,7 @@
  * What is left after a trial is then known to be a residual.
  *
  * While theta is unknown, the other rules assume `guess` balanced iterations, or fewer in a short
- * run (plb_trigger_guess), and patience, doubt and trial are multiplied
- * by `unsure`.
+ * run (plb_trigger_guess), and patience, doubt and trial are multiplied by `unsure`.
  *
  * A run may begin with what earlier runs of the program have learned (plb_experience_t).  Then it
  * needs no trial, as if an LB step had taken place.
@@ -201,7 +200,7 @@ static void replay(state_t *s, int64_t n)
     }
 }
 
-/* By how much `level` has risen in the last k < n iterations. */
+/* Return by how much `level` has risen in the last k < n iterations. */
 static double rise(const state_t *s, int64_t n, int64_t k)
 {
     return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);

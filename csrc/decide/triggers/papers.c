@@ -228,9 +228,6 @@ const plb_trigger_kind_t plb_trigger_boulmier = {
     .observe = boulmier_observe,
 };
 
-/* ---- the table of all triggers ---------------------------------------------------------------
- */
-
 #define ADDRESS(name) &plb_trigger_##name,
 const plb_trigger_kind_t *const plb_triggers[] = {PLB_TRIGGERS(ADDRESS) NULL};
 

@@ -1,9 +1,9 @@
 /* libpylb_lammps, which `pylb run` loads with LAMMPS: LAMMPS' `fix balance` says where atoms go,
  * pylb says when.  Input scripts stay as they are.
  *
- * It replaces functions of LAMMPS' C++ classes by their names in the shared library, and calls
- * them in turn.  So it sees each `run`, whichever way the script comes to it.  A run without a
- * `fix balance` gets one until its end.  `fix balance` with an interval loses its interval and
+ * This library replaces functions of LAMMPS' C++ classes by their names in the shared library, and
+ * calls the originals.  So it sees each `run`, whichever way the script starts it.  A run without
+ * a `fix balance` gets one until its end.  A `fix balance` with an interval loses its interval and
  * threshold: with the interval 0, LAMMPS calls it whenever it builds neighbour lists, which costs
  * nothing more, and pylb decides whether the call takes place. */
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 
 #include "lib/pylb.h"
 
-enum { PERIOD = 50 }; /* time steps between two decisions, at least */
+enum { PERIOD = 50 }; /* minimum number of time steps between two decisions */
 
 /* LAMMPS' interface for C; absent in other programs */
 #define LAMMPS __attribute__((weak)) extern
@@ -24,7 +24,7 @@ LAMMPS int lammps_extract_setting(void *lmp, const char *name);
 LAMMPS void *lammps_extract_global(void *lmp, const char *name);
 LAMMPS char *lammps_command(void *lmp, const char *command);
 
-/* A function of LAMMPS that this library replaces, and the way to the original. */
+/* A function of LAMMPS that this library replaces; ORIGINAL(name) is LAMMPS' own function. */
 #define REPLACE(result, name, symbol, ...)                                                        \
     __attribute__((visibility("default"))) result name(__VA_ARGS__) __asm__(symbol);              \
     static const char name##_symbol[] = symbol;                                                   \
@@ -92,7 +92,7 @@ void pylb_lmp_balance(void *self, void *lmp, int n, char **words)
     static char interval[] = "0", threshold[] = "1.0";
     char *mine[n + 1];
     memcpy(mine, words, sizeof *mine * (size_t)n);
-    me.own = me.own == self ? NULL : me.own; /* that one has been deleted */
+    me.own = me.own == self ? NULL : me.own; /* the old `fix balance` has been deleted */
     if (n > 4 && strcmp(words[3], "0") != 0 && acts(lmp)) {
         mine[3] = interval;
         mine[4] = threshold;
@@ -102,7 +102,7 @@ void pylb_lmp_balance(void *self, void *lmp, int n, char **words)
     ORIGINAL(pylb_lmp_balance)(self, lmp, n, mine);
 }
 
-/* At the beginning of a run; of later runs, pylb decides. */
+/* Balance at the beginning of the first run; in later runs, pylb decides. */
 void pylb_lmp_setup(void *self)
 {
     if (self != me.own || !me.begun) {
@@ -127,7 +127,7 @@ void pylb_lmp_exchange(void *self)
     works(pylb_start(me.lb));
 }
 
-/* Return whether the run's words ask for its usual preparation, which a new fix needs. */
+/* Return whether a run with these arguments makes the usual preparation, which a new fix needs. */
 static bool prepares(int n, char **words)
 {
     for (int i = 1; i + 1 < n && strcmp(words[i], "every") != 0; i++) {
@@ -140,12 +140,12 @@ static bool prepares(int n, char **words)
 
 void pylb_lmp_run(void *self, int n, char **words)
 {
-    me.lmp = ((void **)self)[1]; /* after the pointer to the virtual functions, in all versions */
+    me.lmp = ((void **)self)[1]; /* follows the pointer to the virtual functions in all versions */
     const bool on = acts(me.lmp) && lammps_extract_setting(me.lmp, "box_exist") > 0;
     if (on && me.lb == NULL) {
         works(pylb_advisor_create_fortran(lammps_get_mpi_comm(me.lmp), &me.lb));
     }
-    /* the library's commands overwrite `words`, which belong to the script's line */
+    /* copies, because the library's commands overwrite `words`, which belong to the script */
     char *mine[n + 1];
     for (int i = 0; i < n; i++) {
         mine[i] = strdup(words[i]);

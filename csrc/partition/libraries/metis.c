@@ -106,7 +106,7 @@ static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
 {
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_NUMBERING] = 0;
-    /* to METIS, seed 0 is the same as seed 1 */
+    /* METIS treats seed 0 like seed 1 */
     options[METIS_OPTION_SEED] = in->seed + (in->seed < INT32_MAX);
     const double possible = possible_imbalance(in);
     double thousandths = (possible - 1.0) * 1000.0;

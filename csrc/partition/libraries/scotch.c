@@ -35,7 +35,7 @@ SCOTCH_errorPrint(const char *format, ...)
 __attribute__((visibility("default"), format(printf, 1, 2))) void
 SCOTCH_errorPrintW(const char *format, ...)
 {
-    (void)format; /* only a warning */
+    (void)format; /* ignored, because it is only a warning */
 }
 
 static int failed(const char *what, plb_err_t *err)
@@ -72,7 +72,7 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_question_t *in, plb_er
                     name, value);
         flags |= STRATEGIES[k].flag;
     }
-    const locale_t before = plb_point_begin(); /* Scotch writes a text and reads it again */
+    const locale_t before = plb_point_begin(); /* Scotch writes and reads numbers as text */
     const int code = SCOTCH_stratGraphMapBuild(strategy, flags, in->n_parts, in->imbalance - 1.0);
     plb_point_end(before);
     return code == 0 ? PLB_OK : failed("SCOTCH_stratGraphMapBuild", err);

@@ -249,7 +249,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
         snprintf(text, sizeof text, "%d", number[i].value);
         PLB_PASS(set_text(zz, number[i].name, text, err));
     }
-    PLB_PASS(set_text(zz, "RETURN_LISTS", "EXPORT", err)); /* only the objects that leave */
+    PLB_PASS(set_text(zz, "RETURN_LISTS", "EXPORT", err)); /* list only the objects that leave */
     for (int i = 0; i < in->n_options; i++) {
         PLB_PASS(set_text(zz, in->option[2 * i], in->option[2 * i + 1], err));
     }
@@ -380,7 +380,7 @@ void plb_zoltan_leave(struct Zoltan_Struct *zz)
 {
     int ended = 0;
     MPI_Finalized(&ended);
-    if (!ended) { /* Zoltan_Destroy frees a communicator: in Open MPI, without the other ranks */
+    if (!ended) { /* Zoltan_Destroy frees a communicator; in Open MPI, this is local */
         Zoltan_Destroy(&zz);
     }
 }
@@ -391,8 +391,8 @@ static int run(const plb_zoltan_t *in, int32_t *part, struct Zoltan_Struct **kee
     struct Zoltan_Struct *zz = NULL;
     PLB_FAIL_IF(Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK, err, PLB_ERR_LIBRARY,
                 "Zoltan_Initialize failed");
-    /* agree before some ranks wait in Zoltan for others; a rank that fails here has come once, in
-     * plb_zoltan_refuse */
+    /* agree before some ranks wait in Zoltan for others; a rank that fails before this line calls
+     * plb_zoltan_refuse, which agrees once, too */
     PLB_PASS(agree(in->comm, PLB_OK, err));
     int ret = PLB_OK;
     if ((zz = Zoltan_Create(in->comm)) == NULL) {
@@ -544,7 +544,7 @@ int plb_zoltan_points(struct Zoltan_Struct *zz, int32_t n_dims, int64_t n, const
     return PLB_OK;
 }
 
-/* by insertion, because a box meets few parts */
+/* Sort by insertion, because a box meets few parts. */
 static void sort_few(int *x, int n)
 {
     for (int i = 1; i < n; i++) {

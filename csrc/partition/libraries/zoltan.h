@@ -16,7 +16,7 @@ typedef struct plb_zoltan {
     int32_t n, n_parts;  /* number of objects on this rank, and of parts on all ranks */
     int64_t first;       /* dist[rank] */
 
-    int32_t n_weights;    /* of each object; 0: all weights are 1 */
+    int32_t n_weights;    /* number of weights of each object; 0: all weights are 1 */
     const double *weight; /* [n * n_weights] object by object */
     double scale;         /* Zoltan gets weight * scale, rounded; 0: the weights unchanged */
     const double *share;  /* [n_parts] shares, in any unit; NULL: equal shares */
@@ -36,7 +36,7 @@ typedef struct plb_zoltan {
     const int32_t *fixed; /* [n] part that an object must get, or -1; NULL: all -1 */
     const int32_t *size;  /* [n] cost of each object's migration; NULL: all are 1 */
 
-    int n_options; /* Zoltan's: name, value, ... */
+    int n_options; /* options of Zoltan: name, value, ... */
     const char *const *option;
 } plb_zoltan_t;
 
@@ -47,7 +47,7 @@ typedef struct plb_zoltan {
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, struct Zoltan_Struct **keep,
                    plb_err_t *err);
 
-/** Take part in the call of the other ranks without a question: it fails on all ranks. */
+/** Take part in the call of the other ranks after an error of this rank: it fails on all ranks. */
 int plb_zoltan_refuse(MPI_Comm comm, plb_err_t *err);
 
 void plb_zoltan_leave(struct Zoltan_Struct *zz); /* Free a structure.  Local. */

@@ -7,7 +7,7 @@
  * Step 2, flow.  b_i > 0 is the excess of rank i above the threshold, which is `overload` times
  * the average, or a lower bound for any placement if that is higher.  The excess flows to the
  * ranks below the average, which have b_i < 0: each gets the same fraction of the load that it
- * lacks. The smallest flow along the links that achieves this is
+ * lacks.  The smallest flow along the links that achieves this is
  *
  *     flow(i -> j) = weight (x_i - x_j),  where L x = b,
  *
@@ -66,8 +66,8 @@ typedef struct link {
     int32_t rank;
     double weight;
     double r, p, x; /* residual, direction and solution of that rank */
-    double flow;    /* load that must still go to that rank; negative: come from that rank */
-    int32_t number; /* of that rank in this round's outflow_t; 0: no object goes there */
+    double flow;    /* load that must still go to that rank; negative: that must come from it */
+    int32_t number; /* index of that rank in this round's outflow_t; 0: no object goes there */
 } link_t;
 
 typedef struct partner {
@@ -75,7 +75,7 @@ typedef struct partner {
     double bytes;
 } partner_t;
 
-/* An object of this rank exchanges `bytes` with a partner; both by number. */
+/* An object of this rank exchanges `bytes` with a partner; both are numbers in `ids`. */
 typedef struct tie {
     int32_t object, peer;
     double bytes;
@@ -86,12 +86,12 @@ typedef struct diffusion {
     int most_links, phase, steps;
     double limit;          /* seconds: the threshold, see step 2 */
     double scale;          /* average load of a rank */
-    double margin;         /* as a fraction of the average: flows below it are not worth objects,
-                              and the solver ends at this residual */
-    double r, p, x, gamma; /* of this rank, as in link_t; gamma: the last SUM_SQUARES */
+    double margin;         /* as a fraction of the average: smaller flows are not worth a
+                              migration, and the solver ends at this residual */
+    double r, p, x, gamma; /* values of this rank, as in link_t; gamma: the last SUM_SQUARES */
     plb_keys_t ids;        /* numbers of the objects of which this agent knows */
     int32_t *where;        /* [ids.n] rank of each of them, as far as this agent knows */
-    tie_t *tie;            /* [n_ties] in both directions for objects of this rank */
+    tie_t *tie;            /* [n_ties] ties of the objects here; a tie between two of them twice */
     int64_t where_room, n_ties, ties_room;
     link_t *link; /* [n_links] in ascending order of the ranks */
     int32_t n_links;
@@ -100,7 +100,7 @@ typedef struct diffusion {
 
 /* ---- communication of objects --------------------------------------------------------------- */
 
-/* Tell the receivers' ranks about the edges of this rank's objects, which only this rank knows. */
+/* Report the edges of this rank's objects to the receivers' ranks, which do not know them. */
 static int greet(diffusion_t *self, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
@@ -116,7 +116,8 @@ static int greet(diffusion_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Return the number of an object, which is new or on this rank. */
+/* Return the number of an object; if the object is new, it gets the next number, and is on `rank`.
+ */
 static int number_of(diffusion_t *self, int64_t id, int32_t rank, int32_t *number, plb_err_t *err)
 {
     const int64_t before = self->ids.n;
@@ -164,7 +165,7 @@ static int list_ties(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_
     return PLB_OK;
 }
 
-/* Of partners and of links; the rank is their first member. */
+/* Order partners, or links, by rank, which is the first member of both structs. */
 static int by_rank(const void *a, const void *b)
 {
     const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
@@ -286,7 +287,7 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
 }
 
 /* Set p to r + beta p, for this rank and its neighbours.  gamma: SUM_SQUARES.  Contribute to the
- * sum p L p over all links: each end of a link contributes half of the link's term. */
+ * scalar product p L p over all links: each end of a link contributes half of the link's term. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;
@@ -320,8 +321,8 @@ static void update(diffusion_t *self, double energy)
 
 /* What a rank must decide in a round: which of its objects go along which link.  Rank 0 of this
  * problem is this rank.  Each other rank stands for a link, and has one fixed object, which stands
- * for all objects on that link's rank.  The limit leaves rank 0 just the load that must go, and
- * each other rank the flow that its link still needs. */
+ * for all objects on that link's rank.  Rank 0 is above the limit by just the load that must go,
+ * and each other rank is below it by the flow that its link still needs. */
 typedef struct outflow {
     double limit;
     plb_snapshot_t in;
@@ -342,7 +343,8 @@ static link_t *find_link(const diffusion_t *self, int32_t rank)
     return k < self->n_links && self->link[k].rank == rank ? &self->link[k] : NULL;
 }
 
-/* List the ranks: each link takes `part` of its flow, if that is enough. */
+/* List this rank and its links.  The fraction `part` of each link's flow counts, if it is above
+ * the margin. */
 static int outflow_ranks(outflow_t *self, diffusion_t *from, double part, plb_err_t *err)
 {
     const double margin = from->margin * from->scale, load = from->gossip.agent.now.load;
@@ -369,7 +371,7 @@ static int outflow_ranks(outflow_t *self, diffusion_t *from, double part, plb_er
     return PLB_OK;
 }
 
-/* List the objects, and their ties; those inside this rank once, not in both directions. */
+/* List the objects and their ties; a tie between two objects of this rank is listed only once. */
 static int outflow_objects(outflow_t *self, const diffusion_t *from, plb_err_t *err)
 {
     const plb_entry_t *entry = from->gossip.agent.now.entry;
@@ -409,8 +411,7 @@ static int outflow_objects(outflow_t *self, const diffusion_t *from, plb_err_t *
     return PLB_OK;
 }
 
-/* Send the ties of the objects that leave along with them, and tell the ranks of their partners.
- */
+/* After the objects that leave, send their ties; inform the partners' ranks, too. */
 static int send_ties(diffusion_t *self, const outflow_t *out, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
@@ -433,8 +434,8 @@ static int send_ties(diffusion_t *self, const outflow_t *out, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Send objects along the links whose flow leaves this rank, with at most this rank's excess: load
- * that only passes through must first arrive. */
+/* Send objects along the links whose flow leaves this rank, in total at most this rank's excess:
+ * load that only passes through must first arrive. */
 static int give_along_links(diffusion_t *self, plb_err_t *err)
 {
     outflow_t out = {0};
@@ -495,7 +496,7 @@ static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_er
             PLB_PASS(add_tie(self, object, note.other_id, note.rank, note.bytes, err));
         } else if (note.kind == NOTE_TIE || (note.kind == NOTE_OBJECT && note.memory > room)) {
             if (note.kind == NOTE_OBJECT && object >= 0) {
-                self->where[object] = note.peer; /* also its ties, which follow, go back */
+                self->where[object] = note.peer; /* its ties, which follow, go back, too */
             }
             note.kind = note.kind == NOTE_TIE ? NOTE_TIE : NOTE_NO_ROOM;
             PLB_PASS(plb_agent_post(agent, note, err));
@@ -591,7 +592,7 @@ static int start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
     diffusion_t *self = (diffusion_t *)agent;
     self->most_links = (int)opts->params[PARAM_NEIGHBOURS];
     PLB_PASS(plb_gossip_agent.start(agent, opts, err));
-    self->gossip.from_home = false; /* its search must not undo what followed the links */
+    self->gossip.from_home = false; /* a second search would undo the moves along the links */
     return PLB_OK;
 }
 

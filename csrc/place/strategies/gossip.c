@@ -473,7 +473,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     self->failed = reached ? self->failed : self->limit;
     /* seconds that one rank of mean speed would take for all work */
     const double all = self->agent.share->n_ranks * self->agent.average;
-    const double more = self->failed / IDLE; /* if `failed` is 0, this does not raise it */
+    const double more = self->failed / IDLE; /* 0 if `failed` is 0 */
     if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all &&
         more > self->failed) {
         set_limit(self, more); /* only memory limits are exceeded: allow more time */

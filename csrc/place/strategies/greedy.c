@@ -6,8 +6,8 @@
  * - 1/(3p) times the optimum.
  *
  * With memory limits, an object only goes where it fits (plb_start_fit).  If an object fits
- * nowhere, the start is a placement by memory alone.  Then, and if the result is slower than the
- * present placement, it is refined.
+ * nowhere, the search starts from a placement by memory alone, and refines it.  A result that is
+ * slower than the present placement is refined, too.
  *
  * Ties: of objects with equal loads, the lowest index comes first; of ranks on which an object
  * would end at the same time, the lowest. */
@@ -155,7 +155,7 @@ static int make_classes(const plb_problem_t *problem, const plb_item_t *by_speed
     return n;
 }
 
-/* Each object goes to the first rank of a class that ends it first. */
+/* Each object goes to the rank where it ends first: the top of one of the heaps. */
 static int place_by_speed(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
                           plb_err_t *err)
 {

@@ -13,10 +13,10 @@
 #include "base/base.h"
 #include "place/internal.h"
 
-/* ---- the hypergraph of a snapshot ------------------------------------------------------------
- */
+/* ---- the hypergraph of a snapshot ----------------------------------------------------------- */
 
-/* Add an object as pin `at`, unless the net has it or it is no vertex.  Return the next index. */
+/* Add an object as pin `at`, if it is a vertex and the net does not have it yet.  Return the index
+ * of the next pin. */
 static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t *seen, int32_t at)
 {
     const int32_t v = self->vertex[object];
@@ -86,8 +86,6 @@ out:
     PLB_FREE(seen, weight);
     return ret;
 }
-
-/* ---- the strategies ------------------------------------------------------------------------- */
 
 enum { IMBALANCE, CYCLES, ITERATIONS, N_PARAMS };
 

@@ -66,7 +66,7 @@ static double smallest_mean(const pieces_t *self, int64_t each, int64_t more)
 /* Compute a bound by counting pieces; 0 if there is none, or if ranks differ or objects are fixed.
  * Each object is cut into equal pieces, about as heavy as the median object.  If the pieces of an
  * object may lie on different ranks, the smallest possible maximum can only fall, so a bound for
- * the pieces also holds for the objects. If p ranks have c p + e pieces, then for some m <= e, m
+ * the pieces also holds for the objects.  If p ranks have c p + e pieces, then for some m <= e, m
  * of the ranks have c m + e pieces or more in any placement, and one of these ranks has at least
  * their mean load.  The result is the smallest such mean over all m, for the lightest pieces. */
 static int bound_pieces(const plb_snapshot_t *in, double *out, plb_err_t *err)
@@ -111,10 +111,11 @@ static const double ROUNDING = 1e-9;
  * with twice as much, it makes 10 % fewer migrations; benchmarks/front.py asks for 5e-4. */
 static const double LITTLE = 4e-4;
 
-/* If the limit was missed, search for the lowest one that can be met, from where the search is. */
+/* If the limit was missed, search for the lowest limit that can be met, from the present state on.
+ */
 static int bisect(plb_state_t *on, double limit, plb_aim_t aim, plb_err_t *err)
 {
-    enum { HALVINGS = 20 }; /* a millionth of what was to be searched */
+    enum { HALVINGS = 20 }; /* leaves a millionth of the interval */
     double low = limit, most = plb_state_value(on);
     aim.kicks = false;
     for (int i = 0; i < HALVINGS && most - low > NEAR * most; i++) {
@@ -159,8 +160,6 @@ out:
     plb_free(from);
     return ret;
 }
-
-/* ---- the strategies ------------------------------------------------------------------------- */
 
 static const plb_param_t params[] = {
     {"overload", "x average", "a rank above this multiple of the average gives away objects",

@@ -35,7 +35,7 @@ typedef struct mover {
     plb_state_t on;
     double limit;        /* seconds above which a rank is overloaded; mover_shed() can raise it */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
-    plb_heap_t receiver; /* ranks below the limit; key: -gap or lower, corrected when on top */
+    plb_heap_t receiver; /* ranks below the limit; key: at most -gap, and -gap when on top */
     plb_heap_t object;   /* objects of the current donor; id: index in item[], key: -value; an
                             entry counts only if its key is still the object's -value */
     int64_t room;        /* entries for which `object` has memory */
@@ -54,7 +54,7 @@ typedef struct way {
     double gain;
 } way_t;
 
-/* Return what object i saves by messages on rank r, compared with messages between nodes. */
+/* Return how much less the messages of object i cost on rank r than between nodes. */
 static double mover_bond(const mover_t *self, int32_t i, int32_t r)
 {
     return self->bond[r] + plb_state_near(&self->on, i, r, false);
@@ -217,8 +217,8 @@ static void mover_sort_receivers(mover_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* List the donor's objects and offer them all.  Until the next call, the heap has at most an entry
- * for each of them, and one for each of its partners: it is offered again when one moves. */
+/* List the donor's objects and offer them all.  Until the next call, the heap gets at most one
+ * entry for each of them, and one more for each partner of an object that moves. */
 static int mover_offer_all(mover_t *self, int32_t donor, plb_err_t *err)
 {
     const plb_state_t *on = &self->on;
@@ -378,8 +378,6 @@ out:
     plb_free(from);
     return ret;
 }
-
-/* ---- the strategies ------------------------------------------------------------------------- */
 
 enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };
 

@@ -90,7 +90,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     int ret = PLB_OK;
     PLB_TRY(plb_parts_init(&parts, in, true, imbalance, opts->seed, err));
     PLB_TRY(plb_snapshot_metrics(in, NULL, &before, err));
-    if (average > 0.0) { /* that of the present placement, but not below 1.001 */
+    if (average > 0.0) { /* allow at most the present imbalance, but at least 1.001 */
         imbalance = fmax(1.001, fmin(imbalance, before.max / average));
         parts.question.imbalance = imbalance;
     }
@@ -102,8 +102,8 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     PLB_TRY(try_fresh(&parts, imbalance, part, fresh.rank, err));
     PLB_TRY(measure(&parts, &fresh, part, err));
     PLB_TRY(measure(&parts, &near, part, err));
-    /* the better balance is better (times up to the limit, and differences up to 1 % do not
-     * count), then the lower cost */
+    /* the better balanced placement is better (times below the limit are equal, and so are times
+     * that differ by up to 1 %); in a tie, the one with the lower cost */
     const double a = fmax(near.longest, imbalance * average);
     const double b = fmax(fresh.longest, imbalance * average);
     if (a < 0.99 * b ? false : b < 0.99 * a ? true : near.cost > fresh.cost) {

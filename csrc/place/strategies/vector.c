@@ -1,5 +1,5 @@
 /* VectorLB and CCMLB: objects with several loads each, shared blocks of memory, messages, and
- * blocks that are better at home.
+ * costs of blocks that are not on their home rank.
  *
  * The search (plb_improve) starts from a placement by work in which objects stay where they fit.
  * If an object does not fit into memory there, it starts from the present placement or, if this

@@ -20,7 +20,7 @@ static plb_map_t groups; /* maps a communicator to its group */
 static plb_map_t made;   /* maps a hash of members and parent to the number of such groups */
 static int32_t n_groups;
 
-/* Return the members' ranks in MPI_COMM_WORLD.  *all: unchanged, or false if one has none. */
+/* Return the members' ranks in MPI_COMM_WORLD.  *all becomes false if a member has none. */
 static int32_t *world_ranks(MPI_Group group, int32_t *n, bool *all)
 {
     MPI_Group world;
@@ -196,7 +196,7 @@ typedef struct request {
     plb_op_t op; /* the operation that begins the request; op.request: the request's number */
     const plb_group_t *group;
     bool persistent, active;
-    bool cancelled, unmatched; /* MPI_Cancel was called; it has cancelled the request at once */
+    bool cancelled, unmatched; /* MPI_Cancel was called; it cancelled the request at once */
     struct request *next;      /* next one with the same handle, or in the list `unused` */
 } request_t;
 
@@ -418,7 +418,7 @@ static bool receive_of(plb_op_t *out, int kind, int source, int tag, MPI_Comm co
     return out->peer >= 0 || any;
 }
 
-/* Log an operation, if there is any: now, or as that of a request. */
+/* Log an operation, unless `any` is false: now, or as the operation of a request. */
 static void note_or_begin(bool any, plb_op_t op, const MPI_Request *request, bool persistent,
                           MPI_Comm comm)
 {
@@ -426,7 +426,7 @@ static void note_or_begin(bool any, plb_op_t op, const MPI_Request *request, boo
         plb_note(op);
     } else if (any) {
         request_made(*request, op, plb_group(comm), persistent);
-    } else if (persistent) { /* with MPI_PROC_NULL: nothing of it is logged */
+    } else if (persistent) { /* a request for MPI_PROC_NULL, of which nothing is logged */
         request_made(*request, (plb_op_t){.kind = PLB_OP_END}, NULL, true);
     }
 }

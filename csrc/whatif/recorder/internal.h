@@ -27,7 +27,7 @@ void plb_polled(void);
 /** Count a use of the MPI feature `what`, which cannot be recorded.  what: a string literal,
  * because the log keeps the pointer. */
 void plb_lacks(const char *what);
-/** The same, before a call that is not logged: its processor time counts as computing. */
+/** Like plb_lacks, before a call that is not logged: its processor time counts as computing. */
 void plb_lacks_in_call(const char *what);
 
 /* A hash table that maps MPI handles, or other numbers, to pointers. */
@@ -61,9 +61,9 @@ typedef struct plb_group {
     int32_t *world;   /* [size] ranks of the members in MPI_COMM_WORLD */
     int32_t n_remote; /* number of ranks in the remote group of an intercommunicator */
     int32_t *remote;  /* [n_remote] ranks of the remote group in MPI_COMM_WORLD */
-    uint64_t id;      /* the same on all members */
-    /* whether its collectives are simulated: it is no intercommunicator, and all its members are
-     * in MPI_COMM_WORLD */
+    uint64_t id;      /* id of the communicator, the same on all members */
+    /* whether its collectives are simulated: only if it is no intercommunicator, and all its
+     * members are in MPI_COMM_WORLD */
     bool meets;
     /* group with the same members, for messages that are logged in place of other calls, e.g. of
      * neighbourhood collectives; NULL: not created yet */
@@ -72,9 +72,9 @@ typedef struct plb_group {
 
 /** Return the group of a communicator, registered if it is new; NULL: for MPI_COMM_NULL. */
 plb_group_t *plb_group(MPI_Comm comm);
-/** Register a new communicator, created by a call that was collective over `parent`, by two groups
- * with different parents (an intercommunicator, whose id must not depend on them), or over the
- * members of `fresh` only. */
+/** Register `fresh`, a new communicator.  The call that created it was collective over `parent`,
+ * over two groups with different parents (an intercommunicator, whose id must not depend on them),
+ * or over the members of `fresh` only. */
 typedef enum plb_makers { PLB_BY_PARENT, PLB_BY_TWO_GROUPS, PLB_BY_MEMBERS } plb_makers_t;
 void plb_note_made(plb_makers_t by, MPI_Comm parent, MPI_Comm fresh);
 /** Register a copy with the members of `comm`; MPI may not have completed it yet. */
@@ -110,8 +110,8 @@ static inline int64_t plb_bytes(int64_t count, MPI_Datatype type)
 }
 
 /** Whether a call that returned `code` did something that is to be logged.  A call with bad
- * arguments did nothing, and its results are undefined; a message that was too long was received.
- */
+ * arguments did nothing, and its results are undefined; but a message that was too long was
+ * received. */
 static inline bool plb_took_effect(int code)
 {
     int class = MPI_SUCCESS;
@@ -121,7 +121,7 @@ static inline bool plb_took_effect(int code)
     return class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE || class == MPI_ERR_IN_STATUS;
 }
 
-/* request: NULL: log a blocking call; else a nonblocking or persistent one, with its request. */
+/* request: NULL for a blocking call; else the request of a nonblocking or persistent call. */
 
 /** Log a send.  flags: PLB_OP_BUFFERED, PLB_OP_SYNCHRONOUS or 0. */
 void plb_note_send(const MPI_Request *request, bool persistent, int flags, int64_t bytes, int dest,
@@ -182,8 +182,8 @@ void plb_frame(char type, const void *data, uint32_t length);
 void plb_record_start(int provided);
 void plb_record_end(bool finalized);
 
-/** The parts of plb_record_start: connect to the monitor (false: there is none) and measure what a
- * call costs; begin at the same time on all ranks.  timed_only: nothing but the times is recorded.
+/** The two parts of plb_record_start: connect to the monitor (false: there is none) and measure
+ * what a call costs; then begin on all ranks at the same time.  timed_only: record only the times.
  */
 bool plb_record_open(int provided, bool *timed_only);
 void plb_record_begin(bool timed_only);

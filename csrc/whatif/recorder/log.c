@@ -140,16 +140,16 @@ static struct {
     int64_t beyond;         /* ns of processor time of the other threads */
     int64_t foreign;        /* number of MPI calls by other threads */
     bool asked;             /* whether the last call was a poll */
-    /* sums of the ns between one poll and the next, less the waiting for a core; of their squares;
-     * and of the sleeps */
+    /* sums over pairs of successive polls: ns between them, without waits for a core; the square
+     * of this; ns of sleep */
     double asked_wall, asked_square, napped;
-    int32_t n, first; /* operations in the buffer; index of this call's first one, or -1 */
+    int32_t n, first; /* number of operations in the buffer; this call's first, or -1 */
     int32_t n_lacks;
     lack_t lack[MOST_LACKS];
     plb_op_t op[BUFFERED];
 } me;
 
-static __thread bool inside_call; /* within a call of the program, where MPI may call itself */
+static __thread bool inside_call; /* inside a call of MPI by the program (MPI may call itself) */
 static pthread_mutex_t foreign_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- clocks --- */
@@ -499,7 +499,7 @@ static void call_costs(call_costs_t *out)
     PMPI_Comm_free(&own);
 }
 
-static pid_t process; /* the recorded one; processes that it forks are not recorded */
+static pid_t process; /* the process that is recorded; those that it forks are not recorded */
 
 bool plb_record_open(int provided, bool *timed_only)
 {
@@ -508,7 +508,7 @@ bool plb_record_open(int provided, bool *timed_only)
     int rank = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     process = getpid();
-    me.thread = pthread_self(); /* only its calls are logged */
+    me.thread = pthread_self(); /* only calls of this thread are logged */
     pthread_atfork(NULL, NULL, stop_in_child);
     if (!monitor_reach(rank)) {
         return false;
@@ -555,7 +555,7 @@ void plb_record_begin(bool timed_only)
     if (!timed_only) {
         procedures_tell();
     }
-    PMPI_Barrier(MPI_COMM_WORLD); /* then all ranks begin the program at the same time */
+    PMPI_Barrier(MPI_COMM_WORLD); /* now all ranks begin the program at the same time */
     me.on = !timed_only;
     me.n = 0;
     me.delay = plb_run_delay_ns();

@@ -14,16 +14,16 @@
 
 /* What `pylb steer` reads of a rank while it runs. */
 typedef struct slot {
-    int64_t n_ranks;   /* in MPI_COMM_WORLD; 0: this rank has not called MPI yet */
-    int64_t pid;       /* of the rank */
-    int64_t work;      /* ns: of work until the last call began */
+    int64_t n_ranks;   /* number of ranks in MPI_COMM_WORLD; 0: this rank has not called MPI yet */
+    int64_t pid;       /* process id of the rank */
+    int64_t work;      /* ns of work until the last call began */
     int64_t unused[5]; /* so that ranks do not share a cache line */
 } slot_t;
 
 static __thread struct {
     slot_t *slot;          /* NULL: nobody watches */
-    plb_moment_t at;       /* when the last call ended */
-    int64_t work, delayed; /* ns of work until then; the same, with waits for a core */
+    plb_moment_t at;       /* time at which the last call ended */
+    int64_t work, delayed; /* ns of work until `at`; the same, including waits for a core */
     int64_t processor;     /* ns of processor time of the process at the last poll, if `naps` */
     bool inside;           /* within a call of the program */
     bool asked;            /* whether the last call was a poll that has failed */
@@ -32,8 +32,8 @@ static __thread struct {
 
 static bool seen; /* whether any thread has called MPI */
 
-/* Return the work between a poll that has failed and the next one.  The first time that it is
- * long, the processor time is not known: it is read only in programs that do not poll at once. */
+/* Return the work between a poll that has failed and the next poll.  The first time that this is
+ * long, the processor time at its beginning is not known: it is read only if `naps` is true. */
 static int64_t between_polls(bool brief, int64_t gap)
 {
     if (brief) {

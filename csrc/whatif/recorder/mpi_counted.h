@@ -3,7 +3,7 @@
  *
  * This file and mpi_functions.h are tables.  wrap_c.c and wrap_fortran.c include both; wrap_c.c
  * includes this one twice, for int and MPI_Count.  With PLB_CLOCK_ONLY they make libpylb_pmpi,
- * which logs nothing; it ignores all code below.  The files wrap_*.c define these macros:
+ * which logs nothing and ignores the code below.  The files wrap_*.c define these macros:
  *   CALL(Name, name, parameters, arguments, code that logs the call)   Name, name: the function's
  *                       names in C and Fortran
  *   STATUS_CALL(...)    like CALL, for a function whose last parameter is a status, which the code
@@ -14,8 +14,8 @@
  *                       program repeats until it succeeds; found: whether it has
  *   WAITS(Name, name, parameters, arguments)   a call that is not logged: only the clock "mpi"
  *                       (internal.h) sees it, as it sees all the others
- *   UNSEEN(Name, name, parameters, arguments)   the same, a call in which waiting counts as
- *                       computing in a recording
+ *   UNSEEN(Name, name, parameters, arguments)   like WAITS; in a recording, waiting in the call
+ *                       counts as computing
  *   In, Out, COUNT, UNIT, Int, ...   parameter types; UNIT: of displacements; ...Out: of results
  *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a new handle
  *   FIRST(Type, x)      the first handle of an array

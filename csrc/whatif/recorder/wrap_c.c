@@ -112,7 +112,7 @@ typedef MPI_Message *MessageOut;
 #define UNIT MPI_Aint
 #define UNITS const MPI_Aint *
 #define NAME(name) name##_c
-#include "mpi_counted.h" /* a second time */
+#include "mpi_counted.h" /* included a second time, now for MPI_Count */
 #endif
 
 /* --- all other functions --- */

@@ -17,10 +17,10 @@ static int32_t min32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* Step 0, 1, ... of a binomial tree, in which data go from the root (v = 0) or, `up`, to it.  v:
- * the rank, counted from the root on.  Its parent is v without its lowest set bit; the subtree of
- * child v + bit has up to `bit` ranks.  Down, the child with the largest subtree comes first; up,
- * all steps come in the opposite order. */
+/* Get step 0, 1, ... of a binomial tree, in which data go from the root (v = 0) or, if `up`, to
+ * the root.  v: the rank, counted from the root on.  Its parent is v without its lowest set bit;
+ * the subtree of child v + bit has up to `bit` ranks.  Down, the child with the largest subtree
+ * comes first; up, all steps come in the opposite order. */
 static bool tree_hop(int32_t v, int32_t size, int64_t bytes, bool personal, bool up, int32_t step,
                      plb_hop_t *out)
 {

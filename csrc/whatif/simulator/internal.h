@@ -13,7 +13,7 @@ enum { OWN_SLOT = 0 }; /* the slot of blocking calls; request r has slot r + 1 *
 typedef enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_DONE } slot_state_t;
 
 typedef struct slot {
-    double done; /* in the state SLOT_DONE: the time of completion, past or future */
+    double done; /* in the state SLOT_DONE: time of completion, in the past or future */
     int64_t cause_op;
     int32_t cause_rank;
     uint8_t state;
@@ -150,9 +150,9 @@ verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot);
 void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
                        int32_t cause_rank, int64_t cause_op);
 
-/* Matches messages with receives.  Messages with the same sender, receiver and communicator form
- * a channel, in the order of sending, where receives wait, too.  So the usual match is the first
- * one that is tried. */
+/* Matches messages with receives.  Messages with the same sender, receiver and communicator form a
+ * channel, in the order of sending; posted receives wait in the channel, too.  So the usual match
+ * is the first one that is tried. */
 
 /** Send `message`.  The caller sets its src, tag, bytes, op and slot (-1: the sender goes on). */
 int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_t message,

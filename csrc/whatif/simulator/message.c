@@ -4,15 +4,11 @@
 
 #include "base/base.h"
 
-/* ---- links ---------------------------------------------------------------------------------- */
-
 static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
 {
     const plb_target_t *t = self->target;
     return matrix[(int64_t)t->node[t->place[src]] * t->n_nodes + t->node[t->place[dst]]];
 }
-
-/* ---- slots ---------------------------------------------------------------------------------- */
 
 int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err)
 {

@@ -115,7 +115,7 @@ static int make_processors(plb_whatif_t *self, plb_err_t *err)
     PLB_PASS_NEW0(self->processor, t->n_processors);
     PLB_PASS_NEW0(self->heap_room, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
-        self->processor[t->place[r]].active.n++; /* at first, it counts all processes */
+        self->processor[t->place[r]].active.n++; /* at first, n counts the processor's processes */
     }
     plb_item_t *room = self->heap_room;
     for (int32_t p = 0; p < t->n_processors; p++) {
@@ -432,7 +432,7 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
     }
     processor_t *p = &self->processor[owner - 2 * self->n_ranks];
     const plb_item_t top = p->active.item[0];
-    p->v = top.key; /* not a sum of shares, which would have rounding errors */
+    p->v = top.key; /* set to the key, because a sum of shares would have rounding errors */
     p->last = self->now;
     return computed(self, top.id, err);
 }

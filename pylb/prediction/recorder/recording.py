@@ -7,19 +7,98 @@ import functools
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
 from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb import optional
+from pylb import _core, optional
 from pylb.console import count
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
 from pylb.files import kind_of, named, understood, writing
 from pylb.io import hdf5
 from pylb.model import checks
-from pylb.prediction.recorder.layout import ONE_SIDED_CALLS, OP, OpKind
+
+# ---- the layout of operations in csrc/whatif/whatif.h, and their names --------------------------
+
+
+ONE_SIDED_CALLS = _core.ONE_SIDED
+
+OP = np.dtype(
+    [
+        *((name, "i8") for name in ("compute", "begin", "bytes")),
+        ("inside", "f4"),
+        *((name, "i4") for name in ("peer", "tag", "request", "comm")),
+        ("kind", "u1"),
+        ("flags", "u1"),
+        ("what", "u2"),
+    ]
+)
+"""One operation of a rank; the fields are those of ``plb_op_t``."""
+
+STEP = np.dtype(
+    [
+        ("begin", "f8"),
+        ("end", "f8"),
+        ("cause_op", "i8"),
+        ("cause_rank", "i4"),
+        ("pad", "i4"),
+    ]
+)
+"""Begin and end of a simulated operation in seconds, and which operation of which rank it waited
+for; -1 if none."""
+
+
+class OpKind(IntEnum):
+    """The kind of an operation; csrc/whatif/whatif.h explains the fields for each kind."""
+
+    END = 0
+    SEND = 1
+    ISEND = 2
+    RECV = 3
+    IRECV = 4
+    WAIT = 5
+    PROBE = 6
+    COLL = 7
+    ICOLL = 8
+    PAUSE = 9
+    ENTER = 10
+    LEAVE = 11
+    ONE_SIDED = 12
+
+
+class Collective(IntEnum):
+    """The collective operation, in the field ``what``."""
+
+    BARRIER = 0
+    BCAST = 1
+    GATHER = 2
+    SCATTER = 3
+    REDUCE = 4
+    ALLREDUCE = 5
+    ALLGATHER = 6
+    ALLTOALL = 7
+    REDUCE_SCATTER = 8
+    SCAN = 9
+    EXSCAN = 10
+
+
+class Flag(IntFlag):
+    """Bits of the field ``flags``."""
+
+    SAME_CALL = 1
+    ANY_SOURCE = 2
+    ANY_TAG = 4
+    SYNCHRONOUS = 8
+    BUFFERED = 16
+    CANCELLED = 32
+
+
+# ---- the recording ------------------------------------------------------------------------------
+
 
 FORMAT = "pylb operations 3"
 DTYPES = {"head": np.dtype(np.uint8)}
@@ -38,7 +117,7 @@ class Recording:
     (4, ['servBusy1', 'servBusy2'])
     """
 
-    #: The operations of each rank, in order, with the fields of `recorder.layout.OP`.
+    #: The operations of each rank, in order, with the fields of `OP`.
     ops: list[NDArray[Any]]
     #: Members of each communicator, by their ranks in MPI_COMM_WORLD, in order of their ranks in
     #: the communicator.  The first communicator is MPI_COMM_WORLD.
@@ -118,7 +197,7 @@ class Recording:
                 "recording"
             )
         mine, others = (
-            np.array([int(ops["compute"].sum()) for ops in one.ops], np.float64)
+            np.array([ops["compute"].sum() for ops in one.ops], np.float64)
             for one in (self, elsewhere)
         )
         for rank in np.flatnonzero((mine <= 0) | (others <= 0))[:1]:
@@ -153,28 +232,19 @@ class Recording:
         optional.require("h5py")
         path = named(path)
         _check_regular(path)
-        with writing(path, "w+b") as file:
-            out = hdf5.Output(file)
-            try:
-                self._write(out)
-            finally:
-                out.close()
-
-    def _write(self, out: hdf5.Output) -> None:
         head = {
             "info": self.info,
             "procedures": self.procedures,
             "warnings": self.warnings,
             "closed": self.closed.tolist(),
         }
-        out.text("format", FORMAT)
-        out.array("head", np.frombuffer(json.dumps(head).encode(), np.uint8))
-        out.h5.create_group("ops")
-        out.h5.create_group("comms")
-        for rank, ops in enumerate(self.ops):
-            out.array(f"ops/{rank}", ops)
-        for number, members in enumerate(self.comms):
-            out.array(f"comms/{number}", members)
+        with writing(path, "w+b") as file, closing(hdf5.Output(file)) as out:
+            out.text("format", FORMAT)
+            out.array("head", np.frombuffer(json.dumps(head).encode(), np.uint8))
+            for group, arrays in (("ops", self.ops), ("comms", self.comms)):
+                out.h5.create_group(group)
+                for i, array in enumerate(arrays):
+                    out.array(f"{group}/{i}", array)
 
     @classmethod
     def given(cls, run: Recording | str | os.PathLike[str]) -> Recording:

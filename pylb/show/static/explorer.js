@@ -13,69 +13,67 @@ const COST = { low: -6, high: 2, step: 0.25 };
 // The row of controls, and a function that returns the settings.  A control changes only its own
 // setting, and only when it is used: the others stay as they were given, to the last digit.
 function controlsOf(choices, given, changed) {
-  const asked = { ...given };
-  const named = (label, name, attributes) => element(name, { "aria-label": label, ...attributes });
-  const select = (label, options, value, set) => {
-    const box = named(label, "select");
-    box.append(...options.map(([name, text, missing]) => element("option",
-      { value: name, disabled: missing ? "" : null }, missing ? `${text} (not installed)` : text)));
-    box.value = value;
-    box.addEventListener("change", () => { set(box.value); changed(); });
+  const asked = { ...given }, row = element("div", { class: "controls" });
+  // Adds a control; `name` describes it to screen readers.
+  const add = (label, name, box, event, taken) => {
+    box.setAttribute("aria-label", name);
+    box.addEventListener(event, () => { taken(); changed(); });
+    row.append(element("label", {}, label, box));
     return box;
   };
-  const range = (label, low, high, step, value, set, said) => {
-    const box = named(label, "input", { type: "range", min: low, max: high, step });
-    box.out = element("output", { "aria-live": "off" });
+  const select = (label, name, options, value, set) => {
+    const box = element("select", {}, ...options.map(([v, text, missing]) => element("option",
+      { value: v, disabled: missing ? "" : null }, missing ? `${text} (not installed)` : text)));
+    box.value = value;
+    return add(label, name, box, "change", () => set(box.value));
+  };
+  const number = (label, name, low, high, value, set) => {
+    const box = element("input", { type: "number", min: low, max: high, step: 1, value });
+    return add(label, name, box, "input", () =>
+      set(Math.max(low, Math.round(Number(box.value)) || low)));
+  };
+  const range = (label, name, low, high, step, value, set, said) => {
+    const box = element("input", { type: "range", min: low, max: high, step, value });
+    const out = element("output", { "aria-live": "off" });
     const say = () => {
-      box.out.textContent = said();
+      out.textContent = said();
       box.setAttribute("aria-valuetext", said());
     };
-    box.value = value;
-    box.addEventListener("input", () => { set(Number(box.value)); say(); changed(); });
+    add(label, name, box, "input", () => { set(Number(box.value)); say(); });
+    box.after(out);
     say();
-    return box;
-  };
-  const number = (label, low, high, value, set) => {
-    const box = named(label, "input", { type: "number", min: low, max: high, step: 1 });
-    box.value = value;
-    box.addEventListener("input", () => { set(Math.max(low, Math.round(Number(box.value)) || low)); changed(); });
     return box;
   };
   const ranks = () => asked.n_ranks || choices.n_ranks, own = [asked.alpha, asked.beta];
   const networks = NETWORKS.some((n) => n[1] === own[0] && n[2] === own[1]) ? NETWORKS
     : [["as given", ...own], ...NETWORKS];
-  const c = {
-    strategy: select("Strategy", choices.strategies, asked.strategy, (v) => { asked.strategy = v; }),
-    trigger: select("Trigger", [...choices.triggers, EVERY].map((v) => [v, v]), asked.trigger || EVERY,
-      (v) => { asked.trigger = v === EVERY ? "" : v; }),
-    every: number("Iterations from one LB step to the next", 1, 1e6, asked.every, (v) => { asked.every = v; }),
-    ranks: range("Number of ranks", 1, Math.max(4 * choices.n_ranks, 64, ranks()), 1, ranks(),
-      (v) => { asked.n_ranks = v === choices.n_ranks ? 0 : v; }, () => String(ranks())),
-    network: select("Network: seconds per message, bytes per second", networks.map(([v]) => [v, v]),
-      networks.find((n) => n[1] === own[0] && n[2] === own[1])[0],
-      (v) => { [, asked.alpha, asked.beta] = networks.find((n) => n[0] === v); }),
-    cost: range("Cost of an LB step", COST.low, COST.high, COST.step,
-      asked.cost ? Math.log10(asked.cost) : COST.low, (v) => { asked.cost = v <= COST.low ? null : 10 ** v; },
-      () => (asked.cost === null ? "as measured" : seconds(asked.cost))),
-    rank: number("Rank whose speed is changed", 0, ranks() - 1, asked.rank, (v) => { asked.rank = v; }),
-    speed: range("Speed of that rank", 0.1, 2, 0.05, asked.speed, (v) => { asked.speed = v; },
-      () => `\u00d7 ${short(asked.speed)}`),
-  };
+  select("Strategy", "Strategy", choices.strategies, asked.strategy, (v) => { asked.strategy = v; });
+  const trigger = select("Trigger", "Trigger", [...choices.triggers, EVERY].map((v) => [v, v]),
+    asked.trigger || EVERY, (v) => { asked.trigger = v === EVERY ? "" : v; });
+  const every = number("iterations", "Iterations from one LB step to the next", 1, 1e6, asked.every,
+    (v) => { asked.every = v; });
+  const network = select("Network", "Network: seconds per message, bytes per second",
+    networks.map(([v]) => [v, v]), networks.find((n) => n[1] === own[0] && n[2] === own[1])[0],
+    (v) => { [, asked.alpha, asked.beta] = networks.find((n) => n[0] === v); });
+  const cost = range("Cost", "Cost of an LB step", COST.low, COST.high, COST.step,
+    asked.cost ? Math.log10(asked.cost) : COST.low, (v) => { asked.cost = v <= COST.low ? null : 10 ** v; },
+    () => (asked.cost === null ? "as measured" : seconds(asked.cost)));
+  range("Ranks", "Number of ranks", 1, Math.max(4 * choices.n_ranks, 64, ranks()), 1, ranks(),
+    (v) => { asked.n_ranks = v === choices.n_ranks ? 0 : v; }, () => String(ranks()));
+  const rank = number("Speed of rank", "Rank whose speed is changed", 0, ranks() - 1, asked.rank,
+    (v) => { asked.rank = v; });
+  range("factor", "Speed of that rank", 0.1, 2, 0.05, asked.speed, (v) => { asked.speed = v; },
+    () => `\u00d7 ${short(asked.speed)}`);
   const read = () => {
-    c.rank.max = ranks() - 1;
+    rank.max = ranks() - 1;
     const idle = BASELINES.includes(asked.strategy);
-    for (const [box, matters] of [[c.trigger, !idle], [c.every, !idle && !asked.trigger], [c.cost, !idle],
-      [c.rank, asked.speed !== 1], [c.network, choices.edges]]) {
+    for (const [box, matters] of [[trigger, !idle], [every, !idle && !asked.trigger], [cost, !idle],
+      [rank, asked.speed !== 1], [network, choices.edges]]) {
       box.disabled = !matters; // and grey: this control has no effect with these settings
       box.closest("label").classList.toggle("idle", !matters);
     }
     return { ...asked, rank: Math.min(asked.rank, ranks() - 1) };
   };
-  const labelled = (text, box) => element("label", {}, text, box, ...(box.out ? [box.out] : []));
-  const row = element("div", { class: "controls" }, labelled("Strategy", c.strategy),
-    labelled("Trigger", c.trigger), labelled("iterations", c.every), labelled("Network", c.network),
-    labelled("Cost", c.cost), labelled("Ranks", c.ranks), labelled("Speed of rank", c.rank),
-    labelled("factor", c.speed));
   read();
   return { row, read };
 }
@@ -122,19 +120,16 @@ function render({ model, el }) {
     wanted = null;
   };
   const controls = controlsOf(model.get("choices"), model.get("settings"), ask);
-  const view = new RunView({ "aria-label": "Iteration" }, "Choose a decision to read its receipt.",
-    (i) => tell({ kind: "receipt", index: i }), (i) => {
-      wanted = i;
-      if (!asking) askObjects();
-    });
+  const view = new RunView((i) => tell({ kind: "receipt", index: i }), (i) => {
+    wanted = i;
+    if (!asking) askObjects();
+  });
 
   const showAnswer = () => {
     const answer = model.get("answer");
     if (!answer || !answer.picture) return;
-    const { cells, n_ranks: ranks } = answer.picture;
-    if (view.picture && view.picture.n_ranks !== ranks) view.objects.base = null;
-    view.show(decoded(answer.picture, cells.buffer ? cells : new Uint8Array(cells)),
-      answer.timeline, answer.columns, answer.decisions);
+    if (view.picture && view.picture.n_ranks !== answer.picture.n_ranks) view.objects.base = null;
+    view.show(answer.picture, answer.timeline, answer.columns, answer.decisions);
     shown.hidden = false;
     facts.replaceChildren(factsOf(answer.figures.facts));
     view.flows.replaceChildren(element("p", { class: "soft" }, answer.decisions.length

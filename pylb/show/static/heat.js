@@ -3,8 +3,8 @@
 const MOST_OUTLIERS = 40; // of so many outliers at most, the largest ones, each gets a mark
 
 // How values become colours: the ratio of a rank's seconds to the mean of its iteration, or (`plain`)
-// seconds from 0 to `brightest`.  The ends of the ratios are symmetric, and 95 % of the cells are
-// between them; the cells far above are outliers, which get marks.
+// seconds from 0 to `brightest`.  The ratios go from 1 / `spread` to `spread`; cells far above are
+// outliers, which get marks.
 function colouring(picture, plain) {
   if (plain) {
     const high = picture.brightest || 1;
@@ -13,13 +13,7 @@ function colouring(picture, plain) {
       above: picture.top > high * 1.0001 ? seconds(picture.top) : "" };
   }
   const ratio = (r, c) => (picture.mean[c] > 0 ? cellAt(picture, r, c) / picture.mean[c] : 1);
-  const far = [], skip = Math.ceil((picture.rows * picture.columns) / 20000);
-  for (let k = 0; k < picture.rows * picture.columns; k += skip) {
-    far.push(Math.abs(Math.log2(Math.max(ratio(Math.floor(k / picture.columns), k % picture.columns), 0.25))));
-  }
-  far.sort((a, b) => a - b);
-  const end = Math.min(Math.max(far[Math.floor(0.95 * (far.length - 1))], Math.log2(1.25)), 2);
-  const outliers = [];
+  const end = Math.log2(picture.spread), outliers = [];
   let top = 0;
   for (let r = 0; r < picture.rows; r += 1) {
     for (let c = 0, before = false; c < picture.columns; c += 1) {
@@ -43,31 +37,27 @@ function cellAt(picture, row, column) {
   return picture.cells[row * picture.columns + column] * picture.top / 65535;
 }
 
-function palette(n, map) {
-  const out = new Uint32Array(n);
-  for (let i = 0; i < n; i += 1) {
-    const [r, g, b] = map(i / (n - 1));
-    out[i] = (255 << 24) | (b << 16) | (g << 8) | r;
-  }
+const palette = (map) => Uint32Array.from({ length: 256 }, (_, i) => packed(map(i / 255)));
+
+// Returns a canvas of this size; `draw` gets the array of its pixels.
+function imageOf(width, height, draw) {
+  const image = new ImageData(width, height), out = element("canvas", { width, height });
+  draw(new Uint32Array(image.data.buffer));
+  out.getContext("2d").putImageData(image, 0, 0);
   return out;
 }
 
 // An image with a pixel for each cell, rank 0 at the bottom.
 function heatImage(picture, colours) {
-  const { rows, columns } = picture, known = palette(256, colours.map), scale = picture.top / 65535;
-  const image = new ImageData(columns, rows), pixels = new Uint32Array(image.data.buffer);
-  for (let r = 0; r < rows; r += 1) {
-    for (let c = 0; c < columns; c += 1) {
-      const t = colours.at(picture.cells[r * columns + c] * scale, picture.mean[c]);
-      const level = Math.min(255, Math.max(0, Math.round(255 * t)));
-      pixels[(rows - 1 - r) * columns + c] = known[level];
+  const { rows, columns } = picture, known = palette(colours.map);
+  return imageOf(columns, rows, (pixels) => {
+    for (let r = 0; r < rows; r += 1) {
+      for (let c = 0; c < columns; c += 1) {
+        const t = colours.at(cellAt(picture, r, c), picture.mean[c]);
+        pixels[(rows - 1 - r) * columns + c] = known[Math.min(255, Math.max(0, Math.round(255 * t)))];
+      }
     }
-  }
-  const out = document.createElement("canvas");
-  out.width = columns;
-  out.height = rows;
-  out.getContext("2d").putImageData(image, 0, 0);
-  return out;
+  });
 }
 
 // Puts a canvas at the place `box`, with a pixel for each pixel of the screen; returns its context.

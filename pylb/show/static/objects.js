@@ -13,20 +13,7 @@ function rankColour(rank) {
   return RANKS[rank % RANKS.length].map((c) => Math.min(255, Math.round(c * shade)));
 }
 
-const packed = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r;
 const FRAME = packed([128, 128, 128]); // visible on a light and on a dark background
-
-// Reads numbers (little endian, as base64) from a message.
-function numbers(code, Kind) {
-  const bytes = Uint8Array.from(atob(code), (c) => c.charCodeAt(0));
-  if (Kind === Uint8Array) return bytes;
-  const view = new DataView(bytes.buffer), size = Kind.BYTES_PER_ELEMENT;
-  const out = new Kind(bytes.length / size);
-  for (let i = 0; i < out.length; i += 1) {
-    out[i] = size === 2 ? view.getUint16(2 * i, true) : view.getUint32(4 * i, true);
-  }
-  return out;
-}
 
 // The objects in one iteration: for each object, its rank + 1 (0: it does not exist), and its load.
 function frameOf(sent) {
@@ -141,14 +128,8 @@ class ObjectView {
 
   // Takes the data that do not depend on the iteration.
   start(sent) {
-    const whole = numbers(sent.place, Uint16Array), place = new Float32Array(whole.length);
-    let high = 0;
-    for (let i = 1; i < whole.length; i += 2) high = Math.max(high, whole[i]);
-    whole.forEach((v, i) => { place[i] = (i % 2 ? high - v : v) / 65535; }); // y upwards
-    const lengths = sent.edges.map(([i, j]) => Math.hypot(place[2 * i] - place[2 * j],
-      place[2 * i + 1] - place[2 * j + 1])).sort((a, b) => a - b);
-    const apart = lengths.length ? Math.max(lengths[lengths.length >> 1], 0.004) : 1;
-    this.base = { ...sent, place, flat: high / 65535, apart };
+    const place = Float32Array.from(numbers(sent.place, Uint16Array), (v) => v / 65535);
+    this.base = { ...sent, place };
     this.layout.disabled = !place.length;
     if (!place.length) this.layout.value = "ranks";
   }
@@ -317,13 +298,11 @@ class ObjectView {
 
   pixels(ratio) {
     const { x, y, size, shown } = this.spots, { width, height } = this.canvas;
-    const image = new ImageData(width, height), out = new Uint32Array(image.data.buffer);
-    const byLoad = this.colour.value === "load", known = palette(256, cividis);
+    const byLoad = this.colour.value === "load", known = palette(cividis);
     const side = Math.max(1, Math.round(size * ratio)), half = size / 2;
     const colours = Array.from({ length: 3 * RANKS.length }, (_, r) => packed(rankColour(r)));
-    for (let i = 0; i < shown.rank.length; i += 1) {
-      const r = shown.rank[i];
-      if (!r) continue;
+    return imageOf(width, height, (out) => shown.rank.forEach((r, i) => {
+      if (!r) return;
       const root = shown.load[i] / 255;
       const colour = byLoad ? known[Math.round(255 * root * root)] : colours[(r - 1) % colours.length];
       const a = Math.round((x(i) - half) * ratio), b = Math.round((y(i) - half) * ratio);
@@ -334,12 +313,7 @@ class ObjectView {
           out[v * width + u] = frame ? FRAME : colour;
         }
       }
-    }
-    const canvas = document.createElement("canvas");
-    canvas.width = width;
-    canvas.height = height;
-    canvas.getContext("2d").putImageData(image, 0, 0);
-    return canvas;
+    }));
   }
 
   drawEdges(pen, colour) {

@@ -2,4 +2,4 @@
 
 const run = JSON.parse(document.getElementById("run").textContent);
 document.title = `pylb: ${run.title}`;
-new Report(document.getElementById("report"), { id: "iteration" }).show(run);
+new Report(document.getElementById("report")).show(run);

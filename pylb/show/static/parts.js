@@ -13,13 +13,10 @@ function drawBars(host, picture, iteration, after = null) {
   const inner = width - left - 10, pair = shown.length > 1;
   // All iterations have the same scale, except those with a load above `brightest`.
   const high = Math.max(picture.brightest, ...shown.map((c) => picture.max[c])) * 1.05 || 1;
-  const y = (v) => top + (height - top - below) * (1 - Math.min(v / high, 1));
+  const box = { top, height: height - top - below }, y = scaleOf(box, 0, high);
   const out = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img",
     "aria-label": said(picture, iteration) + (pair ? ` ${said(picture, after)}` : "") });
-  for (const value of ticks(0, high, 4)) {
-    out.append(line(left, y(value), left + inner, y(value), GRID),
-      text(left - 6, y(value) + 4, seconds(value), "end"));
-  }
+  out.append(...grid({ left, width: inner }, box, y, 0, high, seconds));
   const step = inner / n, wide = Math.max((step - (step > 4 ? 1 : 0)) / shown.length, 0.5);
   shown.forEach((c, k) => {
     const mean = picture.mean[c];
@@ -30,8 +27,7 @@ function drawBars(host, picture, iteration, after = null) {
     }
     if (k === shown.length - 1) out.append(line(left, y(mean), left + inner, y(mean), INK, { "stroke-dasharray": "5 3" }));
   });
-  for (const rank of ticks(0, Math.max(picture.n_ranks - 1, 1), 8, true)) {
-    if (rank > picture.n_ranks - 1) continue;
+  for (const rank of ticks(0, picture.n_ranks - 1, 8, true)) {
     const x = left + (rank / picture.rank_step + 0.5) * step;
     out.append(text(x, height - 10, short(rank), "middle"));
   }
@@ -174,11 +170,8 @@ function drawDecisions(host, columns, decisions, choose) {
     if (name === "choice") return CHOICES[d.choice] + (d.choice === "balance" && !d.moved ? " (not done)" : "");
     return d[name] === null ? "" : SAID[kind](d[name]);
   };
-  const cells = decisions.map((d) => columns.names.map(cellOf(d)));
-  const used = names.map((_, i) => i < 1 || cells.some((row) => row[i] !== ""));
-  const rows = cells.map((row) => row.filter((_, i) => used[i]));
-  const text = columns.names.map(([, , kind]) => kind === "text").filter((_, i) => used[i]);
-  const out = table(names.filter((_, i) => used[i]), rows, (i) => i === 0 || text[i]);
+  const rows = decisions.map((d) => columns.names.map(cellOf(d)));
+  const out = table(names, rows, (i) => i === 0 || columns.names[i][2] === "text");
   out.setAttribute("class", "decisions");
   const lines = [...out.querySelectorAll("tbody tr")];
   const mark = (i) => lines.forEach((line, k) => line.setAttribute("aria-current", k === i));

@@ -2,7 +2,7 @@
 // Pointing shows the load, a click goes to that iteration, dragging zooms in, a double click zooms
 // out; the slider, the pointer and the zoom act on the heat map and all charts together.
 
-const HEAT = 180, GAP = 34, TOP = 24;
+const HEAT = 180, GAP = 34, TOP = 24, CHARTS = [secondsChart, ratioChart];
 
 class RunPicture {
   constructor(host, on, gone) {
@@ -32,10 +32,6 @@ class RunPicture {
     this.draw();
   }
 
-  charts() {
-    return [secondsChart, ratioChart];
-  }
-
   draw(given = 0) {
     if (!this.picture) return;
     const width = given || this.host.clientWidth;
@@ -47,7 +43,7 @@ class RunPicture {
     this.axis = this.axisOf(width);
     this.on.zoom(this.range);
     let below = TOP + HEAT;
-    this.boxes = this.charts().map(({ height }) => {
+    this.boxes = CHARTS.map(({ height }) => {
       const box = { top: below + GAP, height };
       below = box.top + height;
       return box;
@@ -61,7 +57,7 @@ class RunPicture {
     this.lines.setAttribute("aria-label", this.described());
     this.lines.replaceChildren(...this.heatAxes(),
       ...colourBar(this.axis.left + this.axis.width + 14, TOP, HEAT, this.colours),
-      ...this.charts().flatMap((chart, i) => chart.draw(this.axis, this.boxes[i], this.picture,
+      ...CHARTS.flatMap((chart, i) => chart.draw(this.axis, this.boxes[i], this.picture,
         this.chosen, this.decisions)),
       ...this.iterations(), ...this.marks());
     this.cursor = svg("g", { "pointer-events": "none" });
@@ -107,8 +103,7 @@ class RunPicture {
   heatAxes() {
     const { left, width } = this.axis, p = this.picture, out = [];
     out.push(svg("rect", { x: left, y: TOP, width, height: HEAT, fill: "none", stroke: GREY }));
-    for (const rank of ticks(0, Math.max(p.n_ranks - 1, 1), 5, true)) {
-      if (rank > p.n_ranks - 1) continue;
+    for (const rank of ticks(0, p.n_ranks - 1, 5, true)) {
       const y = TOP + HEAT * (1 - (rank + 0.5) / p.n_ranks);
       out.push(text(left - 6, y + 4, short(rank), "end"));
     }
@@ -197,7 +192,7 @@ class RunPicture {
   follow(at) {
     this.hair.setAttribute("visibility", at ? "visible" : "hidden");
     if (at) for (const end of ["x1", "x2"]) this.hair.setAttribute(end, this.axis.x(at.iteration + 0.5));
-    if (this.on.point) this.on.point(at);
+    this.on.point(at);
   }
 
   point() {
@@ -210,7 +205,7 @@ class RunPicture {
       if (from !== null && Math.abs(to - from) > 2) {
         this.range = [Math.min(from, to), Math.max(from, to) + 1];
         this.draw();
-      } else if (from !== null && this.on.go) {
+      } else if (from !== null) {
         this.on.go(to);
       }
       from = null;

@@ -24,30 +24,25 @@ function efficienciesOf(run) {
 
 function heaviestOf(run) {
   if (!run.heaviest.length) return [];
-  const named = run.heaviest.some((row) => row[1]);
   const rows = run.heaviest.map(([key, name, mean, iterations, rank]) =>
-    (named ? [key, name] : [key]).concat([seconds(mean), short(iterations), short(rank)]));
-  const columns = (named ? ["object", "name"] : ["object"]).concat(
-    ["mean load", "iterations", "last on rank"]);
+    [key, name, seconds(mean), short(iterations), short(rank)]);
+  const columns = ["object", "name", "mean load", "iterations", "last on rank"];
   return [element("h2", {}, "Heaviest objects"),
-    scrolling("Heaviest objects", table(columns, rows, (i) => i < (named ? 2 : 1)))];
+    scrolling("Heaviest objects", table(columns, rows, (i) => i < 2))];
 }
 
 class Report {
-  // slider: attributes of the slider of the iterations.
-  constructor(host, slider) {
-    this.host = host;
+  constructor(host) {
     [this.facts, this.verdict] = [element("div"), element("p", { class: "verdict" })];
     this.when = element("p", { class: "soft" });
     this.tables = element("div");
     this.printed = element("ol", { class: "printed" });
     this.all = element("button", { type: "button" }, "All iterations");
-    this.view = new RunView(slider,
-      "Choose a decision to read why it was taken, what it cost and what it saved.", (i) => {
-        const chosen = this.run.decisions[i];
-        this.view.flowsHead.textContent = `Migrations after iteration ${chosen.iteration}`;
-        this.view.tell(chosen);
-      }, (i) => this.showObjects(i));
+    this.view = new RunView((i) => {
+      const chosen = this.run.decisions[i];
+      this.view.flowsHead.textContent = `Migrations after iteration ${chosen.iteration}`;
+      this.view.tell(chosen);
+    }, (i) => this.showObjects(i));
     this.all.addEventListener("click", () => {
       this.view.told = null;
       this.view.drawn.choose(null);
@@ -57,6 +52,7 @@ class Report {
     });
     this.title = element("h1");
     const { view } = this;
+    view.goesOn = true;
     host.replaceChildren(
       this.title, this.verdict, this.when, view.timeline.host, view.controls(this.all), view.readout,
       this.facts, element("p", { class: "soft hint" }, "Time in the loops = computing + "
@@ -86,8 +82,7 @@ class Report {
     this.view.objects.element.hidden = !run.objects;
     this.frames = null;
     this.everything();
-    const bytes = Uint8Array.from(atob(run.picture.cells), (c) => c.charCodeAt(0));
-    this.view.show(decoded(run.picture, bytes), run.timeline, run.columns, run.decisions);
+    this.view.show(run.picture, run.timeline, run.columns, run.decisions);
     if (run.decisions_in_all > run.decisions.length) {
       this.view.list.append(element("p", { class: "soft" }, `Only ${run.decisions.length} of `
         + `${run.decisions_in_all} decisions are listed: those that cost or saved the most.`));
@@ -116,5 +111,23 @@ class Report {
     const next = this.frames[k + 1];
     const follows = next && next.iteration === this.frames[k].iteration + 1;
     this.view.objects.show(this.frames[k], follows ? next : null);
+  }
+}
+
+// The report of a run in progress below a line that says how it stands.
+class Following {
+  constructor(host) {
+    this.status = element("p", { class: "status", "aria-live": "off" }, "Waiting for the run ...");
+    this.page = element("div", { hidden: "" });
+    this.report = new Report(this.page);
+    host.replaceChildren(this.status, this.page);
+  }
+
+  // run: what was read from the file; without a picture if nothing is new.
+  show(run) {
+    this.status.textContent = run.said;
+    if (!run.picture) return;
+    this.page.hidden = false;
+    this.report.show(run);
   }
 }

@@ -2,13 +2,6 @@
 
 const LANES = [["computes", "blue"], ["waits", "sand"], ["\u25bc LB step", "ink"], ["moves objects", "vermillion"]];
 
-function timelineOf(data) {
-  const lanes = (run) => ({ ...run, cells: run.computing.length === undefined
-    ? new Uint8Array(run.computing.buffer || run.computing)
-    : Uint8Array.from(atob(run.computing), (c) => c.charCodeAt(0)) });
-  return { ...data, runs: data.runs.map(lanes) };
-}
-
 class Timeline {
   // go: called with the iteration that was clicked.
   constructor(gone, go) {
@@ -28,7 +21,8 @@ class Timeline {
   }
 
   show(data) {
-    this.data = timelineOf(data);
+    const lanes = (run) => ({ ...run, cells: numbers(run.computing, Uint8Array) });
+    this.data = { ...data, runs: data.runs.map(lanes) };
     this.draw();
   }
 

@@ -4,22 +4,12 @@
 
 const LIVE = { role: "status", "aria-live": "polite" };
 
-// Returns the picture with its cells as numbers; `bytes` has them as uint16, little endian.
-function decoded(picture, bytes) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const cells = new Uint16Array(bytes.byteLength / 2);
-  for (let i = 0; i < cells.length; i += 1) cells[i] = view.getUint16(2 * i, true);
-  return { ...picture, cells };
-}
-
 class RunView {
-  // slider: attributes of the slider; invitation: text that is shown until a decision is chosen;
-  // chosen: called with the number of the chosen decision; wanted: called with an iteration whose
+  // chosen: called with the index of the chosen decision; wanted: called with an iteration whose
   // objects the view needs.
-  constructor(slider, invitation, chosen, wanted) {
-    this.invitation = invitation;
+  constructor(chosen, wanted) {
     this.chosen = chosen;
-    this.slider = element("input", { type: "range", min: 0, value: 0, ...slider });
+    this.slider = element("input", { type: "range", min: 0, value: 0, "aria-label": "Iteration" });
     this.number = element("output", { "aria-live": "off" }, "0");
     this.plain = element("input", { type: "checkbox" });
     this.readout = element("p", { class: "readout", ...LIVE });
@@ -57,11 +47,9 @@ class RunView {
     if (String(range) !== String(this.timeline.range)) this.timeline.zoom(range);
   }
 
-  say(text) { this.receipt.replaceChildren(element("p", {}, text)); }
-
-  show(picture, timeline, columns, decisions) {
+  show(sent, timeline, columns, decisions) {
     const last = this.picture && Number(this.slider.value) >= this.picture.n_iterations - 1;
-    const kept = this.kept();
+    const kept = this.kept(), picture = { ...sent, cells: numbers(sent.cells, Uint16Array) };
     this.picture = picture;
     this.slider.max = picture.n_iterations - 1;
     this.drawn.chosen = null;
@@ -75,7 +63,8 @@ class RunView {
       this.chosen(i);
     });
     this.receipt.hidden = !decisions.length; // then the list says "No decision was taken."
-    this.say(this.invitation);
+    this.receipt.replaceChildren(element("p", {},
+      "Choose a decision to read why it was taken, what it cost and what it saved."));
     const end = picture.n_iterations - 1;
     this.go(last ? end : Math.min(Number(this.slider.value), end)); // if at the end: stay there
     this.restore(kept, decisions);

@@ -1,7 +1,8 @@
 // Words, elements and scales that all pictures share.
 //
-// Text of a run enters the page only as text, never as HTML.  The colours, of Okabe and Ito, of
-// the map cividis and from blue over white to orange, are colour-blind safe; style.css has them for light and dark schemes.
+// Text of a run enters the page only as text, never as HTML.  The colours, of Okabe and Ito, of the
+// map cividis and from blue over white to orange, are colour-blind safe; style.css has them for light
+// and dark schemes.
 
 const SVG = "http://www.w3.org/2000/svg";
 const BLUE = "var(--blue)", ORANGE = "var(--orange)", VERMILLION = "var(--vermillion)";
@@ -59,14 +60,15 @@ function filled(out, attributes, children) {
   return out;
 }
 
-// isText(i): whether column i has texts, which are aligned left.
+// A table without its empty columns.  isText(i): whether column i has texts, which are aligned left.
 function table(columns, rows, isText = (i) => i < 1) {
+  const used = columns.map((_, i) => i).filter((i) => rows.some((row) => row[i] !== ""));
   const kind = (i) => (isText(i) ? { class: "text" } : {});
   return element("table", {},
     element("thead", {}, element("tr", {},
-      ...columns.map((name, i) => element("th", { scope: "col", ...kind(i) }, name)))),
+      ...used.map((i) => element("th", { scope: "col", ...kind(i) }, columns[i])))),
     element("tbody", {}, ...rows.map((row) => element("tr", {},
-      ...row.map((cell, i) => element("td", kind(i), cell))))));
+      ...used.map((i) => element("td", kind(i), row[i]))))));
 }
 
 const factsOf = (facts) => element("dl", { class: "facts" }, ...facts.map(([name, value]) =>
@@ -83,7 +85,11 @@ function scrolling(label, table) {
     table);
 }
 
-// ---- scales ---------------------------------------------------------------------------------
+// ---- numbers and scales ---------------------------------------------------------------------------------
+
+// The numbers that a message has as base64, little endian; Kind: Uint8Array, Uint16Array, ...
+const numbers = (code, Kind) =>
+  new Kind(Uint8Array.from(atob(code), (c) => c.charCodeAt(0)).buffer);
 
 // About `most` round numbers from a to b.
 function ticks(a, b, most, whole = false) {
@@ -108,3 +114,4 @@ function between(colours, t) {
 const cividis = (t) => between(CIVIDIS, t), diverging = (t) => between(DIVERGING, t);
 
 const rgb = (c) => `rgb(${c[0]},${c[1]},${c[2]})`;
+const packed = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r; // a pixel of an ImageData

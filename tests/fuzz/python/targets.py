@@ -17,9 +17,8 @@ from pylb.lab.plan import LabPlan
 from pylb.model.speed_models import SpeedModels
 from pylb.partitioning import files
 from pylb.prediction.prediction import whatif
-from pylb.prediction.recorder.layout import OP
-from pylb.prediction.recorder.monitor import HEAD, RecordMonitor
-from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.recorder.launch import HEAD, RecordMonitor
+from pylb.prediction.recorder.recording import OP, Recording
 from pylb.show import course, efficiency, page
 
 
