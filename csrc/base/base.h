@@ -217,6 +217,7 @@ void plb_mem_fail_at(int64_t n);
 #define PLB_NEW0_EACH(n, ...) PLB_EACH_OF(PLB_NEW0, n, __VA_ARGS__)
 #define PLB_PASS_NEW_EACH(n, ...) PLB_EACH_OF(PLB_PASS_NEW, n, __VA_ARGS__)
 #define PLB_PASS_NEW0_EACH(n, ...) PLB_EACH_OF(PLB_PASS_NEW0, n, __VA_ARGS__)
+#define PLB_PASS_RENEW_EACH(n, ...) PLB_EACH_OF(PLB_PASS_RENEW, n, __VA_ARGS__)
 /* clang-format off */
 #define PLB_EACH_OF(one, n, ...)                                                                  \
     PLB_EACH_NTH(__VA_ARGS__, PLB_EACH_8, PLB_EACH_7, PLB_EACH_6, PLB_EACH_5, PLB_EACH_4,         \

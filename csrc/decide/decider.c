@@ -238,7 +238,8 @@ static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
     return plb_check(PLB_AMOUNT,
                      PLB_FIGURES(PLB_FIGURE(it, time), PLB_FIGURE(it, max), PLB_FIGURE(it, mean),
                                  PLB_FIGURE(it, min), PLB_FIGURE(it, total),
-                                 PLB_FIGURE(it, messages), PLB_FIGURE(it, bytes)),
+                                 PLB_FIGURE(it, messages), PLB_FIGURE(it, bytes),
+                                 PLB_FIGURE(it, hidden)),
                      err);
 }
 
@@ -512,6 +513,9 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     watch_jumps(self, it);
     self->started = true;
     self->seen = *it;
+    if (self->last >= 0 && it->hidden > 0.0) {
+        last_of(self)->seconds_hidden = it->hidden;
+    }
     self->n_since += 1.0;
     self->sum_max += it->max;
     self->sum_mean += it->mean;

@@ -251,6 +251,7 @@ plb_placing_t plb_placing_unknown(void);
     X(realised_idle_max)                                                                          \
     X(seconds_migration)                                                                          \
     X(seconds_warm_up)                                                                            \
+    X(seconds_hidden)                                                                             \
     X(seconds)                                                                                    \
     X(slice)                                                                                      \
     X(cost)                                                                                       \
@@ -323,6 +324,7 @@ typedef struct plb_iteration {
     double total;          /* seconds: sum of the loads of all ranks */
     double utilization;    /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/measure.h) */
     int64_t messages, bytes; /* number and bytes of messages between objects on different ranks */
+    double hidden; /* seconds for which a rank computed while data of the last LB step moved; 0 */
 } plb_iteration_t;
 
 /* Strategy selection (Menon 3.7, figure 3.8, eq. 3.6).

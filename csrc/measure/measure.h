@@ -43,6 +43,7 @@
       "number of messages that must be forwarded, or whose data pylb may be unable to restore")   \
     X(time_max, double, MAX, "s", "longest iteration, by the rank's clock")                       \
     X(cost_max, double, MAX, "s", "time of the most recent LB step on the slowest rank")          \
+    X(hidden_max, double, MAX, "s", "longest time for which a rank computed while data moved")    \
     X(failed_rank, int64_t, MIN, "", "lowest rank that failed; INT64_MAX: none")                  \
     X(n_phases, int64_t, SAME, "", "number of phases; 0: the program names none")
 

@@ -313,9 +313,8 @@ static int reserve(search_t *self, int64_t n, plb_err_t *err)
         return PLB_OK;
     }
     const int64_t more = n > 2 * self->room ? n : 2 * self->room;
-    PLB_PASS_RENEW(self->state, more);
+    PLB_PASS_RENEW_EACH(more, self->state, self->order);
     PLB_PASS_RENEW(self->ranks, more * m);
-    PLB_PASS_RENEW(self->order, more);
     if (self->trace->measured != NULL) {
         PLB_PASS_RENEW(self->estimates, more * m * ROWS);
     }

@@ -268,6 +268,7 @@ class BalancerLoop(IterationLoop):
             background=background,
             phases=parts,
             n_phases=len(parts),
+            hidden=objects.hidden if is_sync else 0.0,
         )
         self._sent = (0, 0) if is_sync else (messages, nbytes)
         stats, received = state.agreement.take(sample, sends, error, phases)
@@ -658,6 +659,8 @@ class AdvisorLoop(IterationLoop):
             *(Step.START, self.step, state.options.arguments(f"{loop}, {words}")), error=error
         )
         assert measured is not None
+        if measured.ahead:
+            state.records.parameters = {**state.records.parameters, "ahead": True}
         self._watch.use(state.clock())
         state.choose(places=measured.form & 7 > 0)  # loads, weights or features
         saved = state.records.saved
@@ -797,4 +800,5 @@ def _sample(measured: Measured | None, number: int, background: float) -> Contri
         background=background,
         phases=cells.totals,
         n_phases=len(cells.totals),
+        hidden=measured.hidden,
     )

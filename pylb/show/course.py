@@ -127,6 +127,15 @@ class Course:
         """Seconds in which the LB step after each iteration moved objects, (m,), like `costs`."""
         return np.minimum(self._after_each("seconds_migration"), self.step_seconds)
 
+    @functools.cached_property
+    def hidden(self) -> F64:
+        """(m,) seconds of each iteration in which it computed while data of an LB step moved."""
+        out = np.zeros(self.n_iterations)
+        for r in self.lb_steps:
+            if r.iteration + 1 < len(out) and r.seconds_hidden > 0:
+                out[r.iteration + 1] += r.seconds_hidden
+        return np.minimum(out, self.iteration_time)
+
     def _after_each(self, name: str) -> F64:
         out = np.zeros(self.n_iterations)
         for r in self.lb_steps:
