@@ -172,8 +172,6 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 /* ---- what the user should know -------------------------------------------------------------- */
 
 enum { WAITS = 1, IGNORES = 2, STANDS = 4 }; /* bits: the texts of plb_advisor_word */
-enum { LONG = 200 };                         /* steps without effect */
-static const double WORTH = 0.05;            /* max/mean - 1 in these steps, not to be silent */
 
 static const char *amount(double seconds, char text[32])
 {
@@ -215,9 +213,9 @@ const char *plb_advisor_word(plb_advisor_t *self)
     const plb_trigger_t *t = self->decider->trigger;
     const double balanced = (double)t->cycle.n * t->loads / (double)t->n; /* NAN: no step yet */
     const double excess = t->cycle.U / balanced;
-    const bool stands = t->cycle.n >= LONG / 25 && t->n >= LONG && !self->moved &&
+    const bool stands = t->cycle.n >= PLB_WINDOW && t->n >= PLB_LONG && !self->moved &&
                         self->n_ignored == 0 && !self->due &&
-                        (self->balanced || !isnan(t->verdict.excess)) && excess > WORTH;
+                        (self->balanced || !isnan(t->verdict.excess)) && excess > PLB_NOTABLE;
     const int now = ((self->waiting.noticed ? WAITS : 0) | (self->n_ignored > 0 ? IGNORES : 0) |
                      (stands ? STANDS : 0)) &
                     ~self->said;

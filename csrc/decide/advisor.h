@@ -26,7 +26,7 @@
 #include "decide/decider.h"
 #include "measure/measure.h"
 
-enum { PLB_ADVISOR_SPAN = 4 }; /* max/mean is averaged over at most this many iterations */
+enum { PLB_ADVISOR_SPAN = PLB_FEW }; /* max/mean is averaged over at most this many iterations */
 
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */

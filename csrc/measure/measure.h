@@ -135,8 +135,8 @@ void plb_estimate_one(double load, int64_t i, int64_t n, int64_t rows, double *t
  *     the difference between ranks. */
 
 enum {
-    PLB_WAIT_CHECK_FIRST = 2, /* the first steps do not count: the program starts up */
-    PLB_WAIT_CHECK_STEPS = 20 /* number of steps that are looked at together */
+    PLB_WAIT_CHECK_FIRST = PLB_FEW, /* the first steps do not count: the program starts up */
+    PLB_WAIT_CHECK_STEPS = 2 * PLB_WINDOW /* number of steps that are looked at together */
 };
 
 typedef struct plb_wait_check {
@@ -170,7 +170,13 @@ extern const char *const plb_wait_check_words;
  * the changes of objects that moved later, and better than the assumption that all ranks are alike
  * (`evidence`), or if they explain nearly all changes of the last interval. */
 
-enum { PLB_LEARNER_INTERVALS = 7 }; /* number of remembered intervals between placements */
+enum {
+    /* number of remembered intervals between placements: the oldest has a weight of 0.1 */
+    PLB_LEARNER_INTERVALS = 7,
+    /* Of more than twice this many objects per rank, a sample is used, with about this many.
+     * tuned: objects of a rank; TODO-SAMPLE */
+    PLB_LEARNER_SAMPLE = 128,
+};
 
 /* The objects under one placement, by ascending key. */
 typedef struct plb_timings {

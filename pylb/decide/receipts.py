@@ -318,8 +318,7 @@ class History(list[Receipt]):
 
     def __str__(self) -> str:
         out, (rows, below) = io.StringIO(), self._numbered()
-        notes = {f.heading: f.note for f in PRINTED if f.note}
-        console.show([f.heading for f in PRINTED], rows, file=out, notes=notes)
+        console.show([console.Column(f.heading, note=f.note) for f in PRINTED], rows, file=out)
         for line in below:
             out.write(console.fill(line, console.PAPER) + "\n")
         return out.getvalue()

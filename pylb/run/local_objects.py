@@ -323,17 +323,14 @@ class Store:
             )
 
     @property
-    def has_phases(self) -> bool:
-        """Whether the program names phases, in this iteration or before."""
-        return bool(self._parts or self.phases)
-
-    @property
     def parts(self) -> F64:
         """Loads of the objects in each phase of the iteration that has ended, (d, n)."""
         return np.array(list(self._parts.values())) if self._parts else NO_PARTS
 
     def join_phases(self, iteration: int, rank: int) -> str:
         """At the end of an iteration, sum the loads over the phases; return the phases' names."""
+        if not (self._parts or self.phases):
+            return ""
         names = tuple(self._parts)
         # Add the times by clocks of phases; seconds that the program has given replace all others.
         for name, i, read in self._marks:

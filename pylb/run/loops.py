@@ -207,8 +207,7 @@ class BalancerLoop(IterationLoop):
             messages=objects.mailbox.mail.n_sent,
         )
         clock = state.clock()
-        if stats.n_changed:
-            state.learn()
+        state.observe(stats)
         if clock != objects.clock:
             objects.use(clock)
         self._mode.start(n)
@@ -246,9 +245,7 @@ class BalancerLoop(IterationLoop):
                 raise error
             if is_sync:
                 objects.ask_loads()
-                if objects.has_phases:
-                    phases = objects.join_phases(state.done, objects.rank)
-                    parts = objects.parts
+                phases, parts = objects.join_phases(state.done, objects.rank), objects.parts
             sends, more, n_open = objects.mailbox.pack(objects.places)
             messages, nbytes = messages + more, nbytes + sum(size_of(parts) for _, parts in sends)
         except Exception as why:
@@ -479,8 +476,7 @@ class LaggedLoop(BalancerLoop):
         changed, _ = state.agreement.step(
             Step.CHANGES, state.done - 1, n_changed=state.objects.n_changed
         )
-        if changed.n_changed:
-            state.learn()
+        state.observe(changed)
         reason = protocol.core.why()[3]  # id of the trigger's reason, for `Decider.choose`
         self._mode.stand(reason)
         protocol.bind(state.objects)
