@@ -97,7 +97,7 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out)
     };
     if (out->time == 0.0) {
         out->time = out->max;
-        out->utilization = out->max > 0.0 ? out->min / out->max : 1.0;
+        out->utilization = out->max > 0.0 ? fmin(out->min / out->max, 1.0) : 1.0;
     }
 }
 

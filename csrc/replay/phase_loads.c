@@ -366,7 +366,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
         .mean = total / (double)self->opt.n_ranks,
         .min = m->min,
         .total = total,
-        .utilization = m->max > 0.0 ? m->min / m->max : 1.0,
+        .utilization = m->max > 0.0 ? fmin(m->min / m->max, 1.0) : 1.0,
     };
     if (measured != NULL && self->all_as_recorded) {
         out.utilization = measured[PLB_FIGURE_UTILIZATION];

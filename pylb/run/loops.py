@@ -773,7 +773,7 @@ class AdvisorLoop(IterationLoop):
             stats = stats._replace(
                 time_max=most,
                 idle_sum=max(stats.n_ranks * most - stats.load_sum, 0.0),
-                utilization_min=least / most if most > 0 else 1.0,
+                utilization_min=min(least / most, 1.0) if most > 0 else 1.0,
             )
         self._end_iteration(stats._replace(iteration=state.done), is_last=False)
         return self._mode.due

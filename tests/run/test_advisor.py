@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pylb
@@ -1085,6 +1085,7 @@ CHOICES = st.sampled_from(
 
 
 @settings(max_examples=12)
+@example(1, {"strategy": "RefineLB"}, (False, True, True), 2)  # the phases' sum is rounded
 @given(st.integers(1, 4), CHOICES, st.tuples(*[st.booleans()] * 3), st.sampled_from([0, 2]))
 def test_a_replay_decides_as_the_advisor_did(tmp_path_factory, ranks, choice, how, phases):
     """To the bit, also if the data of an LB step move during the next step."""
