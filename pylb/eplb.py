@@ -66,7 +66,7 @@ def rebalance_experts(
     """
     torch = sys.modules.get("torch")
     is_tensor = torch is not None and isinstance(weight, torch.Tensor)
-    loads = _array(weight, torch)
+    loads = checks.array("weight", _array(weight, torch), np.float64)
     if loads.ndim != 2 or not loads.size:
         raise DomainError(f"weight has shape {loads.shape}: expected (layers, experts)")
     (layers, n), below = loads.shape, 1 << 31
@@ -74,19 +74,20 @@ def rebalance_experts(
     nodes = checks.whole("num_nodes", num_nodes, 1, "a number of nodes", below)
     groups = checks.whole("num_groups", num_groups, 1, "a number of groups", below)
     s = checks.whole("num_replicas", num_replicas, max(n, gpus), "a replica of each expert", below)
-    if s > n * gpus:
-        raise DomainError(
-            f"num_replicas is {s}: expected at most {n * gpus}, each expert once on each GPU"
-        )
     node: dict[str, Any] = {}
+    most = n * gpus
     if groups % nodes == 0 and nodes > 1:
         for name, value, least in (("num_groups", groups, n), ("num_nodes", nodes, gpus)):
             if least % value:
                 raise DomainError(f"{name} is {value}: expected a divisor of {least}")
         node = {"group": groups, "node": nodes}
-    plan = place_copies(
-        loads, slots=s, ranks=gpus, previous=_array(previous, torch, np.int64), **node
-    )
+        most //= nodes
+    if s > most:
+        where = "each GPU of its node" if node else "each GPU"
+        raise DomainError(
+            f"num_replicas is {s}: expected at most {most}, each expert once on {where}"
+        )
+    plan = place_copies(loads, slots=s, ranks=gpus, previous=_array(previous, torch), **node)
     phy2log = plan.copies["object"].astype(np.int64)
     at = phy2log + n * np.arange(layers)[:, None]
     logcnt = np.bincount(at.ravel(), minlength=layers * n)
@@ -98,8 +99,9 @@ def rebalance_experts(
     return tuple(torch.from_numpy(x) for x in out) if is_tensor else out  # type: ignore[union-attr]
 
 
-def _array(value: Any, torch: Any, dtype: Any = np.float64) -> Any:
-    """Return an array; None stays None."""
-    if torch is not None and isinstance(value, torch.Tensor):
-        value = value.detach().cpu().to(getattr(torch, np.dtype(dtype).name)).numpy()
-    return None if value is None else checks.array("weight", value, dtype)
+def _array(value: Any, torch: Any) -> Any:
+    """Return a tensor as an array; floats as float64, which NumPy has for each type of torch."""
+    if torch is None or not isinstance(value, torch.Tensor):
+        return value
+    value = value.detach().cpu()
+    return (value.double() if value.is_floating_point() else value).numpy()

@@ -512,8 +512,8 @@ out:
 /* ---- all together --------------------------------------------------------------------------- */
 
 /* Return a lower bound of the largest cost.  For each i <= m, either two of the i largest items
- * share a bin, or these items are in i bins.  If all bins have equally many items, the smallest
- * items fill up these bins. */
+ * share a bin, or these items are in i bins.  For each j, j + 1 of the j * m + 1 largest items
+ * share a bin.  If all bins have equally many items, the smallest items fill up these bins. */
 static double bound_of(const plb_bins_t *of, const plb_item_t *items)
 {
     const int64_t n = of->n, m = of->m, others = of->equal && n > m ? n / m - 1 : 0;
@@ -534,8 +534,13 @@ static double bound_of(const plb_bins_t *of, const plb_item_t *items)
         const double two = i == 0 ? INFINITY : -items[i - 1].key - items[i].key + pair;
         most = plb_greater(most, plb_lesser(two, (top + small) / (double)(i + 1)));
     }
-    if (n > m) { /* two of the largest m + 1 items share a bin */
-        most = plb_greater(most, -items[m - 1].key - items[m].key + pair);
+    for (int64_t j = 1; j < m && j * m < n; j++) {
+        double shared = pair;
+        for (int64_t k = j * (m - 1); k <= j * m; k++) {
+            shared -= items[k].key;
+        }
+        most = plb_greater(most, shared);
+        pair += others > j ? items[n - others + j].key : 0.0; /* of one item less */
     }
     most = plb_greater(most, sum / (double)m);
     return whole && sum < 9e15 ? ceil(most * (1.0 - 1e-15)) : most;

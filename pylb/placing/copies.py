@@ -168,8 +168,10 @@ def place_copies(
         limit = checks.sizes("memory_limit", limit, p)
     sent = given.get("nbytes", given.get("memory"))
     sent = None if sent is None else checks.sizes("nbytes", sent, n)
+    if not 0.0 <= checks.number("tolerance", tolerance) <= 1e6:
+        raise DomainError(f"tolerance is {tolerance!r}: expected a fraction of the bound, 0 or more")
     numbers = (
-        checks.seconds("tolerance", tolerance, 1e6),
+        float(tolerance),
         checks.seconds("move", move),
         checks.flag("even", even),
     )

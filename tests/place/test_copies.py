@@ -95,6 +95,9 @@ def test_experts_reach_the_bound_and_few_copies_move(kind):
     changed = (first.copies["object"] != again.copies["object"]).sum(axis=1)
     assert (again.migrations == changed).all()  # all other copies stay in their slots
     assert 0 < again.migrations.sum() <= 0.1 * again.copies.size
+    jump = pylb.place(loads[:, ::-1], "CopiesLB", slots=288, ranks=32, previous=first)
+    assert (jump.max_over_mean <= 1.005 * jump.bound * (1 + 1e-9)).all()
+    assert jump.migrations.sum() <= 0.4 * jump.copies.size  # though all loads have changed
     uneven = pylb.place(later, "CopiesLB", slots=288, ranks=32, previous=first, even=False)
     assert (uneven.max_over_mean <= 1.005 * uneven.bound * (1 + 1e-9)).all()
     assert uneven.migrations.sum() < again.migrations.sum()
@@ -109,7 +112,7 @@ def test_heavy_tails_reach_the_bound_too():
     again = pylb.place(later, "CopiesLB", slots=288, ranks=32, previous=first)
     for plan in (first, again):
         assert (plan.max_over_mean <= 1.005 * plan.bound * (1 + 1e-9)).all()
-    assert again.migrations.sum() <= 0.3 * again.copies.size
+    assert again.migrations.sum() <= 0.2 * again.copies.size
 
 
 def test_layers_are_placed_alike_alone_and_in_threads(monkeypatch):
@@ -233,6 +236,8 @@ def test_bad_input_is_refused(loads, keys, message):
 def test_what_does_not_fit_is_named_and_others_refuse_the_strategy():
     with pytest.raises(InfeasibleError, match="object 2 with its 9 bytes fits on no rank"):
         place_copies(ONE, slots=8, ranks=2, memory=[1, 1, 9, 1], memory_limit=[8, 8])
+    with pytest.raises(InfeasibleError, match="group 0 with its 3 objects fits on no node"):
+        place_copies(ONE, slots=4, ranks=2, group=[0, 0, 0, 1], node=2)
     with pytest.raises(UnknownStrategyError, match=r"expected it only in pylb\.place"):
         pylb.Advisor(strategy="CopiesLB")
     snap = pylb.Snapshot(ONE, rank=[0, 0, 1, 1], speed=[1, 2])
@@ -275,6 +280,8 @@ def test_eplb_takes_tensors_and_any_number_of_replicas():
         ((loads[0], 288, 1, 1, 32), "weight has shape"),
         ((loads, 200, 1, 1, 32), "num_replicas is 200: expected a replica of each expert, 256"),
         ((loads[:, :4], 20, 1, 1, 4), "num_replicas is 20: expected at most 16"),
+        ((loads[:, :4], 10, 2, 2, 4), "num_replicas is 10: expected at most 8, each expert once on"),
+        ((loads, 288, 1, 1, 32, np.full((2, 288), 0.5)), "previous has shape"),
         ((loads, 288, 6, 3, 33), "num_groups is 6: expected a divisor of 256"),
         ((loads, 288, 8, 4, 30), "num_nodes is 4: expected a divisor of 30"),
         ((-loads, 288, 1, 1, 32), "expected 0 ... 1e30"),
