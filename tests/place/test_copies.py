@@ -386,6 +386,15 @@ def test_a_capacity_that_nothing_satisfies_names_the_item():
         pylb.pack([6, 6, 6], 2, capacity=10)
 
 
+@pytest.mark.parametrize("equal", [False, True])
+def test_a_capacity_that_a_packing_without_one_keeps_is_kept(equal):
+    lengths = lengths_of("bimodal", 512, 1)
+    most = pylb.pack(lengths, 64, equal=equal).cost.max()
+    for cost in (None, lambda x: 1.0 + x[::-1]):
+        out = pylb.pack(lengths, 64, equal=equal, capacity=most, cost=cost)
+        assert np.bincount(out.bin, lengths, 64).max() <= most
+
+
 def test_a_million_items():
     lengths = np.random.default_rng(0).integers(1, 32768, 1_000_000)
     out = pylb.pack(lengths, 1024)
