@@ -16,6 +16,7 @@ enum {
     MOST_NODES = 1 << 18, /* as far as so many bins of items are tried */
     PARTNERS = 12,        /* bins that are tried until an exchange is taken */
 };
+#define MOST_WORK 3e7        /* bins x exchanges: seconds for 1e7 items in 1e5 bins */
 #define MOST_DIFFERENCES 3e7 /* items x bins up to which the differencing method is tried */
 
 /* A set of up to three items of a bin; -1: no more. */
@@ -325,7 +326,7 @@ static int improve(packing_t *self, plb_err_t *err)
         self->next[i] = self->head[self->bin[i]];
         self->head[self->bin[i]] = i;
     }
-    for (int64_t k = 0; k < 1000 + 20 * (int64_t)of->m; k++) {
+    for (int64_t k = 0; k < 1000 + 20 * (int64_t)of->m && (double)k * of->m < MOST_WORK; k++) {
         for (int32_t b = 0; b < of->m; b++) {
             self->order[b].key = self->sum[self->order[b].id];
         }
@@ -544,7 +545,7 @@ static double bound_of(const plb_bins_t *of, const plb_item_t *items)
         const double two = i == 0 ? INFINITY : -items[i - 1].key - items[i].key + pair;
         most = plb_greater(most, plb_lesser(two, (top + small) / (double)(i + 1)));
     }
-    for (int64_t j = 1; j < m && j * m < n; j++) {
+    for (int64_t j = 1; j * j <= n && j * m < n; j++) { /* takes n steps at most */
         double shared = pair;
         for (int64_t k = j * (m - 1); k <= j * m; k++) {
             shared -= items[k].key;
