@@ -1,19 +1,23 @@
 """What a program feels of an LB step that moves large objects: pause, and longer iterations.
 
     python benchmarks/overlap.py [--megabytes 16] [--steps 8] [--json out.json]
+    python benchmarks/overlap.py --steps 1 --picture docs/images/overlap.png
 
 2 ranks, 64 objects, half a second of computing an iteration; each LB step moves 16 objects, 8 in
 each direction.  The pause is the time from the last loop body of an iteration to the first of the
 next one, on the slower rank, minus that without an LB step.  "bare": the same bytes by Isend and
 Irecv into new memory, nothing else.  Each figure is the least of all LB steps; "cpu" counts only
-processor time, so that other programs on the cores disturb it less.
+processor time, so that other programs on the cores disturb it less.  The picture shows the ranks in
+the iterations around an LB step.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from common.figures import save
@@ -38,7 +42,7 @@ def compute(seconds: float, numbers: np.ndarray) -> None:
         np.sqrt(numbers).sum()
 
 
-def rank_program(way: str, megabytes: float, steps: int) -> None:
+def rank_program(way: str, megabytes: float, steps: int, record: str | bool) -> None:
     """Run the iterations under MPI; rank 0 prints the figures."""
     from mpi4py import MPI
 
@@ -60,7 +64,7 @@ def rank_program(way: str, megabytes: float, steps: int) -> None:
             pause = np.max(found, axis=0).min(axis=0).tolist()
             print(json.dumps({"pause": pause, "longer": [0.0, 0.0]}))
         return
-    lb = pylb.Balancer(comm, strategy=swapped, every=EVERY, overlap=way == "overlap", record=False)
+    lb = pylb.Balancer(comm, strategy=swapped, every=EVERY, overlap=way == "overlap", record=record)
     for key in range(lb.rank, N, lb.n_ranks):
         lb.add(key, np.full(size // 8, float(key)), nbytes=size)
     first, last = [], []
@@ -82,16 +86,33 @@ def rank_program(way: str, megabytes: float, steps: int) -> None:
         print(json.dumps({"pause": pause.tolist(), "longer": (after / other - 1).tolist()}))
 
 
+def draw(megabytes: float, steps: int, path: str) -> None:
+    """Draw the ranks around the first LB step, without and with overlap, from recorded runs."""
+    import matplotlib.pyplot as plt
+
+    figure, both = plt.subplots(2, sharex=True, figsize=(7.5, 4.0), layout="constrained")
+    with tempfile.TemporaryDirectory() as folder:
+        for way, ax in zip(("at once", "overlap"), both, strict=True):
+            record = str(Path(folder, f"{way[:2]}.h5"))
+            answer_of(2, way.replace(" ", "_"), megabytes, steps, record)
+            pylb.plots.timeline(record, iterations=(EVERY - 1, EVERY + 1), ax=ax)
+            ax.set_title(f"objects move {'at once' if way == 'at once' else 'while ranks compute'}")
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=float, default=16.0)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--json", default="")
+    parser.add_argument("--picture", default="")
     parser.add_argument("--program", nargs="*")
     args = parser.parse_args()
     if args.program:
-        way, megabytes, steps = args.program
-        return rank_program(way, float(megabytes), int(steps))
+        way, megabytes, steps, *record = args.program
+        return rank_program(way, float(megabytes), int(steps), *record or [False])
+    if args.picture:
+        return draw(args.megabytes, args.steps, args.picture)
     rows = []
     for way in ("at once", "overlap", "bare"):
         found = answer_of(2, way.replace(" ", "_"), args.megabytes, args.steps)

@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
-from typing import Any, TextIO, TypeVar
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 import numpy as np
 
@@ -130,15 +130,26 @@ def is_number(cell: Any) -> bool:
     return isinstance(cell, (int, float, np.number)) and not isinstance(cell, bool)
 
 
+class Column(NamedTuple):
+    """A column of a printed table."""
+
+    heading: str
+    #: Key or index of the cell in a row, or a function of the row; None: the index of the column.
+    value: Any = None
+    note: str = ""  #: a footnote that explains the heading
+    drop: int = 0  #: narrow terminals omit the column with 1 first, then 2, ...; 0: never
+
+    def of(self, row: Any) -> Any:
+        return self.value(row) if callable(self.value) else row[self.value]
+
+
 def show(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
+    columns: Sequence[str | Column],
+    rows: Iterable[Any],
     *,
     title: str | None = None,
     file: TextIO | None = None,
     drop_empty: bool = False,
-    drop: Sequence[str] = (),
-    notes: Mapping[str, str] | None = None,
 ) -> None:
     """Print a table as aligned text.
 
@@ -147,36 +158,37 @@ def show(
 
     Parameters
     ----------
-    columns : sequence of str
-        Headings.  If all are empty, the table has no heading line.
-    rows : iterable of sequences
-        A cell for each column; None is an empty cell.  Columns of numbers are aligned right.
+    columns : sequence of str or Column
+        Columns, or only their headings.  If all are empty, the table has no heading line.
+    rows : iterable
+        The cells, or what `Column.value` refers to; None is an empty cell.  Columns of numbers are
+        aligned right.
     drop_empty : bool
         Omit the columns in which every cell is None.
-    drop : sequence of str
-        Columns to omit if the terminal (or `$COLUMNS`) is too narrow, the least important first.
-    notes : mapping, optional
-        Explanations of headings, by heading; printed below the table.
     """
     out = sys.stdout if file is None else file
-    cells = [list(row) for row in rows]
-    if any(len(row) != len(columns) for row in cells):
-        raise ValueError(f"every row needs {len(columns)} cells, one for each column")
+    rows, known = list(rows), [c if isinstance(c, Column) else Column(c) for c in columns]
+    if all(c.value is None for c in known) and any(len(row) != len(known) for row in rows):
+        raise ValueError(f"every row needs {len(known)} cells, one for each column")
+    known = [c._replace(value=i) if c.value is None else c for i, c in enumerate(known)]
+    cells, names = [[c.of(row) for c in known] for row in rows], [c.heading for c in known]
     used = [
         i
-        for i in range(len(columns))
+        for i in range(len(known))
         if not (cells and drop_empty) or any(row[i] is not None for row in cells)
     ]
     room, is_narrow = width_of(out), out.isatty() or "COLUMNS" in os.environ
+    drop = [c.heading for c in sorted(known, key=lambda c: c.drop) if c.drop and is_narrow]
     left_out = []
-    for name in drop if is_narrow else ():
-        if sum(_widths([columns[i] for i in used], _texts(cells, used))) - 2 > room:
+    for name in dict.fromkeys(drop):
+        if sum(_widths([names[i] for i in used], _texts(cells, used))) - 2 > room:
             left_out.append(name)
-            used = [i for i in used if columns[i] != name]
-    head = _head(columns, cells, used)
+            used = [i for i in used if names[i] != name]
+    head = _head(names, cells, used)
     lines = _lines(head, _wrapped(head, _texts(cells, used), room))
     print(*([fill(title, room)] if title else []), *lines, sep="\n", file=out)
-    foot = [f"{name}: {text}" for name, text in (notes or {}).items() if name in dict(head)]
+    notes = {c.heading: c.note for c in known if c.note and c.heading in dict(head)}
+    foot = [f"{name}: {text}" for name, text in notes.items()]
     if left_out:
         foot.append(f"not shown in this width: {', '.join(left_out)}")
     if foot:

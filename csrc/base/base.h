@@ -217,6 +217,7 @@ void plb_mem_fail_at(int64_t n);
 #define PLB_NEW0_EACH(n, ...) PLB_EACH_OF(PLB_NEW0, n, __VA_ARGS__)
 #define PLB_PASS_NEW_EACH(n, ...) PLB_EACH_OF(PLB_PASS_NEW, n, __VA_ARGS__)
 #define PLB_PASS_NEW0_EACH(n, ...) PLB_EACH_OF(PLB_PASS_NEW0, n, __VA_ARGS__)
+#define PLB_PASS_RENEW_EACH(n, ...) PLB_EACH_OF(PLB_PASS_RENEW, n, __VA_ARGS__)
 /* clang-format off */
 #define PLB_EACH_OF(one, n, ...)                                                                  \
     PLB_EACH_NTH(__VA_ARGS__, PLB_EACH_8, PLB_EACH_7, PLB_EACH_6, PLB_EACH_5, PLB_EACH_4,         \
@@ -285,6 +286,46 @@ static inline int64_t plb_lower_bound(const int64_t *x, int64_t n, int64_t value
     return low;
 }
 
+/* ---- tuned numbers --------------------------------------------------------------------------
+ *
+ * A number that trades one thing for another is a named constant, and its comment has the word
+ * "tuned", its unit, and the measurement that set it.  These are used in several rooms; others
+ * stand where they are used, or follow from these. */
+
+/* No difference: sums of 10^6 loads are rounded by less than this fraction.  Not tuned. */
+#define PLB_ROUNDING 1e-9
+
+/* tuned: fraction of a time; the noise of times that repeat, on quiet cores.
+ * TODO-NOISE */
+#define PLB_NOISE 0.01
+
+/* tuned: fraction of a time; less is not worth an action, a loss, or a word: loads are predictions
+ * with an error of per cents.  TODO-NOTABLE */
+#define PLB_NOTABLE 0.05
+
+/* tuned: weight of the newest of all observations in a running mean.  TODO-NEWEST */
+#define PLB_NEWEST 0.2
+
+/* tuned: mean absolute deviations; a change of more is not noise.  TODO-SPREADS */
+#define PLB_SPREADS 5.0
+
+/* tuned: factor; a change of more is neither noise nor drift.  TODO-ABRUPT */
+#define PLB_ABRUPT 2.0
+
+enum {
+    /* tuned: iterations; one of so many may be disturbed, and so many after an LB step may be
+     * slow.  It is also the number of plb_median3.  TODO-FEW */
+    PLB_FEW = 3,
+    /* tuned: iterations over which a mean or a trend is taken.  TODO-WINDOW */
+    PLB_WINDOW = 8,
+    /* tuned: iterations; what comes later, or was earlier, counts no more.  TODO-LONG */
+    PLB_LONG = 128,
+};
+
+/* tuned: keys; a bucket is prefetched so long before it is needed.  With 10^6 keys, each look-up
+ * waits for memory; TODO-AHEAD */
+enum { PLB_AHEAD = 16 };
+
 /* The smaller or larger of two numbers (no NaN); only one instruction, unlike fmin and fmax. */
 
 static inline double plb_lesser(double a, double b)
@@ -335,11 +376,16 @@ int plb_params_check(const plb_param_t *params, int n, const double *value, plb_
  * that sleeps, or waits for input or output, needs no core: this time is not counted.
  *
  * Reading the run delay takes about 1 us.  So the clock reads it only once in
- * PLB_RUN_DELAY_GRAIN_NS, which costs 0.3 % of the time.  A wait longer than this interval is
+ * PLB_RUN_DELAY_GRAIN_NS, which costs 0.5 % of the time.  A wait longer than this interval is
  * always subtracted from the time of the object that it delayed; a shorter wait may be subtracted
  * from the time of a later object. */
 
-enum { PLB_RUN_DELAY_GRAIN_NS = 300000 };
+enum {
+    /* Falling asleep and waking up take up to this long on an idle core.
+     * tuned: ns; benchmarks/mpi_clock.py: with less, sleep between polls counts as work */
+    PLB_WAKE_NS = 200000,
+    PLB_RUN_DELAY_GRAIN_NS = PLB_WAKE_NS,
+};
 
 /** The run delay of this thread so far, in nanoseconds; 0 if the kernel does not count it. */
 int64_t plb_run_delay_ns(void);
@@ -447,11 +493,13 @@ static inline void plb_clock_declare(int64_t ns)
  * spins takes time from the rank that it waits for. */
 
 enum {
-    /* spin until this time since the start: twice the time of a small Iallreduce on two cores */
+    /* A rank spins until this time since the start of its wait.
+     * tuned: ns; twice the time of a small Iallreduce on two cores */
     PLB_WAIT_SPIN_NS = 30000,
-    PLB_WAIT_YIELD_NS = 100000, /* then yield the core, until this time since the start */
-    PLB_WAIT_MOST_NS = 200000,  /* longest sleep: the end of the wait may be noticed this late */
-    /* time between two checks for signals, which can wait for Python's GIL */
+    PLB_WAIT_YIELD_NS = PLB_WAKE_NS / 2, /* then yield the core, until this time since the start */
+    PLB_WAIT_MOST_NS = PLB_WAKE_NS, /* longest sleep: the end of a wait may be noticed this late */
+    /* Time between two checks for signals, which can wait for Python's GIL.
+     * tuned: ns; a person sees no delay, and 50 checks of 1 us in a second cost nothing */
     PLB_TICK_NS = 20000000,
 };
 
@@ -461,7 +509,8 @@ typedef struct plb_wait {
     void *arg;
 } plb_wait_t;
 
-/* What a rank reports when it has waited for other ranks for longer than PLB_WAIT_PATIENCE_NS. */
+/* What a rank reports when it has waited for other ranks for longer; the default of
+ * PYLB_ABORT_AFTER. */
 static const int64_t PLB_WAIT_PATIENCE_NS = 10000000000;
 typedef struct plb_patience {
     void (*say)(void *arg); /* NULL: nothing is reported */
@@ -532,8 +581,8 @@ bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank);
 /** Divide the ranks into groups that share cores: ranks of one host whose sets of cores overlap,
  * or that are under the same quota.  group[p]: the lowest rank of each rank's group; cores[p]: the
  * number of cores of this group; if it is unknown, one for each rank.  A rank with a quota of its
- * own uses only a part of a core at a time: four such ranks with half a core each have as much of
- * two cores as they can use, and these count as four. */
+ * own cannot use more than this quota.  So cores count as more for such ranks: e.g. two cores
+ * count as four for four ranks with quotas of half a core each, none of which has to wait. */
 int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *cores,
                      plb_err_t *err);
 
@@ -662,8 +711,9 @@ int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err)
 
 /* Heaps of items with the smallest on top.  The id decides ties (plb_item_before), so the order of
  * pops depends only on the items.  For a max-heap, negate the keys.  Each node has four children,
- * which fill 64 bytes; so a heap has half the depth of a binary heap.  The caller owns the array
- * of items, which must be large enough for all items that will be pushed.
+ * which fill a cache line of 64 bytes (LaMarca and Ladner 1996); so a heap has half the depth of a
+ * binary heap.  The caller owns the array of items, which must be large enough for all items that
+ * will be pushed.
  *
  * In a plb_heap_t, only the top item can be changed or removed, and ids may repeat.  In a
  * plb_queue_t, any item can: it is found by its id. */

@@ -244,7 +244,7 @@ int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err
         }
     }
     if (out->n_ranks > out->n_cores) {
-        bool slow = false; /* cores of ranks with quotas of their own are not counted one by one */
+        bool slow = false; /* whether some of its ranks have quotas of their own */
         for (int32_t r = 0; r < p; r++) {
             slow = slow || (group[r] == worst && plb_cores_capped(all, p, r));
         }

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-/* AHEAD: the bucket of a key is prefetched this many keys before it is needed. */
-enum { LEAST = 4, MOST = 1 << 30, AHEAD = 16 };
+enum { LEAST = 4, MOST = 1 << 30 };
 
 int plb_index_reset(plb_index_t *self, int64_t room, plb_err_t *err)
 {
@@ -22,8 +21,8 @@ static int rehash(plb_keys_t *self, int64_t room, plb_err_t *err)
 {
     PLB_PASS(plb_index_reset(&self->index, room, err));
     for (int32_t k = 0; k < self->n; k++) {
-        if (k + AHEAD < self->n) {
-            const uint64_t hash = plb_hash(self->key[k + AHEAD]);
+        if (k + PLB_AHEAD < self->n) {
+            const uint64_t hash = plb_hash(self->key[k + PLB_AHEAD]);
             __builtin_prefetch(&self->index.bucket[plb_slot_first(hash, self->index.n_buckets)],
                                1);
         }

@@ -1,6 +1,7 @@
 #include "base/base.h"
 
-enum { STEPS = 1 << 15 }; /* steps between two readings of the clock: usually less than 1 ms */
+/* Steps between two readings of the clock.  A step of about 10 ns takes at most 1 us. */
+enum { STEPS = PLB_TICK_NS / 1000 };
 
 static _Thread_local plb_interrupt_t interrupt;
 

@@ -8,7 +8,7 @@
 #include <malloc.h>
 #endif
 
-enum { HUGE_BLOCK = 1 << 22 };
+enum { HUGE_PAGE = 1 << 21, HUGE_BLOCK = 2 * HUGE_PAGE }; /* bytes; the block holds a whole page */
 
 static _Atomic int64_t fail_at = -1;
 

@@ -3,10 +3,10 @@
 #include <string.h>
 
 enum {
-    DIGIT_BITS = 12,
+    DIGIT_BITS = 12, /* the counts of all digits, 16 KiB, stay in the first-level cache */
     PARTS = 1 << DIGIT_BITS,
-    FEW = 16,         /* insertion sort is the fastest for up to this many items */
-    FEW_LOADS = 4096, /* with fewer loads, a pass of the radix sort costs more than it saves */
+    FEW_LOADS = PARTS, /* with fewer loads, a pass of the radix sort costs more than it saves */
+    FEW = 16, /* insertion sort is the fastest for up to this many items (Sedgewick 1978) */
 };
 
 /* ---- items: put into bins by interpolation, then insertion sort ----------------------------- */

@@ -73,9 +73,8 @@ static inline int64_t slot_of(const table_t *self, int64_t id)
  */
 static inline void fetch_ahead(const table_t *self, const int64_t *id, int64_t i, int64_t n)
 {
-    enum { AHEAD = 16 };
-    if (i + AHEAD < n) {
-        const int64_t slot = plb_slot_first(plb_hash(id[i + AHEAD]), self->n_slots);
+    if (i + PLB_AHEAD < n) {
+        const int64_t slot = plb_slot_first(plb_hash(id[i + PLB_AHEAD]), self->n_slots);
         __builtin_prefetch(&self->id[slot]);
         __builtin_prefetch(&self->value[slot]);
     }

@@ -358,15 +358,16 @@ PLB_PY_DEF(
 }
 
 PLB_PY_DEF(
-    decider, observe, "iteration time max mean min total utilization messages bytes",
+    decider, observe, "iteration time max mean min total utilization messages bytes hidden=0.0",
     "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of the\n"
-    "loads; lowest utilization; messages and bytes.  Returns whether the trigger says to\n"
-    "rebalance.")
+    "loads; lowest utilization; messages and bytes; seconds for which a rank computed while\n"
+    "data of the last LB step moved.  Returns whether the trigger says to rebalance.")
 {
-    plb_iteration_t it;
+    plb_iteration_t it = {.hidden = 0.0};
     PLB_PASS(PLB_READ(c, PLB_ONE(&it.iteration), PLB_ONE(&it.time), PLB_ONE(&it.max),
                       PLB_ONE(&it.mean), PLB_ONE(&it.min), PLB_ONE(&it.total),
-                      PLB_ONE(&it.utilization), PLB_ONE(&it.messages), PLB_ONE(&it.bytes)));
+                      PLB_ONE(&it.utilization), PLB_ONE(&it.messages), PLB_ONE(&it.bytes),
+                      PLB_ONE(&it.hidden)));
     PLB_PASS(plb_decider_observe(&self->core, &it, &c->err));
     return plb_py_answer(c, PyBool_FromLong(self->core.trigger->verdict.balance));
 }
@@ -793,6 +794,11 @@ PLB_PY_TYPE(
     "says how.  places: whether the decider plans where data go, or only when they move; untold:\n"
     "whether the program may move them without a report.", )
 
+plb_advisor_t *plb_py_advisor(PyObject *object)
+{
+    return &((advisor_t *)object)->core;
+}
+
 typedef struct steps {
     PLB_PY_HEAD plb_steps_t core;
     plb_reduction_t alone; /* reductions of a single rank, used if there is only one rank */
@@ -850,9 +856,8 @@ PLB_PY_DEF(steps, take, "seconds due=True",
     bool have = false, due = true;
     double seconds;
     PLB_PASS(PLB_READ(c, PLB_ONE(&seconds), PLB_ONE(&due)));
-    PLB_PASS(PLB_PY_UNLOCKED(
-        c, (due ? plb_steps_take : plb_steps_next)(&self->core, nanoseconds(seconds), plb_py_tick,
-                                                   &c->state, &have, &c->err)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_steps_take(&self->core, due, nanoseconds(seconds), plb_py_tick,
+                                               &c->state, &have, &c->err)));
     return have ? plb_py_answer(c, plb_py_stats(&self->core.all)) : PLB_OK;
 }
 

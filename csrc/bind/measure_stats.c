@@ -36,19 +36,19 @@ int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out
 {
     const double *loads, *phases;
     int64_t n = -1, m = -1, d;
-    double load, idle, time, cost, background;
+    double load, idle, time, cost, background, hidden;
     bool failed;
     plb_stats_init(out);
     PLB_PASS(plb_py_items(
         c, sample,
         "kind iteration arguments failed n_objects loads idle messages message_bytes time cost "
-        "n_changed n_rebalanced messages_open background phases:@ n_phases",
+        "n_changed n_rebalanced messages_open background phases:@ n_phases hidden",
         PLB_TABLE(PLB_ONE(&out->kind), PLB_ONE(&out->iteration), PLB_ONE(&out->arguments),
                   PLB_ONE(&failed), PLB_ONE(&out->n_objects), PLB_MANY(&loads, &n), PLB_ONE(&idle),
                   PLB_ONE(&out->messages), PLB_ONE(&out->message_bytes), PLB_ONE(&time),
                   PLB_ONE(&cost), PLB_ONE(&out->n_changed), PLB_ONE(&out->n_rebalanced),
                   PLB_ONE(&out->messages_open), PLB_ONE(&background), PLB_MANY(&phases, &m),
-                  PLB_ONE(&d))));
+                  PLB_ONE(&d), PLB_ONE(&hidden))));
     PLB_PASS(add_up("loads", loads, 0, n, &load));
     PLB_PASS(d > 0 && set_phases(out, phases, m, d, background) != 0);
     plb_py_release(&c->held); /* released early, because a call may read many samples */
@@ -60,6 +60,7 @@ int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out
     out->utilization_min = plb_utilization(out->load_max, fmax(idle, 0.0));
     out->time_max = fmax(time, 0.0); /* a negative time counts as 0 */
     out->cost_max = fmax(cost, 0.0);
+    out->hidden_max = fmax(hidden, 0.0);
     out->failed_rank = failed ? rank : INT64_MAX;
     return 0;
 }

@@ -55,29 +55,28 @@ static int read_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
 typedef struct replay {
     PLB_PY_HEAD plb_replay_t core;
     PyObject *decider;          /* owned, or None */
+    PyObject *advisor;          /* owned, or None */
     plb_measured_step_t *steps; /* owned */
 } replay_t;
 
 static int replay_init(replay_t *self, plb_py_call_t *c)
 {
     plb_replay_opts_t o = {0};
-    PyObject *decider, *steps;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&o.n_ranks), PLB_ONE(&decider), PLB_ONE(&o.lag),
-                      PLB_ONE(&o.as_recorded), PLB_ONE(&o.foresight), PLB_ONE(&o.moves),
-                      PLB_ONE(&o.network.alpha), PLB_ONE(&o.cost), PLB_ONE(&o.model.alpha),
-                      PLB_ONE(&o.per_move), PLB_ONE(&o.per_byte), PLB_ONE(&steps),
-                      PLB_ONE(&o.keep_times), PLB_ONE(&o.keep_ranks)));
+    PyObject *decider, *advisor, *steps;
+    PLB_PASS(PLB_READ(
+        c, PLB_ONE(&o.n_ranks), PLB_ONE(&decider), PLB_ONE(&advisor), PLB_ONE(&o.ahead),
+        PLB_ONE(&o.lag), PLB_ONE(&o.as_recorded), PLB_ONE(&o.foresight), PLB_ONE(&o.moves),
+        PLB_ONE(&o.network.alpha), PLB_ONE(&o.cost), PLB_ONE(&o.model.alpha), PLB_ONE(&o.per_move),
+        PLB_ONE(&o.per_byte), PLB_ONE(&steps), PLB_ONE(&o.keep_times), PLB_ONE(&o.keep_ranks)));
     PLB_PASS(decider != Py_None && (o.decider = plb_py_decider(decider)) == NULL);
+    o.advisor = advisor == Py_None ? NULL : plb_py_advisor(advisor);
     /* Read the measured LB steps from a list of tuples; the replay keeps them. */
-    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_measured_step_t, iteration),
-                                            PLB_PY_FIELD(plb_measured_step_t, strategy),
-                                            PLB_PY_FIELD(plb_measured_step_t, migrations),
-                                            PLB_PY_FIELD(plb_measured_step_t, bytes),
-                                            PLB_PY_FIELD(plb_measured_step_t, statistics),
-                                            PLB_PY_FIELD(plb_measured_step_t, placing),
-                                            PLB_PY_FIELD(plb_measured_step_t, migration),
-                                            PLB_PY_FIELD(plb_measured_step_t, whole),
-                                            {0}};
+    static const plb_py_field_t fields[] = {
+        PLB_PY_FIELD(plb_measured_step_t, iteration),  PLB_PY_FIELD(plb_measured_step_t, strategy),
+        PLB_PY_FIELD(plb_measured_step_t, migrations), PLB_PY_FIELD(plb_measured_step_t, bytes),
+        PLB_PY_FIELD(plb_measured_step_t, statistics), PLB_PY_FIELD(plb_measured_step_t, placing),
+        PLB_PY_FIELD(plb_measured_step_t, migration),  PLB_PY_FIELD(plb_measured_step_t, whole),
+        PLB_PY_FIELD(plb_measured_step_t, hidden),     {0}};
     const Py_ssize_t n = PyList_GET_SIZE(steps);
     self->steps = plb_malloc((size_t)n, sizeof *self->steps);
     if (self->steps == NULL) {
@@ -90,6 +89,7 @@ static int replay_init(replay_t *self, plb_py_call_t *c)
     o.steps = self->steps;
     o.n_steps = n;
     self->decider = Py_NewRef(decider);
+    self->advisor = Py_NewRef(advisor);
     return plb_replay_init(&self->core, &o, &c->err);
 }
 
@@ -98,6 +98,7 @@ static void replay_fini(replay_t *self)
     plb_replay_free(&self->core);
     plb_free(self->steps);
     Py_XDECREF(self->decider);
+    Py_XDECREF(self->advisor);
 }
 
 PLB_PY_DEF(
@@ -121,28 +122,19 @@ PLB_PY_DEF(replay, feed, "!trace",
 }
 
 PLB_PY_DEF(
-    replay, start, "!objects",
-    "Do the LB step that is due at the start of a loop, if there is one.  objects: a trace\n"
-    "with one phase, the objects that exist now.")
-{
-    plb_trace_t trace;
-    PLB_PASS(read_trace(c, c->arg, &trace));
-    return PLB_PY_UNLOCKED(c, plb_replay_start(&self->core, &trace, &c->err));
-}
-
-PLB_PY_DEF(
-    replay, settle, "left early=False",
+    replay, settle, "left early=False begins=False",
     "Let the decider observe the most recent phase that was fed, although the next phase is\n"
     "not known yet.  left: a trace with one phase, the objects that exist now; None: those\n"
-    "of the most recent phase.  early: True: the loop was left before its end.")
+    "of the most recent phase.  early: True: the loop was left before its end; begins: True: a\n"
+    "loop begins, so that only an LB step that is due takes place.")
 {
     PyObject *left = Py_None;
-    bool early = false;
+    bool early = false, begins = false;
     plb_trace_t trace;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&left), PLB_ONE(&early)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&left), PLB_ONE(&early), PLB_ONE(&begins)));
     PLB_PASS(left != Py_None && read_trace(c, left, &trace) != 0);
-    return PLB_PY_UNLOCKED(
-        c, plb_replay_settle(&self->core, left == Py_None ? NULL : &trace, early, &c->err));
+    return PLB_PY_UNLOCKED(c, plb_replay_settle(&self->core, left == Py_None ? NULL : &trace,
+                                                early, begins, &c->err));
 }
 
 PLB_PY_DEF(replay, metrics, "begin",
@@ -177,17 +169,18 @@ PLB_PY_DEF(replay, take, "",
                              : Py_NewRef(Py_None)));
 }
 
-static const plb_py_def_t *const replay_methods[] = {
-    &replay_loop,    &replay_feed, &replay_start, &replay_settle,
-    &replay_metrics, &replay_take, NULL};
+static const plb_py_def_t *const replay_methods[] = {&replay_loop,    &replay_feed, &replay_settle,
+                                                     &replay_metrics, &replay_take, NULL};
 
 PLB_PY_TYPE(
     replay, "pylb._core.Replay",
-    "* n_ranks decider lag as_recorded foresight moves network:2 cost model:5 per_move per_byte "
+    "* n_ranks decider advisor ahead lag as_recorded foresight moves network:2 cost model:5 "
+    "per_move per_byte "
     "steps:L keep_times keep_ranks",
     "Replays a recorded run under a decider (None: without one); see csrc/replay/replay.h.\n"
+    "advisor: an `Advisor` of this decider, or None.\n"
     "model: a plb_lb_cost_t (csrc/model/model.h).  steps: the measured LB steps, each as\n"
-    "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole).", )
+    "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole, hidden).", )
 
 PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
            "Return the best schedule found: (seconds, phases at whose end to rebalance, lower\n"

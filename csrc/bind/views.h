@@ -432,9 +432,12 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out);
  * names. */
 plb_candidate_strategy_t *plb_py_candidates(plb_py_call_t *c, PyObject *rows);
 
+/** The core of a pylb._core.Advisor. */
+plb_advisor_t *plb_py_advisor(PyObject *object);
+
 /** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments, failed,
  * n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
- * messages_open, background.  The call then holds no arrays. */
+ * messages_open, background, phases, n_phases, hidden.  The call then holds no arrays. */
 int plb_py_sample(plb_py_call_t *c, PyObject *sample, int rank, plb_stats_t *out);
 
 /** Return a record of statistics as a tuple: the fields of PLB_STATS in order, then whether

@@ -10,23 +10,20 @@
 /* Ranks lend within groups of about this many, so that no rank reads more than this many numbers.
  * The groups are strided: a front of heavy neighbours is spread over all groups. */
 enum { GROUP = 512 };
-/* Seconds for a byte that is sent and received: a copy at each end, 1 GB/s together.  The default
- * of an option. */
-static const double BETA = 1e-9;
-/* A chunk takes at least this long, in seconds: a call of a Python function takes 10 us.  Lending
- * must save as much: a call that lends ends with a reduction, and computes in chunks.
- * (benchmarks/share_simulated.py, from here on "sim": with half of it, the first call of ranks of
- * unlike speeds takes 1.21 times the bound, not 1.17.) */
-static const double LEAST_CHUNK = 4e-4;
+/* A chunk takes at least this long: a call of a Python function takes 10 us.  Lending must save as
+ * much: a call that lends ends with a reduction, and computes in chunks.
+ * tuned: seconds; benchmarks/share_simulated.py, from here on "sim": with half of it, the first
+ * call of ranks of unlike speeds takes 1.21 times the bound, not 1.17 */
+#define LEAST_CHUNK 4e-4
 /* A decision that nothing pays costs about 50 us: it holds for the next calls, if these are short,
  * until so many seconds have passed, and for MOST_HELD calls at most: then a failure is noticed.
  * (docs/measured/lending.md: such a call takes 1.1 to 1.4 times as long as an Iallreduce.) Without
  * lending, chunks only teach where the heavy rows are, and take as long. */
-static const double HOLDS = 5e-3;
-enum { MOST_HELD = 127 };
+static const double HOLDS = PLB_SHARE_PARTS * LEAST_CHUNK;
+enum { MOST_HELD = PLB_LONG - 1 };
 /* How many ranks are asked at a time, and in vain in a call at most.  (sim, the first call on 8
  * ranks: 1.18 times the bound; with 1 at a time 1.31; with 4 in vain 1.55.) */
-enum { ASKED = 4, TRIES = 24 };
+enum { ASKED = PLB_SHARE_PARTS / 2, TRIES = PLB_FEW * PLB_SHARE_PARTS };
 /* Bytes of the rows in one message: memory that a rank needs for what it lends and borrows. */
 enum { MOST_BYTES = 1 << 26 };
 
@@ -185,7 +182,7 @@ int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *
     PLB_TRY(find_cores(self, every, err));
     self->comm.patience = patience;
     self->options = *options;
-    self->options.beta = options->beta > 0.0 ? options->beta : BETA;
+    self->options.beta = options->beta > 0.0 ? options->beta : PLB_SHARE_BETA;
     self->costs.trust = self->contention = 1.0;
     size = self->comm.size;
     PLB_NEW_EACH(size, self->speed, self->flow, self->offer, self->taken, self->state,
@@ -563,7 +560,7 @@ static int give(plb_sharer_t *self, int to, double speeds, plb_err_t *err)
     while (work > 0.5 * LEAST_CHUNK * speed(self) && self->next_guest < self->n_guests) {
         guest_t *last = &self->guest[self->n_guests - 1];
         head_t *head = last->message;
-        if (head->work > 1.5 * work) {
+        if (head->work > 2.0 * work) {
             break;
         }
         work -= head->work;
@@ -681,7 +678,7 @@ static int meanwhile(plb_sharer_t *self, MPI_Request *request, plb_err_t *err)
             break;
         }
         if (self->low < self->high) {
-            compute(self, self->costs.known ? LEAST_CHUNK : rest(self) / 64.0);
+            compute(self, self->costs.known ? LEAST_CHUNK : rest(self) / (PLB_SHARE_PARTS * PLB_SHARE_PARTS));
         } else {
             PLB_TRY(pause_a_little(self));
         }
@@ -736,7 +733,7 @@ static int lend_planned(plb_sharer_t *self, int32_t n_flows, plb_err_t *err)
                 const double w = self->costs.now[i];
                 if (what[i] == STAYS && k % PLB_SHARE_PARTS == PLB_SHARE_PARTS - 1) {
                     what[i] = IS_CONTROL;
-                } else if (what[i] == STAYS && w <= 1.5 * (left - sum)) {
+                } else if (what[i] == STAYS && w <= 2.0 * (left - sum)) {
                     what[i] = GOES;
                     row[m++] = i;
                     sum += w;
@@ -765,7 +762,7 @@ static int lend_planned(plb_sharer_t *self, int32_t n_flows, plb_err_t *err)
     self->control = kept;
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t i = 0; i < n; i++) {
-            const bool risky = self->costs.worst[i] > 2.0 * self->costs.now[i];
+            const bool risky = self->costs.worst[i] > PLB_ABRUPT * self->costs.now[i];
             if (what[i] == STAYS && risky == (pass == 0)) {
                 self->kept[kept++] = i;
             }
@@ -814,7 +811,7 @@ static int work_together(plb_sharer_t *self, int64_t begin, plb_err_t *err)
     while (!done || self->n_sent > 0) {
         PLB_TRY(receive(self, err));
         PLB_TRY(drop_sent(self, err));
-        const double grain = self->grain > 0.0 ? self->grain : rest(self) / 24.0;
+        const double grain = self->grain > 0.0 ? self->grain : rest(self) / (PLB_FEW * PLB_SHARE_PARTS);
         bool any = false;
         while (self->options.reactive && !ended && self->asked < ASKED && self->tries < TRIES &&
                supply(self) < fmax(grain, LEAST_CHUNK)) {
@@ -826,7 +823,7 @@ static int work_together(plb_sharer_t *self, int64_t begin, plb_err_t *err)
             PLB_TRY(entertain(self, err));
             self->waits = false;
         } else if (own) {
-            compute(self, fmax(fmin(rest(self) / 6.0, grain), least(self, LEAST_CHUNK)));
+            compute(self, fmax(fmin(rest(self) / PLB_SHARE_PARTS, grain), least(self, LEAST_CHUNK)));
         } else if (!ended && self->open == 0 && self->asked == 0) {
             const double did = self->own.seconds, home = did + learn_lent(self);
             self->mine[TIME] = home;
@@ -893,13 +890,14 @@ static void judge(plb_sharer_t *self, double saved, double possible)
     if (self->unknown) {
         return; /* the first call could not plan */
     }
-    self->credit = 0.7 * self->credit + fmin(fmax(saved, -possible), possible);
-    if (++self->lent_calls >= 3 && self->credit < 0.0) {
-        self->rest = self->most_rest = self->most_rest > 0 ? 2 * self->most_rest : 8;
-        self->most_rest = self->most_rest < 256 ? self->most_rest : 256;
+    const double kept = 1.0 - PLB_NEWEST;
+    self->credit = kept * self->credit + fmin(fmax(saved, -possible), possible);
+    if (++self->lent_calls >= PLB_FEW && self->credit < 0.0) {
+        self->rest = self->most_rest = self->most_rest > 0 ? 2 * self->most_rest : PLB_WINDOW;
+        self->most_rest = self->most_rest < PLB_LONG ? self->most_rest : PLB_LONG;
         self->lent_calls = 0;
         self->credit = 0.0;
-    } else if (self->lent_calls > 10) {
+    } else if (self->lent_calls > PLB_WINDOW) {
         self->most_rest = 0;
     }
 }
@@ -958,7 +956,7 @@ static int compute_all(plb_sharer_t *self, int64_t begin, bool *lends, plb_err_t
             self->held = (int)most - 1 > 0 ? (int)most - 1 : 0;
         }
         while (self->low < self->high) {
-            compute(self, fmax(rest(self) / 32.0, least(self, HOLDS)));
+            compute(self, fmax(rest(self) / (MOST_HELD + 1), least(self, HOLDS)));
         }
         figures->longest = self->unknown ? 0.0 : on_cores(self, self->all[TIME]);
         figures->bound = self->unknown ? 0.0 : bound;

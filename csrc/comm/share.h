@@ -38,17 +38,21 @@ typedef struct plb_share_figures {
 #undef X
 } plb_share_figures_t;
 
+/* Seconds for a byte that is sent and received: a copy at each end, 1 GB/s together.  The default
+ * of an option. */
+#define PLB_SHARE_BETA 1e-9
+
 /* Lending, and each flow, must save this part of the time; the last chunk of a rank, which says
  * how late it may be, takes as much.  (benchmarks/share_simulated.py, front on 16 ranks: 1.07
  * times the bound; with 0.01 1.06, but lending itself would be lost in the noise of real calls.)
  */
-static const double PLB_SHARE_GAIN = 0.02;
+static const double PLB_SHARE_GAIN = 2.0 * PLB_NOISE;
 
 /* One row in this many of the heaviest stays at home: against these the speeds of the ranks that
  * borrow the others are measured.  Rows within one part in so many of the array may turn out like
  * each other, and one part in so many of a rank's work says by how much it was mispredicted.
- * (benchmarks/share_simulated.py, front on 8 ranks: 1.04 times the bound; without the first 1.10,
- * without the second 1.08, without the third 1.06.) */
+ * tuned: parts; benchmarks/share_simulated.py, front on 8 ranks: 1.04 times the bound; without the
+ * first 1.10, without the second 1.08, without the third 1.06 */
 enum { PLB_SHARE_PARTS = 8 };
 
 /* What a rank tells the others before they plan: its remaining work, and the speed that it has

@@ -24,7 +24,7 @@ double plb_share_plan(const plb_share_offer_t *offer, const double *speed, int32
         high = fmax(high, offer[r].work / speed[r]);
     }
     double low = work / speeds;
-    for (int k = 0; k < 50 && high - low > 1e-6 * high; k++) {
+    for (int k = 0; k < 64 && high - low > PLB_ROUNDING * high; k++) {
         const double time = 0.5 * (low + high);
         double sum = 0.0;
         for (int32_t r = 0; r < p; r++) {
@@ -60,7 +60,8 @@ void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed)
     for (int32_t r = 0; r < p; r++) {
         const int32_t of = (int32_t)offer[r].of;
         if (of >= 0) {
-            const double change = fmin(fmax(offer[r].ratio / (speed[of] / speed[r]), 0.5), 2.0);
+            const double change = fmin(
+                fmax(offer[r].ratio / (speed[of] / speed[r]), 1.0 / PLB_ABRUPT), PLB_ABRUPT);
             speed[of] *= pow(change, 0.25);
             speed[r] *= pow(change, -0.25);
         }
@@ -151,7 +152,7 @@ void plb_row_costs_learn(plb_row_costs_t *self, int64_t first, const int64_t *ro
                            seconds,
                            last * last / count,
                            last * seconds / count,
-                           ratio > 2.0 ? seconds - now : 0.0};
+                           ratio > PLB_ABRUPT ? seconds - now : 0.0};
     for (int k = 0; k < 6; k++) {
         self->sum[k] += add[k];
     }

@@ -5,7 +5,9 @@
 #include "base/base.h"
 
 enum {
-    INLINE = 16 << 10,   /* bytes; copying a part of up to this size is cheaper than a message */
+    /* bytes; copying a part of up to this size is cheaper than a message: it takes as long by the
+     * default costs of a message, 2 us, and of a byte, 0.1 ns */
+    INLINE = 16 << 10,
     HEAD_MOST = 1 << 20, /* bytes; the small parts in a head have at most this many in total */
 };
 

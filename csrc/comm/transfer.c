@@ -8,8 +8,8 @@
 
 enum {
     /* ns for each byte of a message, for which a rank only yields its core: a rank that sleeps
-     * while a message arrives delays it */
-    PATIENCE_BYTE = 2,
+     * while a message arrives delays it; twice the expected time */
+    PATIENCE_BYTE = (int)(2e9 * PLB_SHARE_BETA),
     BLOCK = 1 << 16, /* bytes of the unit of messages of more than INT_MAX bytes */
 };
 

@@ -27,8 +27,12 @@ const plb_strategy_t plb_own_strategy = {
 
 void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places)
 {
-    *self = (plb_advisor_t){
-        .decider = decider, .places = places, .at = -1, .share = 1.0, .with_move = NAN};
+    *self = (plb_advisor_t){.decider = decider,
+                            .places = places,
+                            .at = -1,
+                            .share = 1.0,
+                            .with_move = NAN,
+                            .price = NAN};
 }
 
 /* ---- the record of a rank ------------------------------------------------------------------- */
@@ -37,12 +41,13 @@ static const double MOST = 1e30; /* largest load in seconds, as in snapshots */
 
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err)
 {
-    *sum = 0.0;
+    plb_exact_t exact = {{0}};
     for (int64_t i = 0; i < n; i++) {
         PLB_FAIL_IF(!(load[i] >= 0.0 && load[i] <= MOST), err, PLB_ERR_VALUE,
                     "loads[%lld] is %g: expected 0 ... 1e30 seconds", (long long)i, load[i]);
-        *sum += load[i];
+        plb_exact_add(&exact, load[i]);
     }
+    *sum = plb_exact_value(&exact);
     PLB_FAIL_IF(*sum > MOST, err, PLB_ERR_VALUE,
                 "the sum of the loads is %g: expected at most 1e30 seconds", *sum);
     return PLB_OK;
@@ -53,7 +58,7 @@ int plb_advisor_record(const plb_advisor_sample_t *sample, int32_t rank, plb_sta
 {
     int ret = plb_check(PLB_AMOUNT,
                         PLB_FIGURES(PLB_FIGURE(sample, seconds), PLB_FIGURE(sample, time),
-                                    PLB_FIGURE(sample, cost)),
+                                    PLB_FIGURE(sample, cost), PLB_FIGURE(sample, hidden)),
                         err);
     plb_stats_init(out);
     if (ret != PLB_OK) {
@@ -70,6 +75,7 @@ int plb_advisor_record(const plb_advisor_sample_t *sample, int32_t rank, plb_sta
     out->utilization_min = plb_utilization(sample->seconds, idle);
     out->time_max = sample->time;
     out->cost_max = sample->cost;
+    out->hidden_max = sample->hidden;
     out->n_rebalanced = sample->rebalanced;
     return PLB_OK;
 }
@@ -87,6 +93,7 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out)
         .utilization = all->utilization_min,
         .messages = all->messages,
         .bytes = all->message_bytes,
+        .hidden = all->hidden_max,
     };
     if (out->time == 0.0) {
         out->time = out->max;
@@ -106,12 +113,14 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
     const double planning = self->places ? p->seconds_statistics + p->seconds_strategy : 0.0;
+    const bool given = !isnan(self->price);
     const plb_step_done_t done = {
         .migrations = self->migrations,
         .bytes = self->bytes,
-        .seconds_migration = self->places ? moving : NAN,
-        .cost = moving + planning,
-        .moved = true,
+        .seconds_migration = self->places && !given ? moving : NAN,
+        .cost = given ? self->price : moving + planning,
+        .moved = !self->stays,
+        .given = given,
     };
     const int ret = plb_decider_balanced(self->decider, &done, err);
     if (ret == PLB_OK) {
@@ -163,8 +172,6 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 /* ---- what the user should know -------------------------------------------------------------- */
 
 enum { WAITS = 1, IGNORES = 2, STANDS = 4 }; /* bits: the texts of plb_advisor_word */
-enum { LONG = 200 };                         /* steps without effect */
-static const double WORTH = 0.05;            /* max/mean - 1 in these steps, not to be silent */
 
 static const char *amount(double seconds, char text[32])
 {
@@ -206,9 +213,9 @@ const char *plb_advisor_word(plb_advisor_t *self)
     const plb_trigger_t *t = self->decider->trigger;
     const double balanced = (double)t->cycle.n * t->loads / (double)t->n; /* NAN: no step yet */
     const double excess = t->cycle.U / balanced;
-    const bool stands = t->cycle.n >= LONG / 25 && t->n >= LONG && !self->moved &&
+    const bool stands = t->cycle.n >= PLB_WINDOW && t->n >= PLB_LONG && !self->moved &&
                         self->n_ignored == 0 && !self->due &&
-                        (self->balanced || !isnan(t->verdict.excess)) && excess > WORTH;
+                        (self->balanced || !isnan(t->verdict.excess)) && excess > PLB_NOTABLE;
     const int now = ((self->waiting.noticed ? WAITS : 0) | (self->n_ignored > 0 ? IGNORES : 0) |
                      (stands ? STANDS : 0)) &
                     ~self->said;
@@ -362,19 +369,6 @@ int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
     return steps_begin(self, mine, err);
 }
 
-static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg,
-                    plb_stats_t *all, bool *have, plb_err_t *err)
-{
-    plb_wait_t wait;
-    plb_wait_begin(&wait, tick, arg);
-    PLB_PASS(self->net->test_stats(self->net->self, all, have, err));
-    while (!*have && (timeout_ns < 0 || plb_clock_ns(PLB_CLOCK_WALL) - wait.start < timeout_ns)) {
-        PLB_PASS(plb_wait_pause(&wait));
-        PLB_PASS(self->net->test_stats(self->net->self, all, have, err));
-    }
-    return PLB_OK;
-}
-
 /* If the oldest record ends the steps, ranks may already have begun up to `lag` later reductions,
  * which all ranks must complete. */
 static int steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg,
@@ -382,7 +376,14 @@ static int steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, v
 {
     plb_stats_t later; /* a record after the one that ended the steps */
     const bool broken = plb_steps_broken(self);
-    PLB_PASS(wait_for(self, timeout_ns, tick, arg, broken ? &later : &self->all, have, err));
+    plb_stats_t *into = broken ? &later : &self->all;
+    plb_wait_t wait;
+    plb_wait_begin(&wait, tick, arg);
+    PLB_PASS(self->net->test_stats(self->net->self, into, have, err));
+    while (!*have && (timeout_ns < 0 || plb_clock_ns(PLB_CLOCK_WALL) - wait.start < timeout_ns)) {
+        PLB_PASS(plb_wait_pause(&wait));
+        PLB_PASS(self->net->test_stats(self->net->self, into, have, err));
+    }
     if (*have) {
         const plb_stats_t *all = &self->all;
         if (!broken &&
@@ -395,19 +396,12 @@ static int steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, v
     return PLB_OK;
 }
 
-int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
-                   plb_err_t *err)
+int plb_steps_take(plb_steps_t *self, bool due, int64_t timeout_ns, plb_tick_fn tick, void *arg,
+                   bool *have, plb_err_t *err)
 {
+    const bool any = due ? plb_steps_is_due(self) : plb_steps_under_way(self) > 0;
     *have = false;
-    return plb_steps_is_due(self) ? steps_take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
-}
-
-int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
-                   plb_err_t *err)
-{
-    *have = false;
-    return plb_steps_under_way(self) > 0 ? steps_take(self, timeout_ns, tick, arg, have, err)
-                                         : PLB_OK;
+    return any ? steps_take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
 int plb_steps_leave(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *done,

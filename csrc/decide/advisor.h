@@ -26,7 +26,7 @@
 #include "decide/decider.h"
 #include "measure/measure.h"
 
-enum { PLB_ADVISOR_SPAN = 4 }; /* max/mean is averaged over at most this many iterations */
+enum { PLB_ADVISOR_SPAN = PLB_FEW }; /* max/mean is averaged over at most this many iterations */
 
 typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
@@ -40,7 +40,10 @@ typedef struct plb_advisor {
     double with_move; /* seconds of the iteration after the last advice; NAN: it is not over */
     int64_t at;       /* iteration after which the last LB step was advised; -1: none yet */
     int64_t migrations, bytes; /* number and bytes of objects that the plan moves; 0: no plan */
-    double share;  /* cores per rank, at most 1, if loads include waits for a core; else 1 */
+    double share; /* cores per rank, at most 1, if loads include waits for a core; else 1 */
+    /* In a replay: seconds that each LB step costs; NAN: as its parts.  stays: nothing moves. */
+    double price;
+    bool stays;
     double before; /* max/mean of the last iteration before the advised LB step */
     double usual;  /* max/mean of up to PLB_ADVISOR_SPAN iterations before the advised LB step */
     double ratio;  /* `usual` of the last LB step that was carried out */
@@ -65,7 +68,8 @@ void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places);
 /** The code's own redistribution.  It is not in the table of strategies and cannot be run. */
 extern const plb_strategy_t plb_own_strategy;
 
-/** Sum the loads of a rank's cells.  PLB_ERR_VALUE: a load or *sum is not 0 ... 1e30 seconds. */
+/** Sum the loads of a rank's cells exactly, as a replay does.  PLB_ERR_VALUE: a load or *sum is
+ * not 0 ... 1e30 seconds. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err);
 
 typedef struct plb_advisor_sample {
@@ -75,6 +79,7 @@ typedef struct plb_advisor_sample {
     double time;     /* seconds since the previous step, without LB steps; 0: not measured */
     double cost;     /* seconds that this rank spent in the LB step before this iteration */
     bool rebalanced; /* whether this rank has carried out that LB step */
+    double hidden; /* seconds for which this rank computed while the data of that LB step moved */
 } plb_advisor_sample_t;
 
 /** Make the record of a rank.  PLB_ERR_VALUE: a time of the sample is not in 0 ... 1e30. */
@@ -146,16 +151,12 @@ int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, p
 /** Contribute to the next step; returns at once.  PLB_ERR_STATE: plb_steps_broken. */
 int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
 
-/** Take the merged record that is due; wait for at most `timeout_ns` nanoseconds (negative: no
- * limit).  *have becomes true if the record is now in self->all; false if none is due, or if it
- * did not come in time (then plb_steps_is_due is true).  A record that ends the steps is taken
- * like any other. */
-int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
-                   plb_err_t *err);
-
-/** Take the oldest merged record, even if it is not due.  *have: as in plb_steps_take. */
-int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
-                   plb_err_t *err);
+/** Take the merged record that is due, or (`due` false) the oldest one under way; wait for at most
+ * `timeout_ns` nanoseconds (negative: no limit).  *have becomes true if the record is now in
+ * self->all; false if there is none, or if it did not come in time (then plb_steps_is_due is
+ * true).  A record that ends the steps is taken like any other. */
+int plb_steps_take(plb_steps_t *self, bool due, int64_t timeout_ns, plb_tick_fn tick, void *arg,
+                   bool *have, plb_err_t *err);
 
 static inline int64_t plb_steps_under_way(const plb_steps_t *self)
 {

@@ -142,7 +142,7 @@ typedef struct plb_consensus {
  * allocated only when objects join and when rows are added.  Iterations count from 1. */
 
 /* Without a lag, an object that has finished iteration k waits until the statistics of iteration
- * k - PLB_ATSYNC_WINDOW are known. */
+ * k - PLB_ATSYNC_WINDOW are known: a rank has room for this many rows. */
 enum { PLB_ATSYNC_WINDOW = 64 };
 
 typedef struct plb_atsync_row {

@@ -6,9 +6,9 @@
 #include "base/base.h"
 
 /* The iterations for which the waiting is computed; it is interpolated between them, and constant
- * after the last one.  LONGEST: iterations of the longest cycle that is considered. */
-const int plb_cycle_times[] = {0, 1, 2, 4, 8, 16};
-enum { N_TIMES = sizeof plb_cycle_times / sizeof *plb_cycle_times, LONGEST = 128 };
+ * after the last one. */
+const int plb_cycle_times[] = {0, 1, 2, 4, PLB_WINDOW, 2 * PLB_WINDOW};
+enum { N_TIMES = sizeof plb_cycle_times / sizeof *plb_cycle_times };
 
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load)
 {
@@ -118,7 +118,7 @@ static double lowest_average(const plb_cycle_costs_t *self, double paid, const d
         paid += 0.5 * (wait[k - 1] + wait[k]) * (plb_cycle_times[k] - plb_cycle_times[k - 1]);
         best = fmin(best, paid / plb_cycle_times[k]);
     }
-    const double longest = fmin(self->left, LONGEST), last = plb_cycle_times[N_TIMES - 1];
+    const double longest = fmin(self->left, PLB_LONG), last = plb_cycle_times[N_TIMES - 1];
     return longest > last ? fmin(best, (paid + wait[N_TIMES - 1] * (longest - last)) / longest)
                           : best;
 }

@@ -12,9 +12,6 @@
 
 const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};
 
-/* number of iterations in a row whose high imbalance allows an early trial; one may be a spike */
-enum { IN_A_ROW = 3 };
-
 static int ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)
 {
     *self = (plb_ledger_t){.n = n, .strategy = -1, .warm_up = NAN};
@@ -50,11 +47,11 @@ static void ledger_warm_up(plb_ledger_t *self)
 {
     const double *t = self->times;
     double beyond = 0.0, later = 0.0;
-    for (int i = 0; i < PLB_WARM_UP; i++) {
+    for (int i = 0; i < PLB_FEW; i++) {
         beyond += t[i];
-        later = fmax(later, t[PLB_WARM_UP + i]);
+        later = fmax(later, t[PLB_FEW + i]);
     }
-    beyond -= PLB_WARM_UP * later;
+    beyond -= PLB_FEW * later;
     plb_account_t *account = &self->accounts[self->strategy];
     self->warm_up = fmax(beyond, 0.0);
     const double more = self->warm_up - self->felt;
@@ -67,9 +64,9 @@ static void ledger_observe(plb_ledger_t *self, double time, double max, double m
     self->mean = mean;
     self->excess = fmax(max - mean, 0.0);
     self->high = self->excess > self->params[PLB_LEDGER_rise] * self->beaten ? self->high + 1 : 0;
-    if (self->strategy >= 0 && self->n_times < 2 * PLB_WARM_UP) {
+    if (self->strategy >= 0 && self->n_times < 2 * PLB_FEW) {
         self->times[self->n_times++] = time;
-        if (self->n_times == 2 * PLB_WARM_UP) {
+        if (self->n_times == 2 * PLB_FEW) {
             ledger_warm_up(self);
         }
     }
@@ -159,15 +156,13 @@ static bool ledger_allows(const plb_ledger_t *self, int64_t iteration)
     if (!self->off) {
         return true;
     }
-    return !(self->trial && self->open) && (iteration >= self->until || self->high >= IN_A_ROW);
+    return !(self->trial && self->open) && (iteration >= self->until || self->high >= PLB_FEW);
 }
 
 /* ---- promise -------------------------------------------------------------------------------- */
 
-static const double BROKEN = 1.05; /* no preview if max/mean <= BROKEN * predicted max/mean */
-static const double WORSE = 1.1; /* no pause if max/mean > WORSE * max/mean at the last preview */
-static const double LOST =
-    8.0; /* a preview is due when the lost time is this multiple of its price */
+/* A preview may cost this part of the lost time. */
+static const double PREVIEW = 2.0 * PLB_NOTABLE;
 
 static const plb_promise_t NO_PROMISE = {.predicted = INFINITY, .last = 1.0, .level = INFINITY};
 
@@ -181,18 +176,18 @@ static bool promise_observe(plb_promise_t *self, double max, double mean)
     }
     const double now = fmin(ratio, self->last); /* the lower one: a spike does not count */
     self->last = ratio;
-    if (self->since < PLB_WARM_UP) {
+    if (self->since < PLB_FEW) {
         return false;
     }
-    if (now <= BROKEN * self->predicted) {
+    if (now <= (1.0 + PLB_NOTABLE) * self->predicted) {
         self->n_previews = 0.0;
         return false;
     }
-    if (now > WORSE * self->level) {
+    if (now > (1.0 + 2.0 * PLB_NOTABLE) * self->level) { /* it has become worse: no pause */
         self->n_previews = 0.0;
     }
-    const double pause = PLB_WARM_UP * exp2(self->n_previews - 1.0);
-    if ((self->n_previews > 0.0 && self->since < pause) || self->lost < LOST * self->price) {
+    const double pause = PLB_FEW * exp2(self->n_previews - 1.0);
+    if ((self->n_previews > 0.0 && self->since < pause) || PREVIEW * self->lost < self->price) {
         return false;
     }
     self->n_previews += 1.0;
@@ -227,13 +222,12 @@ static void receipt_free(plb_receipt_t *self)
 }
 
 /* iterations after an LB step until the ledger knows the warm-up */
-enum { WARMED_UP = 2 * PLB_WARM_UP };
+enum { WARMED_UP = 2 * PLB_FEW };
 static const int64_t LAST = (int64_t)1 << 53; /* largest iteration number */
 
 /* The loads have jumped if the imbalance (max - mean) grows in an iteration by more than each of
- * these: JUMP_OF_MEAN times the mean load; half of the new imbalance; JUMP_OF_USUAL times the
- * usual change, a running mean in which the newest change has the weight USUAL. */
-static const double JUMP_OF_MEAN = 0.05, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
+ * these: PLB_NOTABLE times the mean load; half of the new imbalance; PLB_SPREADS times the usual
+ * change, a running mean. */
 
 static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
 {
@@ -244,7 +238,8 @@ static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
     return plb_check(PLB_AMOUNT,
                      PLB_FIGURES(PLB_FIGURE(it, time), PLB_FIGURE(it, max), PLB_FIGURE(it, mean),
                                  PLB_FIGURE(it, min), PLB_FIGURE(it, total),
-                                 PLB_FIGURE(it, messages), PLB_FIGURE(it, bytes)),
+                                 PLB_FIGURE(it, messages), PLB_FIGURE(it, bytes),
+                                 PLB_FIGURE(it, hidden)),
                      err);
 }
 
@@ -494,12 +489,12 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
 
 static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
 {
-    const double most = fmax(fmax(JUMP_OF_MEAN * it->mean, 0.5 * (it->max - it->mean)),
-                             JUMP_OF_USUAL * self->usual);
+    const double most = fmax(fmax(PLB_NOTABLE * it->mean, 0.5 * (it->max - it->mean)),
+                             PLB_SPREADS * self->usual);
     self->sudden = self->grown > most;
     self->jumps += self->sudden ? 1.0 : 0.0;
     self->observed += 1.0;
-    self->usual += USUAL * (fabs(self->grown) - self->usual);
+    self->usual += PLB_NEWEST * (fabs(self->grown) - self->usual);
 }
 
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err)
@@ -518,6 +513,9 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     watch_jumps(self, it);
     self->started = true;
     self->seen = *it;
+    if (self->last >= 0 && it->hidden > 0.0) {
+        last_of(self)->seconds_hidden = it->hidden;
+    }
     self->n_since += 1.0;
     self->sum_max += it->max;
     self->sum_mean += it->mean;

@@ -33,7 +33,7 @@ static void free_input(input_t *self)
 /* The size of the sample (plb_decider_sampled) as a fraction of all objects. */
 static double sample_of(int64_t n_objects, int32_t n_ranks)
 {
-    const double most = fmin((double)PLB_DECIDER_SAMPLE * n_ranks, PLB_DECIDER_MOST_SAMPLED);
+    const double most = fmin((double)PLB_LEARNER_SAMPLE * n_ranks, PLB_DECIDER_MOST_SAMPLED);
     return (double)n_objects <= most ? 1.0 : most / (double)n_objects;
 }
 
@@ -323,9 +323,9 @@ out:
 
 /* ---- future loads --------------------------------------------------------------------------- */
 
-/* Before the run, the loads are expected to jump once in a hundred iterations.  This has the
- * weight of ten observed iterations, so that a program is soon judged by its own jumps. */
-static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
+/* Before the run, the loads are expected to jump once in PLB_LONG iterations.  This has the weight
+ * of a few observed iterations, so that a program is soon judged by its own jumps. */
+static const double PRIOR_JUMPS = (double)PLB_WINDOW / PLB_LONG;
 
 /* Set `step` and `per_byte`.  The cost of an LB step is the average of the last ones; before the
  * first, the expected cost.  If data move while an iteration runs, moving costs the time by which
@@ -361,7 +361,7 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
     PLB_PASS(price_moves(self, s, out, err));
     out->left = fmax((double)(self->trigger->end - self->seen.iteration - 1), 1.0);
     out->network = self->opt.network;
-    out->jumps = (PRIOR_JUMPS + self->jumps) / (PRIOR_ITERATIONS + self->observed);
+    out->jumps = (PRIOR_JUMPS + self->jumps) / (PLB_WINDOW + self->observed);
     if (self->sudden) {
         return PLB_OK; /* after a jump, the drift predicts nothing: `belief` stays 0 */
     }
@@ -376,8 +376,8 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            (db->snapshot.n_components == 1 || !self->candidates[which].strategy.takes_phases);
 }
 
-/* TRY: seconds per object that one attempt with a tolerance is assumed to take. */
-static const double TOLERANCES[] = {0.02, 0.05, 0.1}, TRY = 2e-7;
+/* TRY: tuned: seconds per object that one attempt with a tolerance is assumed to take; TODO-TRY */
+static const double TOLERANCES[] = {0.5 * PLB_NOTABLE, PLB_NOTABLE, 2.0 * PLB_NOTABLE}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 
 /* The best of the placements that are tried for a cycle (decider.h). */
@@ -685,11 +685,11 @@ out:
 
 /* Make the largest part for which the seconds of its moves and of the next iteration are at most
  * `most`.  Bisect between *low bytes (the least to move, in any case) and `high` bytes, for which
- * they are more.  *good: whether the part keeps the memory limits. */
+ * they are more, to within PLB_NOISE.  *good: whether the part keeps the memory limits. */
 static int largest_part(slices_t *self, double *low, double high, double most, double per_byte,
                         bool *good, plb_err_t *err)
 {
-    enum { HALVINGS = 12 };
+    enum { HALVINGS = 7 }; /* 2^-7 is about PLB_NOISE */
     const plb_snapshot_t *s = &self->input->snapshot;
     for (int k = 0; k <= HALVINGS + 1; k++) {
         const bool ends = k == 0 || k > HALVINGS;

@@ -178,15 +178,13 @@ void plb_selector_balanced(plb_selector_t *self, int32_t candidate, double after
 
 /* ---- the decider's choice ------------------------------------------------------------------- */
 
-/* Beyond these sizes, the work on rank 0 takes too large a part of an LB step, and a distributed
- * strategy is used. */
-/* objects.  Gathering, sorting and placing them takes rank 0 about 0.2 s, rounds of GossipLB take
- * 6 ms on 1,000 ranks; at the same time, GossipLB leaves up to 1 % more imbalance, which loses as
- * much in 100 iterations of 0.2 s (benchmarks/scale.py, BestFitLB and GossipLB). */
-static const int64_t MOST_OBJECTS = 1000000;
-/* bytes of the load database.  Rank 0 holds 256 bytes for each object, and receives 40 for each
- * message between ranks: 1 GB takes 0.1 s at 10 GB/s (benchmarks/scale.py, memory of rank 0). */
-static const double MOST_BYTES = 1e9;
+/* With a larger load database, the work on rank 0 takes too large a part of an LB step, and a
+ * distributed strategy is used.  Rank 0 holds OBJECT_BYTES for each object, and receives
+ * MESSAGE_BYTES for each message between ranks (benchmarks/scale.py, memory of rank 0).
+ * tuned: bytes, those of 10^6 objects; gathering, sorting and placing them takes rank 0 about
+ * 0.2 s, rounds of GossipLB take 6 ms on 1,000 ranks; at the same time, GossipLB leaves up to 1 %
+ * more imbalance, which loses as much in 100 iterations of 0.2 s (benchmarks/scale.py) */
+static const double MOST_BYTES = 256e6;
 enum { OBJECT_BYTES = 256, MESSAGE_BYTES = 40 };
 
 void plb_decider_say(plb_decider_t *self, const char *fmt, ...)
@@ -213,7 +211,7 @@ static void pass_over_root(plb_decider_t *self, plb_kind_t kind)
     const double bytes = (double)n * OBJECT_BYTES + (double)self->seen.messages * MESSAGE_BYTES;
     const double most = self->limit >= 0 ? fmin((double)self->limit, MOST_BYTES) : MOST_BYTES;
     if (other == self->opt.n || n == 0 || self->opt.n_ranks == 1 ||
-        (n <= MOST_OBJECTS && bytes <= most)) {
+        bytes <= most) {
         return;
     }
     plb_decider_say(self,

@@ -5,9 +5,10 @@
 
 #include "base/base.h"
 
-/* An LB step of unknown cost is tried when the imbalance has cost PRICE balanced iterations (LB
- * steps usually cost 0.001 to 100), or, in a short run, the fraction SHARE of the run. */
-static const double PRICE = 2.0, SHARE = 0.03;
+/* An LB step of unknown cost is tried when the imbalance has cost so many balanced iterations (LB
+ * steps usually cost 0.001 to 100), or, in a short run, the fraction PLB_NOTABLE of the run.
+ * tuned: iterations; TODO-PRICE */
+static const double PRICE = 2.0;
 
 #define X(name, words) words,
 const char *const plb_reason_words[] = {PLB_REASONS(X)};
@@ -75,9 +76,6 @@ int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t 
 
 /* ---- experience ---------------------------------------------------------------------------- */
 
-/* another mean load than earlier runs had, by this factor, shows that this run is another one */
-static const double OTHER = 2.0;
-
 int plb_trigger_begin(plb_trigger_t *self, const plb_experience_t *e, plb_err_t *err)
 {
     const double *all = (const double *)e;
@@ -101,7 +99,8 @@ static void check_told(plb_trigger_t *self, const plb_observation_t *o)
 {
     const double ratio = o->mean / *self->told.mean, end = *self->told.iterations;
     const bool told = !isnan(*self->told.mean);
-    const bool other = told && self->n == 2 && !(ratio <= OTHER && ratio >= 1.0 / OTHER);
+    const bool other =
+        told && self->n == 2 && !(ratio <= PLB_ABRUPT && ratio >= 1.0 / PLB_ABRUPT);
     if (other) { /* the first iteration does not count: the program may be starting up */
         self->cost = self->cost == *self->told.cost ? NAN : self->cost;
         self->told = nothing();
@@ -190,7 +189,7 @@ double plb_trigger_guess(const plb_trigger_t *self, double most)
     }
     /* iterations from the last LB step to the end; before the first LB step, all iterations */
     const double run = (double)(self->end - self->last) - 1.0;
-    return fmin(most, SHARE * fmax(run, 1.0));
+    return fmin(most, PLB_NOTABLE * fmax(run, 1.0));
 }
 
 double plb_trigger_price(const plb_trigger_t *self)

@@ -322,6 +322,11 @@ int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt)
         .cost = r->cost,
         .gain = r->gain,
         .migrations = r->migrations,
+        .seconds_statistics = r->placing.seconds_statistics,
+        .seconds_strategy = r->placing.seconds_strategy,
+        .seconds_migration = r->seconds_migration,
+        .seconds_warm_up = r->seconds_warm_up,
+        .seconds_hidden = r->seconds_hidden,
     };
     return PLB_OK;
 }

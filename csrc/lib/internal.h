@@ -150,6 +150,8 @@ typedef struct plb_lib_advisor {
                          between */
     int64_t moved_ns; /* ns: measured time of the redistributions in this step */
     double cost;      /* seconds of these redistributions, measured or passed by the program */
+    double hidden;    /* seconds for which this rank has computed while arrays moved */
+    int64_t went_on;  /* ns: since when it computes while arrays move; 0: it does not */
     bool rebalanced;  /* whether this rank has redistributed its data in this step */
     bool ahead;       /* whether the data may move until the next step begins: "ahead" */
 

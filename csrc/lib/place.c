@@ -12,41 +12,29 @@ struct pylb_trigger {
     plb_handle_t handle;
 };
 
-static int make(const plb_trigger_kind_t *kind, const char *params, plb_trigger_t **out,
-                plb_err_t *err)
-{
-    int ret = PLB_OK;
-    double *value = NULL;
-    *out = NULL;
-    PLB_TRY(plb_option_params(kind->params, kind->n_params, kind->name, params, &value, err));
-    PLB_NEW0(*out, 1);
-    ret = plb_trigger_init(*out, kind, value, err);
-out:
-    plb_free(value);
-    if (ret != PLB_OK) {
-        plb_free(*out);
-    }
-    return ret;
-}
-
 int pylb_trigger_create(const char *name, const char *params, pylb_trigger **trigger)
 {
     plb_err_t *err = plb_lib_error();
+    int ret = PLB_OK;
     const plb_trigger_kind_t *kind = NULL;
-    plb_trigger_t *core;
+    double *value = NULL;
+    plb_trigger_t *core = NULL;
     plb_handle_t *handle;
     PLB_FAIL_IF(name == NULL || trigger == NULL, err, PLB_ERR_VALUE, "%s is NULL",
                 name == NULL ? "name" : "trigger");
-    PLB_PASS(plb_registered_trigger(name, &kind, err));
-    PLB_PASS(make(kind, params, &core, err));
-    const int ret = plb_handle_open(PLB_HANDLE_TRIGGER, core, &handle, err);
-    if (ret != PLB_OK) {
+    PLB_TRY(plb_registered_trigger(name, &kind, err));
+    PLB_TRY(plb_option_params(kind->params, kind->n_params, kind->name, params, &value, err));
+    PLB_NEW0(core, 1);
+    PLB_TRY(plb_trigger_init(core, kind, value, err));
+    PLB_TRY(plb_handle_open(PLB_HANDLE_TRIGGER, core, &handle, err));
+    *trigger = (pylb_trigger *)handle;
+out:
+    plb_free(value);
+    if (ret != PLB_OK && core != NULL) {
         plb_trigger_free(core);
         plb_free(core);
-        return ret;
     }
-    *trigger = (pylb_trigger *)handle;
-    return PLB_OK;
+    return ret;
 }
 
 static plb_trigger_t *core_of(const pylb_trigger *trigger, plb_err_t *err)

@@ -73,7 +73,12 @@ int pylb_work(pylb_advisor *lb, double seconds)
 
 static void begin_moving(plb_lib_advisor_t *self)
 {
-    self->moving = self->moving == 0 ? plb_clock_real_ns(PLB_CLOCK_WALL) : self->moving;
+    const int64_t now = plb_clock_real_ns(PLB_CLOCK_WALL);
+    self->hidden += self->went_on != 0 && now > self->went_on && !plb_lib_measures_nothing(self)
+                        ? 1e-9 * (double)(now - self->went_on)
+                        : 0.0;
+    self->went_on = 0;
+    self->moving = self->moving == 0 ? now : self->moving;
 }
 
 static void end_moving(plb_lib_advisor_t *self)
@@ -82,7 +87,8 @@ static void end_moving(plb_lib_advisor_t *self)
     if (self->in_block) {
         return;
     }
-    const int64_t ns = plb_clock_real_ns(PLB_CLOCK_WALL) - self->moving;
+    const int64_t now = plb_clock_real_ns(PLB_CLOCK_WALL), ns = now - self->moving;
+    self->went_on = self->plan.moves != NULL ? now : 0;
     plb_lib_begin_work(self);
     self->moved_ns += ns > 0 ? ns : 0;
     self->cost += ns > 0 && !plb_lib_measures_nothing(self) ? 1e-9 * (double)ns : 0.0;
@@ -382,6 +388,7 @@ static int move(pylb_plan *plan, bool ends, const items_t *items)
     for (last = &plan->moves; *last != NULL; last = &(*last)->next) {
     }
     *last = m;
+    plan->lb->went_on = plan->lb->in_block ? 0 : plb_clock_real_ns(PLB_CLOCK_WALL);
     return PLB_OK;
 }
 

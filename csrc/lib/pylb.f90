@@ -112,6 +112,10 @@ module pylb
       real(c_double) :: cost = 0              !< seconds of the LB step; 0 without one
       real(c_double) :: gain = 0              !< seconds that the LB step has saved; NaN: unknown
       integer(c_int64_t) :: migrations = 0    !< number of cells that moved
+      !< seconds of the slowest rank to gather the cells, place and move them; NaN: unknown
+      real(c_double) :: seconds_statistics = 0, seconds_strategy = 0, seconds_migration = 0
+      real(c_double) :: seconds_warm_up = 0   !< extra time of the first steps after the LB step
+      real(c_double) :: seconds_hidden = 0    !< longest time for which a rank computed meanwhile
    end type pylb_receipt
 
    ! ---- the structures of pylb.h -------------------------------------------------------------
@@ -132,6 +136,7 @@ module pylb
       type(c_ptr) :: strategy, reason
       real(c_double) :: max, mean, before, predicted, cost, gain
       integer(c_int64_t) :: migrations
+      real(c_double) :: seconds(5)
    end type c_receipt
 
    ! ---- the functions of pylb.h --------------------------------------------------------------
@@ -147,6 +152,12 @@ module pylb
          type(c_ptr), value :: lb
          integer(c_int) :: handle_function
       end function handle_function
+
+      function open_function(lb) bind(c)
+         import :: c_int, c_ptr
+         type(c_ptr), intent(inout) :: lb
+         integer(c_int) :: open_function
+      end function open_function
 
       function seconds_function(lb, seconds) bind(c)
          import :: c_double, c_int, c_ptr
@@ -193,6 +204,8 @@ module pylb
 
    procedure(text_function), bind(c, name="pylb_error") :: c_error
    procedure(text_function), bind(c, name="pylb_version") :: c_version
+   procedure(open_function), bind(c, name="pylb_advisor_create") :: c_create
+   procedure(open_function), bind(c, name="pylb_advisor_close") :: c_close
    procedure(handle_function), bind(c, name="pylb_start") :: c_start
    procedure(handle_function), bind(c, name="pylb_stop") :: c_stop
    procedure(handle_function), bind(c, name="pylb_rebalance_begin") :: c_begin
@@ -216,12 +229,6 @@ module pylb
          integer(c_size_t) :: c_strlen
       end function c_strlen
 
-      function c_create(lb) bind(c, name="pylb_advisor_create")
-         import :: c_int, c_ptr
-         type(c_ptr), intent(inout) :: lb
-         integer(c_int) :: c_create
-      end function c_create
-
       function c_create_fortran(comm, lb) bind(c, name="pylb_advisor_create_fortran")
          import :: c_int, c_ptr
          integer(c_int), value :: comm
@@ -235,12 +242,6 @@ module pylb
          character(kind=c_char), intent(in) :: option(*), val(*)
          integer(c_int) :: c_set
       end function c_set
-
-      function c_close(lb) bind(c, name="pylb_advisor_close")
-         import :: c_int, c_ptr
-         type(c_ptr), intent(inout) :: lb
-         integer(c_int) :: c_close
-      end function c_close
 
       function c_rank(lb, rank, n_ranks) bind(c, name="pylb_advisor_rank")
          import :: c_int, c_ptr
@@ -618,6 +619,11 @@ contains
          receipt%cost = c%cost
          receipt%gain = c%gain
          receipt%migrations = c%migrations
+         receipt%seconds_statistics = c%seconds(1)
+         receipt%seconds_strategy = c%seconds(2)
+         receipt%seconds_migration = c%seconds(3)
+         receipt%seconds_warm_up = c%seconds(4)
+         receipt%seconds_hidden = c%seconds(5)
       end if
    end subroutine advisor_receipt
 

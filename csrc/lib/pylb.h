@@ -320,6 +320,11 @@ typedef struct pylb_receipt {
     double cost;              /* seconds of the LB step; 0: there was none */
     double gain;              /* seconds that the LB step has saved so far; NAN: not known yet */
     int64_t migrations;       /* number of cells that moved */
+    /* Seconds of the slowest rank to gather the cells, to place them and to move them: together
+     * the time for which the LB step stopped the program; extra time of the first steps after it;
+     * the longest time for which a rank computed while cells moved.  NAN: unknown, or none. */
+    double seconds_statistics, seconds_strategy, seconds_migration, seconds_warm_up,
+        seconds_hidden;
 } pylb_receipt;
 
 /** Get the number of decisions and of LB steps so far.  Either pointer may be NULL.  Local.  A run

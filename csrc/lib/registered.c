@@ -153,8 +153,20 @@ bool plb_registered_is_own(const plb_trigger_kind_t *kind)
 
 /* ---- register ------------------------------------------------------------------------------- */
 
-static int make_own(const char *name, void *user, own_t **out, plb_err_t *err)
+/* Register a strategy or a trigger; *out: to be completed, and published by add(). */
+static int make_own(const char *name, bool is_null, bool is_known, void *user, own_t **out,
+                    plb_err_t *err)
 {
+    PLB_FAIL_IF(name == NULL || *name == '\0' || is_null, err, PLB_ERR_VALUE,
+                "the name is empty, or the name or the function is NULL: expected a name and a "
+                "function");
+    for (const char *at = name; *at != '\0'; at++) { /* a run record has the name in quotes */
+        PLB_FAIL_IF(*at < ' ' || *at > '~' || *at == '"' || *at == '\\', err, PLB_ERR_VALUE,
+                    "the name has the character %d: expected printable ASCII without quotes and "
+                    "backslashes",
+                    (unsigned char)*at);
+    }
+    PLB_FAIL_IF(is_known, err, PLB_ERR_KEY, "\"%.100s\" is registered already", name);
     const size_t size = strlen(name) + 1;
     own_t *self = plb_calloc(1, sizeof *self + size);
     PLB_FAIL_IF(self == NULL, err, PLB_ERR_NOMEM, "out of memory: %.100s is not registered", name);
@@ -171,21 +183,6 @@ static void add(own_t *self)
     }
 }
 
-static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *err)
-{
-    PLB_FAIL_IF(name == NULL || *name == '\0' || is_null, err, PLB_ERR_VALUE,
-                "the name is empty, or the name or the function is NULL: expected a name and a "
-                "function");
-    for (const char *at = name; *at != '\0'; at++) { /* run records write the name in quotes */
-        PLB_FAIL_IF(*at < ' ' || *at > '~' || *at == '"' || *at == '\\', err, PLB_ERR_VALUE,
-                    "the name has the character %d: expected printable ASCII without quotes and "
-                    "backslashes",
-                    (unsigned char)*at);
-    }
-    return is_known ? PLB_FAIL(err, PLB_ERR_KEY, "\"%.100s\" is registered already", name)
-                    : PLB_OK;
-}
-
 int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user)
 {
     plb_err_t *err = plb_lib_error();
@@ -193,9 +190,8 @@ int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *us
     PLB_FAIL_IF(
         name != NULL && strcmp(name, "auto") == 0, err, PLB_ERR_KEY,
         "the name is \"auto\", which lets pylb choose the strategy: expected another name");
-    PLB_PASS(check_name(name, strategy == NULL,
-                        name != NULL && (find_own(name, false) || plb_strategy_find(name)), err));
-    PLB_PASS(make_own(name, user, &self, err));
+    const bool known = name != NULL && (find_own(name, false) || plb_strategy_find(name));
+    PLB_PASS(make_own(name, strategy == NULL, known, user, &self, err));
     self->place = strategy;
     self->strategy = (plb_strategy_t){.name = self->name,
                                       .help = "a function of the program",
@@ -211,9 +207,8 @@ int pylb_trigger_register(const char *name, pylb_trigger_fn trigger, void *user)
 {
     plb_err_t *err = plb_lib_error();
     own_t *self = NULL;
-    PLB_PASS(check_name(name, trigger == NULL,
-                        name != NULL && (find_own(name, true) || plb_trigger_find(name)), err));
-    PLB_PASS(make_own(name, user, &self, err));
+    const bool known = name != NULL && (find_own(name, true) || plb_trigger_find(name));
+    PLB_PASS(make_own(name, trigger == NULL, known, user, &self, err));
     self->when = trigger;
     self->kind = (plb_trigger_kind_t){.name = self->name,
                                       .help = "a function of the program",

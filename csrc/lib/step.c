@@ -98,10 +98,11 @@ typedef struct database {
     bool homes; /* whether all shared data have a home */
 } database_t;
 
+/* Compare two numbers, or two keyed_t by their first field. */
 static int by_key(const void *a, const void *b)
 {
-    const keyed_t *x = a, *y = b;
-    return x->key < y->key ? -1 : x->key > y->key;
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
 }
 
 /* Set *out to the cells of a rank: pointers into the bytes that the rank has sent. */
@@ -284,8 +285,6 @@ typedef struct placed {
     int32_t *rank;    /* [n] owned: new rank of each cell of this rank */
     int64_t *receive; /* [p] owned: number of cells that come from each rank, including this one */
     double *speed;    /* [p] owned: speeds of the ranks, see plb_decider_place */
-    plb_placing_t placing;
-    int64_t migrations, bytes; /* number of cells of all ranks that move, and their bytes */
 } placed_t;
 
 /* The first part of rank 0's answer.  The second part has the number of cells and the speed of
@@ -387,8 +386,7 @@ out:
 }
 
 /* Copy this rank's part of the answer, and count the cells that it will get from each rank. */
-static int take(const plb_transport_t *ranks, const reply_t *reply, const char *tail,
-                placed_t *out, plb_err_t *err)
+static int take(const plb_transport_t *ranks, const char *tail, placed_t *out, plb_err_t *err)
 {
     const int p = ranks->size;
     const int64_t *count = (const int64_t *)(const void *)tail;
@@ -404,9 +402,6 @@ static int take(const plb_transport_t *ranks, const reply_t *reply, const char *
             memcpy(out->rank, rank, (size_t)count[r] * sizeof *rank);
         }
     }
-    out->placing = reply->placing;
-    out->migrations = reply->migrations;
-    out->bytes = reply->bytes;
     return PLB_OK;
 }
 
@@ -425,13 +420,8 @@ static int tell(plb_transport_t *ranks, reply_t *reply, char **tail, plb_err_t *
     return ranks->bcast(ranks, *tail, bytes, err);
 }
 
-static void placed_free(placed_t *self)
-{
-    PLB_FREE(self->rank, self->receive, self->speed);
-}
-
-/* Gather the cells of all ranks, and let rank 0 answer.  *out: for PLACE; free it by placed_free,
- * also after an error.  Collective; an error is raised on all ranks. */
+/* Gather the cells of all ranks, and let rank 0 answer.  *out: for PLACE; free its arrays, also
+ * after an error.  Collective; an error is raised on all ranks. */
 static int ask(plb_lib_advisor_t *self, question_t question, const pylb_cells *cells,
                reply_t *reply, placed_t *out, plb_err_t *err)
 {
@@ -450,7 +440,7 @@ static int ask(plb_lib_advisor_t *self, question_t question, const pylb_cells *c
     }
     PLB_TRY(tell(ranks, reply, &tail, err));
     if (question == PLACE) {
-        ret = ranks->agree(ranks, take(ranks, reply, tail, out, err), err);
+        ret = ranks->agree(ranks, take(ranks, tail, out, err), err);
     }
 out:
     PLB_FREE(mine, wire, tail);
@@ -458,12 +448,6 @@ out:
 }
 
 /* ---- was the plan carried out? -------------------------------------------------------------- */
-
-static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
-{
-    const int64_t low = plb_lower_bound(self->exported, self->n_exported, key);
-    return low < self->n_exported && self->exported[low] == key;
-}
 
 static void forget_exports(plb_lib_advisor_t *self)
 {
@@ -487,15 +471,10 @@ static bool has_exported(const plb_lib_advisor_t *self, const pylb_cells *cells)
         return self->rebalanced;
     }
     for (int64_t i = 0; i < cells->n; i++) {
-        here += was_exported(self, cells->key[i]);
+        const int64_t low = plb_lower_bound(self->exported, self->n_exported, cells->key[i]);
+        here += low < self->n_exported && self->exported[low] == cells->key[i];
     }
     return self->n_exported > 0 && 2 * here <= self->n_exported;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
 }
 
 static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, const int32_t *rank,
@@ -509,7 +488,7 @@ static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, co
                 self->exported[self->n_exported++] = cells->key[i];
             }
         }
-        qsort(self->exported, (size_t)self->n_exported, sizeof *self->exported, by_value);
+        qsort(self->exported, (size_t)self->n_exported, sizeof *self->exported, by_key);
     }
     return PLB_OK;
 }
@@ -538,15 +517,20 @@ static int sample_of(plb_lib_advisor_t *self, double work, plb_stats_t *out, plb
         .seconds = work,
         .time = plb_lib_measures_nothing(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
         .cost = self->ahead ? 0.0 : self->cost, /* with "ahead", the next record contains both */
+        .hidden = self->ahead ? 0.0 : self->hidden,
         .rebalanced = !self->ahead && has_exported(self, cells),
     };
     PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));
     out->arguments = self->fingerprint;
     if (cells != NULL && cells->n_components > 1) {
-        double phase[PLB_MOST_PHASES] = {0.0};
+        plb_exact_t sum[PLB_MOST_PHASES] = {{{0}}};
+        double phase[PLB_MOST_PHASES];
         const int64_t d = cells->n_components;
         for (int64_t i = 0; i < cells->n * d; i++) {
-            phase[i % d] += cells->load[i];
+            plb_exact_add(&sum[i % d], cells->load[i]);
+        }
+        for (int64_t k = 0; k < d; k++) {
+            phase[k] = plb_exact_value(&sum[k]);
         }
         plb_stats_set_phases(out, phase, d);
     }
@@ -731,10 +715,10 @@ static int exchange(plb_lib_advisor_t *self, double work, int failed, bool *have
     }
     PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
     if (failed == PLB_OK || self->steps.lag == 0) { /* with a lag, end_steps waits */
-        PLB_PASS(plb_steps_take(&self->steps, PLB_WAIT_PATIENCE_NS, look, self, have, err));
+        PLB_PASS(plb_steps_take(&self->steps, true, PLB_WAIT_PATIENCE_NS, look, self, have, err));
         if (!*have && plb_steps_is_due(&self->steps)) {
             plb_lib_say_late(self);
-            PLB_PASS(plb_steps_take(&self->steps, -1, look, self, have, err));
+            PLB_PASS(plb_steps_take(&self->steps, true, -1, look, self, have, err));
         }
     }
     *err = own;
@@ -767,14 +751,15 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
 /* Make this rank's part of the plan.  If nothing migrates, there is no plan. */
-static int plan_of(plb_lib_advisor_t *self, const pylb_cells *cells, const placed_t *a,
-                   plb_err_t *err)
+static int plan_of(plb_lib_advisor_t *self, const pylb_cells *cells, const reply_t *reply,
+                   const placed_t *a, plb_err_t *err)
 {
-    PLB_PASS(plb_advisor_placed(&self->core, &a->placing, a->speed, a->migrations, a->bytes, err));
-    if (a->migrations == 0) {
+    const int64_t n = reply->migrations;
+    PLB_PASS(plb_advisor_placed(&self->core, &reply->placing, a->speed, n, reply->bytes, err));
+    if (n == 0) {
         return PLB_OK;
     }
-    PLB_PASS(plb_plan_init(&self->plan, self, a->rank, cells->n, a->receive, a->migrations, err));
+    PLB_PASS(plb_plan_init(&self->plan, self, a->rank, cells->n, a->receive, n, err));
     return remember_exports(self, cells, a->rank, err);
 }
 
@@ -785,17 +770,17 @@ static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t
     reply_t reply;
     int ret = ask(self, PLACE, cells, &reply, &a, err);
     if (plb_lib_measures_nothing(self)) {
-        a.placing.seconds_statistics = a.placing.seconds_strategy = 0.0;
+        reply.placing.seconds_statistics = reply.placing.seconds_strategy = 0.0;
     }
     if (ret == PLB_OK) { /* the same on all ranks */
-        ret = self->ranks->agree(self->ranks, plan_of(self, cells, &a, err), err);
+        ret = self->ranks->agree(self->ranks, plan_of(self, cells, &reply, &a, err), err);
     }
     if (ret != PLB_OK) {
         plb_advisor_abandon(&self->core);
         plb_plan_free(&self->plan);
         forget_exports(self);
     }
-    placed_free(&a);
+    PLB_FREE(a.rank, a.receive, a.speed);
     return ret;
 }
 
@@ -851,6 +836,7 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
     self->mark = self->now;
     self->work = 0.0;
     self->cost = keeps ? self->cost : 0.0;
+    self->hidden = keeps ? self->hidden : 0.0;
     self->moved_ns = 0;
     self->rebalanced = keeps && self->rebalanced;
     self->told = false;
@@ -939,13 +925,14 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     PLB_PASS(plb_lib_advisor_begin_leaving(self, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
         /* Take the next record now, even if the lag would allow to take it later. */
-        PLB_PASS(plb_steps_next(&self->steps, PLB_WAIT_PATIENCE_NS, look, self, &have, err));
+        PLB_PASS(
+            plb_steps_take(&self->steps, false, PLB_WAIT_PATIENCE_NS, look, self, &have, err));
         if (!have && plb_steps_under_way(&self->steps) > 0) {
             fprintf(stderr,
                     "pylb: rank %d has waited 10 s for the other ranks to close an advisor before "
                     "step %lld: all ranks must close several advisors in the same order\n",
                     self->ranks->rank, (long long)self->step);
-            PLB_PASS(plb_steps_next(&self->steps, -1, look, self, &have, err));
+            PLB_PASS(plb_steps_take(&self->steps, false, -1, look, self, &have, err));
         }
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
             /* no same_answer(): answers have no effect here, and other ranks may make steps */

@@ -6,11 +6,13 @@
 
 #include "base/base.h"
 
-static const double SMOOTHING = 0.2, LEAST_GAIN = 0.1;
+/* The gain is the tracking signal (Trigg and Leach 1967), but at least half of the weight of new
+ * errors in the signal. */
+static const double LEAST_GAIN = PLB_NEWEST / 2.0;
 
-/* The rank itself has changed if the sum of the loads changes by more than the fraction CHANGED
- * and by more than NOISES times its noise. */
-static const double CHANGED = 0.1, NOISES = 5.0;
+/* The rank itself has changed if the sum of the loads changes by more than this fraction, and by
+ * more than PLB_SPREADS times its noise. */
+static const double CHANGED = 2.0 * PLB_NOTABLE;
 
 /* Add the loads of objects to an estimator, i.e. to four rows of the table: an estimate is at
  * first the mean of all loads but the first.  Without branches, so that the compiler vectorizes
@@ -29,8 +31,8 @@ static void follow_all(const double *restrict load, int64_t n, double *restrict 
         const double gain = most < 1.0 ? most : 1.0;
         const double before = k == 3.0 ? off : spread[i];
         mean[i] = early ? load[i] : mean[i] + gain * e;
-        error[i] = early ? error[i] : error[i] + SMOOTHING * (e - error[i]);
-        spread[i] = early ? spread[i] : before + SMOOTHING * (off - before);
+        error[i] = early ? error[i] : error[i] + PLB_NEWEST * (e - error[i]);
+        spread[i] = early ? spread[i] : before + PLB_NEWEST * (off - before);
         count[i] = k;
     }
 }
@@ -48,7 +50,7 @@ static int change_of(const double *load, int64_t n, const double *here)
             noise += spread[i] * spread[i];
         }
     }
-    const double most = fmax(CHANGED * was, NOISES * sqrt(noise));
+    const double most = fmax(CHANGED * was, PLB_SPREADS * sqrt(noise));
     return is - was > most ? 1 : was - is > most ? -1 : 0;
 }
 

@@ -6,38 +6,38 @@
 
 #include "base/base.h"
 
-static const double AGEING = 0.7; /* weight of an interval relative to the interval after it */
-/* If the speeds miss the changes in a new interval by more than SURPRISE sigma on average, a rank
- * has changed its speed: then the older intervals have this weight.  This sigma grows at most by
- * GROWTH after a surprise. */
-static const double OUTDATED = 0.01, SURPRISE = 3.0, GROWTH = 2.0;
-static const double PRIOR = 0.25; /* weight of the user's own estimate of an object's work */
+/* Weight of an interval relative to the next one.
+ * tuned: ratio; with 0.8, rank 3 of 8 that becomes three times slower is known to within 19 % after
+ * 3 intervals instead of 10 % (tests/measure/test_speeds.py) */
+static const double AGEING = 0.7;
+static const double PRIOR = PLB_NEWEST; /* weight of the user's own estimate of an object's work */
 
-/* Observations that are further than this from the fit, in sigma, have less weight (Huber). */
-static const double HUBER = 1.345;
-static const double LEAST_SIGMA = 0.01; /* a smaller sigma counts as this */
+/* Observations that are further than this from the fit, in sigma, have less weight (Huber 1964).
+ * MAD: sigma of a normal distribution / median of the absolute values. */
+static const double HUBER = 1.345, MAD = 1.4826;
 /* Weight, in observations, of the assumption that a rank has kept its speed; before speeds are
- * known: that it has the mean speed. */
-static const double KEPT = 1e-3;
-/* The conjugate gradients end when r . z (solve) is below this fraction of its first value. */
-static const double TOLERANCE = 1e-9;
+ * known: that it has the mean speed.  A guard: the matrix must not be singular.
+ * If the speeds miss the changes in a new interval by more than three sigma on average (the usual
+ * rule), a rank has changed its speed: then the older intervals have no more weight than this.
+ * That sigma grows at most by PLB_ABRUPT after a surprise. */
+static const double KEPT = 1e-3, SIGMAS = 3.0;
 
 /* Speeds are used if the evidence for them is at least PROVEN: they explain one interval nearly
- * exactly, or predicted half of several.  On 1,200 random programs of equal ranks, this happens in
- * none (tests/twins/like_programs.py). */
+ * exactly, or predicted half of several.
+ * tuned: fraction of the changes; on 1,200 random programs of equal ranks, this happens in none
+ * (benchmarks/like.py); TODO-PROVEN */
 static const double PROVEN = 0.75;
-static const double UNLIKE = 0.05; /* and if one speed differs by more than this from the mean */
+/* and if one speed differs by more than this from the mean */
+static const double UNLIKE = PLB_NOTABLE;
 /* An interval counts less if few objects moved, or if their times changed by a few per cent; it
- * explains nothing if not more than FEW_MOVES objects share the changes. */
-static const double FEW_MOVES = 4.0, SMALL_CHANGE = 0.02;
+ * explains nothing if not more than FEW_MOVES objects share the changes.
+ * FEW_MOVES: tuned: objects; TODO-MOVES */
+static const double FEW_MOVES = 4.0, SMALL_CHANGE = 2.0 * PLB_NOISE;
 
 enum {
-    ROUNDS = 5,       /* of weights and speeds in turn */
-    MOST_STEPS = 200, /* of the conjugate gradients */
-    DOUBTS = 2,  /* after this many fits in a row without a difference, ranks count as equal */
-    FEW = 50,    /* speeds are fitted only to at least one move for this many objects */
-    SAMPLE = 250 /* of more than twice this many objects per rank, a sample is used, with at least
-                    about this many per rank */
+    ROUNDS = PLB_WINDOW, /* of weights and speeds in turn: they hardly change any more */
+    MOST_STEPS = 200,    /* of the conjugate gradients: a guard */
+    DOUBTS = 2, /* after this many fits in a row without a difference, ranks count as equal */
 };
 
 /* ---- the objects under a placement ---------------------------------------------------------- */
@@ -89,7 +89,7 @@ static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t
     if (!sorted) {
         qsort(order, (size_t)n, sizeof *order, by_key);
     }
-    while (timed > 2LL * SAMPLE * p * (int64_t)parts) {
+    while (timed > 2LL * PLB_LEARNER_SAMPLE * p * (int64_t)parts) {
         parts *= 2;
     }
     *m = 0;
@@ -182,9 +182,9 @@ static double test_guess(plb_learner_t *self, int64_t n)
     const double part = (was - left) / (was + SMALL_CHANGE * known) * known / (known + FEW_MOVES);
     self->evidence = AGEING * self->evidence + fmax(part, -1.0);
     /* a change within the last interval can have made sigma too large */
-    self->noise = self->surprised ? fmin(self->sigma, GROWTH * self->noise) : self->sigma;
-    self->surprised = left > SURPRISE * self->noise * fmax(known, FEW_MOVES);
-    return self->surprised ? OUTDATED : AGEING;
+    self->noise = self->surprised ? fmin(self->sigma, PLB_ABRUPT * self->noise) : self->sigma;
+    self->surprised = left > SIGMAS * self->noise * fmax(known, FEW_MOVES);
+    return self->surprised ? KEPT : AGEING;
 }
 
 /* End an interval in which n objects have moved: the weights of older intervals are multiplied by
@@ -333,7 +333,7 @@ static void solve(fit_t *self)
     double rz = precondition(self);
     const double first = rz;
     memcpy(self->d, self->z, (size_t)self->q * sizeof *self->d);
-    for (int step = 0; step < MOST_STEPS && rz > TOLERANCE * first; step++) {
+    for (int step = 0; step < MOST_STEPS && rz > PLB_ROUNDING * first; step++) {
         double da = 0.0;
         apply(self, self->d, self->a);
         for (int32_t i = 0; i < self->q; i++) {
@@ -351,8 +351,8 @@ static void solve(fit_t *self)
     }
 }
 
-/* Compute weights by Huber's rule from the residuals.  Returns sigma: 1.4826 times the median of
- * the absolute residuals, as for normally distributed ones. */
+/* Compute weights by Huber's rule from the residuals.  Returns sigma, from
+ * the median of the absolute residuals. */
 static double weigh(fit_t *self)
 {
     const plb_moved_t *in = self->in;
@@ -360,7 +360,7 @@ static double weigh(fit_t *self)
         self->weight[k] = fabs(in->change[k] - (self->s[in->from[k]] - self->s[in->to[k]]));
         self->miss[k] = self->weight[k];
     }
-    const double sigma = fmax(1.4826 * plb_median(self->miss, self->m), LEAST_SIGMA);
+    const double sigma = fmax(MAD * plb_median(self->miss, self->m), PLB_NOISE);
     const double most = HUBER * sigma;
     for (int64_t k = 0; k < self->m; k++) {
         self->weight[k] = in->weight[k] * most / fmax(self->weight[k], most);
@@ -453,7 +453,7 @@ static int fit(plb_learner_t *self, plb_err_t *err)
     int ret = PLB_OK;
     PLB_TRY(moved_grow(&self->moved, self->moved.n + self->last.n, err));
     const int64_t estimated = add_estimates(self), m = self->moved.n + estimated;
-    if (m == 0 || m * FEW < self->last.n) {
+    if (m == 0 || (double)m < SMALL_CHANGE * (double)self->last.n) {
         return ret; /* too few objects have moved: keep what was known */
     }
     PLB_TRY(fit_init(&fit, self, m, err));

@@ -43,6 +43,7 @@
       "number of messages that must be forwarded, or whose data pylb may be unable to restore")   \
     X(time_max, double, MAX, "s", "longest iteration, by the rank's clock")                       \
     X(cost_max, double, MAX, "s", "time of the most recent LB step on the slowest rank")          \
+    X(hidden_max, double, MAX, "s", "longest time for which a rank computed while data moved")    \
     X(failed_rank, int64_t, MIN, "", "lowest rank that failed; INT64_MAX: none")                  \
     X(n_phases, int64_t, SAME, "", "number of phases; 0: the program names none")
 
@@ -134,8 +135,8 @@ void plb_estimate_one(double load, int64_t i, int64_t n, int64_t rows, double *t
  *     the difference between ranks. */
 
 enum {
-    PLB_WAIT_CHECK_FIRST = 2, /* the first steps do not count: the program starts up */
-    PLB_WAIT_CHECK_STEPS = 20 /* number of steps that are looked at together */
+    PLB_WAIT_CHECK_FIRST = PLB_FEW, /* the first steps do not count: the program starts up */
+    PLB_WAIT_CHECK_STEPS = 2 * PLB_WINDOW /* number of steps that are looked at together */
 };
 
 typedef struct plb_wait_check {
@@ -169,7 +170,13 @@ extern const char *const plb_wait_check_words;
  * the changes of objects that moved later, and better than the assumption that all ranks are alike
  * (`evidence`), or if they explain nearly all changes of the last interval. */
 
-enum { PLB_LEARNER_INTERVALS = 7 }; /* number of remembered intervals between placements */
+enum {
+    /* number of remembered intervals between placements: the oldest has a weight of 0.1 */
+    PLB_LEARNER_INTERVALS = 7,
+    /* Of more than twice this many objects per rank, a sample is used, with about this many.
+     * tuned: objects of a rank; TODO-SAMPLE */
+    PLB_LEARNER_SAMPLE = 128,
+};
 
 /* The objects under one placement, by ascending key. */
 typedef struct plb_timings {

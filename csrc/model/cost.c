@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-enum { STEPS = 8 }; /* number of collective steps in an LB step */
+enum { STEPS = 8 }; /* number of collective steps in an LB step (counted, not tuned) */
 
 typedef struct sent {
     const plb_snapshot_t *in;

@@ -8,11 +8,13 @@
 
 enum { MAX_LEVELS = 48 };
 
-/* Coarsening ends at this many vertices per part (with 30 or 120, cuts differ by less than 2 %),
- * or at this many in total (with fewer, equal vertices in unequal parts end less even). */
-enum { PER_PART = 60, COARSEST = 200 };
+/* Coarsening ends at this many vertices per part, but at least COARSEST in total: with fewer, equal
+ * vertices in unequal parts end less even.
+ * tuned: vertices; with 30 or 120, cuts differ by less than 2 % */
+enum { PER_PART = 60, COARSEST = 4 * PER_PART };
 
-enum { TRIES = 8 }; /* number of bisections of a coarsest hypergraph, of which the best is taken */
+/* Bisections of a coarsest hypergraph, of which the best is taken.  tuned: tries; TODO-TRIES */
+enum { TRIES = 8 };
 
 void plb_hypergraph_free(plb_hypergraph_t *self)
 {
@@ -422,8 +424,8 @@ static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int64_t coarsest,
         int32_t n = 0;
         PLB_NEW(self->cluster[at], fine->n_vertices);
         ret = find_clusters(fine, label, most, rng, self->cluster[at], &n, err);
-        if (ret != PLB_OK || n > fine->n_vertices - fine->n_vertices / 20) {
-            break; /* fewer than one vertex in twenty was merged: not worth more levels */
+        if (ret != PLB_OK || n > (1.0 - PLB_NOTABLE) * fine->n_vertices) {
+            break; /* few vertices were merged: not worth more levels */
         }
         PLB_TRY(plb_interrupted(PLB_INTERRUPT_NOW));
         PLB_TRY(contract(fine, self->cluster[at], n, &self->hg[at + 1], err));

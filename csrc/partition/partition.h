@@ -165,7 +165,7 @@ typedef struct plb_hypergraph {
 } plb_hypergraph_t;
 
 /* Nets with more pins are ignored by clustering, and after a move their vertices are not looked at
- * again: they take much time and change little. */
+ * again: they take much time and change little.  tuned: pins; TODO-LARGE */
 enum { PLB_LARGE_NET = 400 };
 
 static inline int32_t plb_pins_of(const plb_hypergraph_t *self, int32_t e)
@@ -239,7 +239,8 @@ static inline int32_t plb_first_on(int32_t rank, int32_t n_ranks, int32_t n_part
  * Parts that get no number by this rule are numbered such that many objects stay on their rank
  * (Oliker and Biswas, PLUM, 1998; by their heuristic, at least half of the best size stays). */
 
-/* With more parts than this, ranks are ignored: there would be too many pairs (rank, part). */
+/* With more parts than this, ranks are ignored: a table of all pairs (rank, part) would take more
+ * than 128 MiB. */
 enum { PLB_REMAP_MOST = 4096 };
 
 typedef struct plb_new_names {

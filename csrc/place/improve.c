@@ -25,19 +25,15 @@
 
 #include "base/base.h"
 
-/* The search examines at most WORK numbers (a few tenths of a second; a tenth of it gives the same
- * placements up to 50,000 objects), and ends earlier if a tenth of them, PATIENCE, did not lower
- * the value by the fraction PLB_WORTH.  After the first local optimum, random changes may cost
- * PATIENCE, too. */
-enum { WORK = 50000000, PATIENCE = WORK / 10 };
-
-/* A gain below this fraction of the value is due to rounding. */
-static const double SLACK = 1e-12;
-
-/* There are at most CAP random changes, at most KICKED times objects, and none beyond MOST_KICKED
- * objects: they help only where objects are few (with an eighth of KICKED, CCMLB ends 0.1 %
- * slower). A change moves up to CHANGES objects: with 1, CCMLB ends 0.4 % slower. */
-enum { CAP = 256, KICKED = 1 << 14, MOST_KICKED = 512, CHANGES = 3 };
+/* The search examines at most WORK numbers, a few tenths of a second, and ends earlier if PATIENCE
+ * of them did not lower the value by the fraction PLB_WORTH.  After the first local optimum, KICKS
+ * random changes of up to three objects may cost PATIENCE, too; an eighth of KICKS where only
+ * loads count, because steps are thorough there, or where nothing fits, because nothing ends the
+ * search.  There are none with more than MOST_KICKED objects: they help only where these are few.
+ * WORK: tuned: numbers; a tenth of it gives the same placements up to 50,000 objects
+ * PATIENCE: tuned: numbers; TODO-PATIENCE
+ * KICKS: tuned: changes; TODO-KICKS */
+enum { WORK = 50000000, PATIENCE = WORK / 10, KICKS = 256, MOST_KICKED = 2 * KICKS };
 
 typedef struct step {
     int64_t relief;    /* by how many bytes less the two ranks exceed their memory limits */
@@ -292,7 +288,7 @@ static double look_at(search_t *self, int32_t b)
         self->floor[k] = self->by_value ? self->rest[k] : on->goal[k];
         /* the time of both if they end together, or slightly less */
         const double level = (here * pace[b] + there * pace[self->a]) / (pace[self->a] + pace[b]);
-        self->least[k] = fmax(self->floor[k], level - SLACK * fmax(here, there));
+        self->least[k] = fmax(self->floor[k], level - PLB_ROUNDING * fmax(here, there));
         self->of_two = plb_state_add(on, self->of_two, fmax(self->floor[k], fmax(here, there)), k);
         after = plb_state_add(on, after, self->least[k], k);
     }
@@ -336,7 +332,7 @@ static void find_window(const search_t *self, double *low, double *high)
     *high = INFINITY;
     if (!self->crowded && self->bounded) {
         double most = on->of.kinds ? value / on->per[k] : value;
-        const double wider = SLACK * (self->here[k] + self->there[k] + most);
+        const double wider = PLB_ROUNDING * (self->here[k] + self->there[k] + most);
         for (int32_t c = 0; !on->of.kinds && c < on->d; c++) {
             most -= c == k ? 0.0 : self->least[c];
         }
@@ -442,7 +438,7 @@ static int one_round(search_t *self, int32_t round, bool *made)
     };
     plb_state_t *on = self->on;
     self->crowded = !on->fits;
-    self->best = (step_t){0, self->crowded ? INFINITY : self->value * SLACK, 0.0, -1, -1, -1};
+    self->best = (step_t){0, self->crowded ? INFINITY : self->value * PLB_ROUNDING, 0.0, -1, -1, -1};
     for (size_t way = 0; way < sizeof ways / sizeof *ways && self->best.to < 0; way++) {
         self->by_value = ways[way].by_value;
         if (!(ways[way].family & self->aim->families)) {
@@ -460,7 +456,7 @@ static int one_round(search_t *self, int32_t round, bool *made)
             }
             const plb_slowest_t *slowest = &on->slowest[self->k];
             const double x = slowest->time[0] * on->per[self->k];
-            if (on->of.kinds ? x >= self->value * (1.0 - SLACK) : slowest->time[0] > 0.0) {
+            if (on->of.kinds ? x >= self->value * (1.0 - PLB_ROUNDING) : slowest->time[0] > 0.0) {
                 look_from(self, slowest->rank[0], ways[way].look);
             }
         }
@@ -534,21 +530,17 @@ static int kicks(search_t *self, plb_err_t *err)
     const size_t size = (size_t)on->in->n_objects * sizeof *on->rank;
     double best = self->value;
     bool fits = on->fits;
+    const int most = self->by_transfer || !fits ? KICKS / 8 : KICKS;
     self->work = fmin(self->work, PATIENCE);
     PLB_PASS_NEW(self->best_rank, on->in->n_objects);
     memcpy(self->best_rank, on->rank, size);
-    /* few: where only loads count, descend() is thorough; where nothing fits, only this ends it */
-    const bool few = self->by_transfer || !fits;
-    const int64_t n_objects = on->in->n_objects, cap = few ? CAP / 8 : CAP;
-    const int64_t some = (few ? KICKED / 8 : KICKED) / n_objects;
-    const int64_t most = n_objects > MOST_KICKED ? 0 : some < cap ? some : cap;
-    for (int64_t n = 0; n < most && self->work > 0.0 && !is_done(self); n++) {
-        self->work -= (double)(n_objects + on->p);
-        for (int k = 0; k < CHANGES; k++) {
+    for (int n = 0; n < most && self->work > 0.0 && !is_done(self); n++) {
+        self->work -= (double)on->in->n_objects + on->p;
+        for (int k = 0; k < PLB_FEW; k++) { /* with a single one, CCMLB ends 0.4 % slower */
             kick(self);
         }
         PLB_PASS(descend(self, err));
-        if (on->fits != fits ? on->fits : self->value < best * (1.0 - SLACK)) {
+        if (on->fits != fits ? on->fits : self->value < best * (1.0 - PLB_ROUNDING)) {
             best = self->value;
             fits = on->fits;
             memcpy(self->best_rank, on->rank, size);
@@ -584,7 +576,7 @@ int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
         }
     }
     PLB_TRY(descend(&self, err));
-    if (aim->kicks && on->in->n_objects > 0 && on->in->n_objects <= KICKED) {
+    if (aim->kicks && on->in->n_objects > 0 && on->in->n_objects <= MOST_KICKED) {
         ret = kicks(&self, err);
     }
 out:

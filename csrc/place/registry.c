@@ -20,8 +20,6 @@ const plb_strategy_t *plb_strategy_find(const char *name)
 
 /* ---- never slower than the present placement ------------------------------------------------ */
 
-static const double ROUNDING = 1e-12; /* relative error of sums of loads */
-
 /* Return the network of the strategy's parameters alpha and beta; *counts: whether it has them. */
 static plb_network_t network_of(const plb_strategy_t *self, const plb_opts_t *opts, bool *counts)
 {
@@ -57,8 +55,8 @@ static bool sends_less(const plb_snapshot_t *in, const int32_t *rank, int64_t *m
     plb_each_multicast(in, in->rank, mark, add_remote, &before);
     plb_each_edge(in, rank, add_remote, &after);
     plb_each_multicast(in, rank, mark, add_remote, &after);
-    return after.messages < before.messages * (1.0 - ROUNDING) ||
-           after.bytes < before.bytes * (1.0 - ROUNDING);
+    return after.messages < before.messages * (1.0 - PLB_ROUNDING) ||
+           after.bytes < before.bytes * (1.0 - PLB_ROUNDING);
 }
 
 static double longest(const double *time, int32_t p)
@@ -94,7 +92,7 @@ static int keep_if_slower(const plb_strategy_t *self, const plb_snapshot_t *in,
     PLB_NEW_EACH(in->n_ranks, before, after, scratch);
     PLB_TRY(plb_phase_times(in, NULL, network, before, err));
     PLB_TRY(plb_phase_times(in, rank, network, after, err));
-    const double limit = longest(before, in->n_ranks) * (1.0 + ROUNDING);
+    const double limit = longest(before, in->n_ranks) * (1.0 + PLB_ROUNDING);
     const bool slower = longest(after, in->n_ranks) > limit;
     const bool trades = (self->looks_at & PLB_LOOKS_COMM) && !counts;
     if (slower && !(trades && sends_less(in, rank, scratch))) {
@@ -208,7 +206,7 @@ int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
         plb_metrics_t before, after;
         PLB_TRY(plb_snapshot_metrics(in, NULL, &before, err));
         PLB_TRY(plb_snapshot_metrics(in, out, &after, err));
-        ret = after.max > before.max * (1.0 + ROUNDING) ? stay(in, out, err) : PLB_OK;
+        ret = after.max > before.max * (1.0 + PLB_ROUNDING) ? stay(in, out, err) : PLB_OK;
     }
 out:
     PLB_FREE(sum, params);

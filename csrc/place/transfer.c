@@ -23,27 +23,23 @@
 #include "base/base.h"
 
 enum {
-    /* Objects that are tried for a move or a swap: with 16, a search within tight memory limits
-     * makes 20 % more migrations. */
+    /* Objects that are tried for a move or a swap.
+     * tuned: objects; with 16, a search within tight memory limits makes 20 % more migrations */
     PROBES = 64,
-    /* Objects of each rank in sets, for the first PLB_TRIES / 2 partners, and for the others: with
-     * 8 for all, searches with few objects per rank take twice as long; with 5 or 6 for all, ten
-     * ranks of 15 objects end 5 to 17 % above the bound instead of at most 0.5 %. */
-    FEW = 5,
+    /* Objects of each rank in sets; in the sets for the first PLB_TRIES / 2 partners, FEW.
+     * tuned: objects; with 8 for all, searches with few objects per rank take twice as long; with
+     * 5 or 6 for all, ten ranks of 15 objects end 5 to 17 % above the bound instead of at most
+     * 0.5 % */
     MOST = 8,
-    /* Partners that are tried for an exchange of sets: with 32, a search within tight memory
-     * limits ends at 1.08 instead of 1.004. */
+    FEW = MOST / 2 + 1,
+    /* Partners that are tried for an exchange of sets.
+     * tuned: partners; with 32, a search within tight memory limits ends at 1.08 instead of 1.004 */
     FRONT = 256,
 };
 
-/* An excess below this fraction of the limit is due to rounding. */
-static const double ROUNDING = 1e-12;
-
-/* A fraction of the excess: an exchange of sets must not leave more of it, and less the fewer of
+/* PLB_PART of the excess: an exchange of sets must not leave more of it, and less the fewer of
  * PLB_TRIES partners have been tried; exchanges end if they hardly reduce the sum of all excesses
- * below it; and a swap that is too small must transfer at least the rest.  With 0.7, the slowest
- * rank takes 0.0002 longer, with 1 to 2 % fewer migrations. */
-static const double PART = 0.9;
+ * below it; and a swap that is too small must transfer at least the rest. */
 
 /* The objects of a rank that may migrate and have a load, in ascending order of load. */
 typedef struct line {
@@ -115,7 +111,7 @@ static double gap_of(const search_t *self, int32_t r)
 static void sort_in(search_t *self, int32_t r)
 {
     const double over = self->on->t[r] - self->limit;
-    if (over > ROUNDING * self->limit) {
+    if (over > PLB_ROUNDING * self->limit) {
         self->excess += over;
         plb_heap_push(&self->donor, (plb_item_t){-over, r});
     } else {
@@ -396,7 +392,7 @@ static int choose(search_t *self, int32_t from, int32_t to, bool swaps, step_t *
     if (swap.load < window.low) {
         *out = find_move(self, from, to, &window, false);
     }
-    if (out->give < 0 && swap.load >= (1.0 - PART) * window.low) {
+    if (out->give < 0 && swap.load >= (1.0 - PLB_PART) * window.low) {
         *out = swap;
     }
     return PLB_OK;
@@ -442,7 +438,7 @@ static int move_all(search_t *self, bool swaps, plb_err_t *err)
         PLB_PASS(serve(self, swaps, &made, err));
         const double over = self->on->t[from] - self->limit;
         *self->work -= 4.0;
-        if (made && over > ROUNDING * self->limit) {
+        if (made && over > PLB_ROUNDING * self->limit) {
             plb_heap_rekey(&self->donor, -over);
             continue;
         }
@@ -554,7 +550,7 @@ static void look(search_t *self, int32_t at, exchange_t *best)
     const double low = of.excess < of.gap ? of.excess : middle;
     const set_t *give = from->set, *end = from->set + from->n_sets;
     const double all = (end - 1)->load + to->set[to->n_sets - 1].load;
-    const double slack = ROUNDING * (all + of.excess + fabs(of.gap));
+    const double slack = PLB_ROUNDING * (all + of.excess + fabs(of.gap));
     exchange_t found = *best;
     for (const set_t *back = to->set;
          back < to->set + to->n_sets && (found.over > 0.0 || found.cost > 0); back++) {
@@ -604,11 +600,11 @@ static bool next_partner(search_t *self, int32_t n)
 static int find_exchange(search_t *self, int32_t donor, double over, exchange_t *best,
                          plb_err_t *err)
 {
-    *best = (exchange_t){.at = -1, .over = PART * over};
+    *best = (exchange_t){.at = -1, .over = PLB_PART * over};
     self->from.r = donor;
     self->from.n = -1;
     for (int32_t n = 0; n < FRONT && next_partner(self, n); n++) {
-        if (best->at >= 0 && best->over <= over * PART * n / PLB_TRIES) {
+        if (best->at >= 0 && best->over <= over * PLB_PART * n / PLB_TRIES) {
             break;
         }
         const int32_t most = n < PLB_TRIES / 2 ? FEW : MOST;
@@ -660,7 +656,7 @@ static int exchange_all(search_t *self, plb_err_t *err)
         if (*self->work <= check) { /* until the next check, one donor can try all partners, and
                                        each other donor one partner */
             helps = self->excess <= goal;
-            goal = PART * self->excess;
+            goal = PLB_PART * self->excess;
             check = *self->work - (FRONT + self->donor.n) * 2.0 * (1 << MOST);
         }
         if (helps) {
@@ -678,7 +674,7 @@ int plb_transfer(plb_state_t *on, double limit, unsigned families, double *work,
     for (int32_t r = 0; r < on->p; r++) {
         most = on->t[r] > most ? on->t[r] : most;
     }
-    if (most <= limit * (1.0 + ROUNDING)) {
+    if (most <= limit * (1.0 + PLB_ROUNDING)) {
         return PLB_OK;
     }
     PLB_NEW_EACH(on->p, self.line, self.donor.item, self.partner.item);

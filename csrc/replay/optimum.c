@@ -7,8 +7,9 @@
 #include "base/base.h"
 
 enum {
-    STATES_PER_CALL = 4,      /* states that the beam keeps per call of a strategy in a phase */
-    NARROW = 8,               /* states of a first search, whose result bounds the second one */
+    /* tuned: states that the beam keeps per call of a strategy in a phase; TODO-STATES */
+    STATES_PER_CALL = 4,
+    NARROW = 2 * STATES_PER_CALL, /* of a first search, whose result bounds the second one */
     MOST_NUMBERS = 1 << 26,   /* most ranks in the placements of all states: 256 MiB */
     ROWS = PLB_ESTIMATE_HERE, /* number of rows of a state's load estimates */
     ARRIVES = 1,              /* bit of a task: the object takes the rank that the run gives it */
@@ -312,9 +313,8 @@ static int reserve(search_t *self, int64_t n, plb_err_t *err)
         return PLB_OK;
     }
     const int64_t more = n > 2 * self->room ? n : 2 * self->room;
-    PLB_PASS_RENEW(self->state, more);
+    PLB_PASS_RENEW_EACH(more, self->state, self->order);
     PLB_PASS_RENEW(self->ranks, more * m);
-    PLB_PASS_RENEW(self->order, more);
     if (self->trace->measured != NULL) {
         PLB_PASS_RENEW(self->estimates, more * m * ROWS);
     }

@@ -370,9 +370,7 @@ static int64_t largest(const int64_t *ptr, int64_t n)
 static int make_room_for_entities(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
     if (n > self->room) {
-        PLB_PASS_RENEW(self->rank_of, n);
-        PLB_PASS_RENEW(self->rank_before, n);
-        PLB_PASS_RENEW(self->index_of, n);
+        PLB_PASS_RENEW_EACH(n, self->rank_of, self->rank_before, self->index_of);
         self->room = n;
     }
     for (; self->n_entities < n; self->n_entities++) {
@@ -396,8 +394,7 @@ static int make_room_for_blocks(plb_phases_t *self, const plb_trace_t *t, int64_
                     (int)k, (long long)t->block_bytes[k]);
     }
     if (b > self->n_blocks) {
-        PLB_PASS_RENEW(self->block_bytes, b);
-        PLB_PASS_RENEW(self->block_home, b);
+        PLB_PASS_RENEW_EACH(b, self->block_bytes, self->block_home);
     }
     return PLB_OK;
 }
@@ -410,22 +407,12 @@ static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
     if (n <= self->capacity) {
         return PLB_OK;
     }
-    PLB_PASS_RENEW(self->entity, n);
-    PLB_PASS_RENEW(self->rank, n);
-    PLB_PASS_RENEW(self->from, n);
-    PLB_PASS_RENEW(self->key, n);
-    PLB_PASS_RENEW(self->bytes, n);
-    PLB_PASS_RENEW(self->memory, n);
+    PLB_PASS_RENEW_EACH(n, self->entity, self->rank, self->from, self->key, self->bytes,
+                        self->memory, self->work, self->block);
+    PLB_PASS_RENEW_EACH(n, self->movable, self->load, self->drift);
     PLB_PASS_RENEW(self->coords, 3 * n);
-    PLB_PASS_RENEW(self->work, n);
-    PLB_PASS_RENEW(self->block, n);
-    PLB_PASS_RENEW(self->movable, n);
-    PLB_PASS_RENEW(self->load, n);
-    PLB_PASS_RENEW(self->drift, n);
-    PLB_PASS_RENEW(self->estimate, rows * n);
-    PLB_PASS_RENEW(self->spare, rows * n);
-    PLB_PASS_RENEW(self->part, self->n_subphases * n + 1);
-    PLB_PASS_RENEW(self->parts, self->n_subphases * n + 1);
+    PLB_PASS_RENEW_EACH(rows * n, self->estimate, self->spare);
+    PLB_PASS_RENEW_EACH(self->n_subphases * n + 1, self->part, self->parts);
     self->window = self->estimate + plb_phases_all_rows(self) * self->n;
     self->capacity = n;
     return PLB_OK;
@@ -434,8 +421,7 @@ static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
 static int make_room_for_edges(plb_phases_t *self, int64_t m, plb_err_t *err)
 {
     if (m > self->edge_room) {
-        PLB_PASS_RENEW(self->src, m);
-        PLB_PASS_RENEW(self->dst, m);
+        PLB_PASS_RENEW_EACH(m, self->src, self->dst);
         PLB_PASS_RENEW(self->start, m + 1);
         PLB_PASS_RENEW(self->amount, 2 * m);
         self->edge_room = m;

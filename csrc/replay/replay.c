@@ -18,9 +18,9 @@ static plb_phases_options_t options_of(const plb_replay_opts_t *opts)
     return (plb_phases_options_t){
         .n_ranks = opts->n_ranks,
         .as_recorded = opts->as_recorded,
-        .own_loads = opts->foresight,
-        .estimates = d != NULL,
-        .learns = d != NULL && d->opt.learns,
+        .own_loads = opts->foresight || opts->advisor != NULL,
+        .estimates = d != NULL && opts->advisor == NULL,
+        .learns = d != NULL && d->opt.learns && opts->advisor == NULL,
         .one_by_one = opts->lag > 0,
         .edges = (looks_at & PLB_LOOKS_COMM) != 0,
         .crossing = d != NULL && d->opt.selects && plb_network_costs(d->opt.network),
@@ -30,13 +30,18 @@ static plb_phases_options_t options_of(const plb_replay_opts_t *opts)
 
 int plb_replay_init(plb_replay_t *self, const plb_replay_opts_t *opts, plb_err_t *err)
 {
-    *self = (plb_replay_t){.opt = *opts};
+    *self = (plb_replay_t){.opt = *opts, .moves_at = -1};
     int ret = PLB_OK;
     PLB_FAIL_IF(opts->n_ranks < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
                 (int)opts->n_ranks);
     const plb_phases_options_t options = options_of(opts);
     PLB_TRY(plb_phases_init(&self->phases, &options, err));
     PLB_NEW(self->speed, opts->n_ranks);
+    PLB_NEW(self->late, opts->lag + 1);
+    if (opts->advisor != NULL) {
+        opts->advisor->price = opts->cost;
+        opts->advisor->stays = !opts->moves;
+    }
 out:
     if (ret != PLB_OK) {
         plb_replay_free(self);
@@ -47,7 +52,8 @@ out:
 void plb_replay_free(plb_replay_t *self)
 {
     plb_phases_free(&self->phases);
-    PLB_FREE(self->metrics, self->seconds, self->rank, self->times, self->answer, self->speed);
+    PLB_FREE(self->metrics, self->seconds, self->rank, self->times, self->answer, self->speed,
+             self->late);
     *self = (plb_replay_t){0};
 }
 
@@ -57,8 +63,7 @@ static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
                   tasks = self->tasks + t->task_ptr[t->n_phases];
     if (n > self->room) {
         const int64_t room = n > 2 * self->room ? n : 2 * self->room;
-        PLB_PASS_RENEW(self->metrics, room);
-        PLB_PASS_RENEW(self->seconds, room);
+        PLB_PASS_RENEW_EACH(room, self->metrics, self->seconds);
         if (self->opt.keep_times) {
             PLB_PASS_RENEW(self->times, room * self->opt.n_ranks);
         }
@@ -96,7 +101,7 @@ static const plb_measured_step_t *measured_step(const plb_replay_t *self, int32_
 }
 
 /* Set the cost of the LB step, by the rule at the top of replay.h. */
-static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
+static int price(plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
                  plb_step_done_t *done, plb_err_t *err)
 {
     const plb_decider_t *d = self->opt.decider;
@@ -120,6 +125,7 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
         done->seconds_migration = m->migration;
         done->cost = m->whole;
         done->bytes = m->bytes;
+        self->hidden = fmax(m->hidden, 0.0);
         return PLB_OK;
     }
     placing->seconds_statistics = self->opt.model.steps;
@@ -138,6 +144,17 @@ static int judge(plb_replay_t *self, plb_err_t *err)
     double gain;
     PLB_PASS(plb_phases_gain(&self->phases, &gain, err));
     return plb_decider_judge(self->opt.decider, gain, err);
+}
+
+/* Move the objects.  Convert load estimates by the new speeds, unless they are work.  A
+ * distributed strategy sets all speeds to 0, because no rank knows all of them: then use the given
+ * speeds. */
+static void move(plb_replay_t *self, bool goes_on)
+{
+    plb_phases_t *phases = &self->phases;
+    const double *speed =
+        phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
+    plb_phases_move(phases, self->answer, plb_phases_pace(phases) == NULL ? speed : NULL, goes_on);
 }
 
 static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
@@ -159,11 +176,77 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     PLB_PASS(price(self, &db.snapshot, &placing, &done, err));
     PLB_PASS(plb_decider_placed(d, &placing, self->speed, err));
     PLB_PASS(plb_decider_balanced(d, &done, err));
-    /* Convert load estimates by the new speeds, unless they are work.  A distributed strategy sets
-     * all speeds to 0, because no rank knows all of them: then use the given speeds. */
-    const double *speed =
-        phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
-    plb_phases_move(phases, self->answer, plb_phases_pace(phases) == NULL ? speed : NULL, goes_on);
+    move(self, goes_on);
+    return PLB_OK;
+}
+
+/* ---- a program that owns its data ----------------------------------------------------------- */
+
+static int cells(plb_replay_t *self, plb_database_t *db, plb_err_t *err)
+{
+    PLB_PASS(plb_phases_database(&self->phases, db, err));
+    db->here = self->opt.decider->opt.learns ? db->snapshot.load : NULL;
+    return PLB_OK;
+}
+
+/* Place the objects of the phase that has just ended. */
+static int plan(plb_replay_t *self, plb_err_t *err)
+{
+    plb_placing_t placing;
+    plb_step_done_t done = {0};
+    plb_database_t db;
+    PLB_PASS_GROW(self->answer, self->room_of_answer, self->phases.n + 1);
+    PLB_PASS(cells(self, &db, err));
+    PLB_PASS(plb_decider_place(self->opt.decider, &db, self->answer, self->speed, &placing, err));
+    PLB_PASS(price(self, &db.snapshot, &placing, &done, err));
+    PLB_PASS(plb_advisor_placed(self->opt.advisor, &placing, self->speed, done.migrations,
+                                done.bytes, err));
+    self->outcome = (plb_advisor_outcome_t){done.seconds_migration, self->opt.n_ranks};
+    self->moves_at = done.migrations > 0 ? self->n - 1 + self->opt.ahead : -1;
+    return PLB_OK;
+}
+
+/* Let the advisor observe the phases before `end`.  is_over: the loop has ended, so that no LB
+ * step follows. */
+static int tell(plb_replay_t *self, int64_t end, bool is_over, plb_err_t *err)
+{
+    plb_advisor_t *advisor = self->opt.advisor;
+    const int64_t now = self->n - 1 + self->opt.ahead;
+    for (; self->n_told < end; self->n_told++) {
+        plb_iteration_t *it = &self->late[self->n_told % (self->opt.lag + 1)];
+        plb_ask_t ask;
+        if (it->iteration > advisor->at) { /* else it is not observed */
+            it->hidden = self->hidden;
+            self->hidden = 0.0;
+        }
+        PLB_PASS(plb_advisor_observe(advisor, it, &self->outcome, now, !is_over, &ask, err));
+        if (ask == PLB_ASK_PREVIEW) {
+            plb_database_t db;
+            double gain;
+            PLB_PASS(cells(self, &db, err));
+            PLB_PASS(plb_decider_preview(self->opt.decider, &db, &gain, err));
+            PLB_PASS(plb_advisor_previewed(advisor, gain, now, &ask, err));
+        }
+        if (ask == PLB_ASK_BALANCE && is_over) {
+            plb_advisor_abandon(advisor);
+        } else if (ask == PLB_ASK_BALANCE) {
+            PLB_PASS(plan(self, err));
+        }
+    }
+    return PLB_OK;
+}
+
+/* End a step of the program.  If the objects have changed since they were placed, nothing moves,
+ * as if the program had ignored the advice: none of its own LB steps was there. */
+static int advise(plb_replay_t *self, plb_err_t *err)
+{
+    self->late[(self->n - 1) % (self->opt.lag + 1)] = self->last;
+    PLB_PASS(tell(self, self->n - self->opt.lag, false, err));
+    if (self->moves_at == self->n - 1 && (self->opt.ahead == 0 || self->phases.same_objects)) {
+        move(self, false);
+    } else if (self->moves_at == self->n - 1) {
+        self->outcome.n_rebalanced = 0;
+    }
     return PLB_OK;
 }
 
@@ -258,6 +341,9 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
     if (self->opt.decider == NULL) {
         return PLB_OK;
     }
+    if (self->opt.advisor != NULL) {
+        PLB_PASS(tell(self, self->n, true, err));
+    }
     plb_consensus_root_init(&self->root, self->opt.n_ranks, self->opt.lag);
     self->wish = (plb_wish_t){.first = loop->first, .n = loop->n, .lag = self->opt.lag};
     if (loop->first == 0 && self->phases.memory_limit != NULL) {
@@ -273,7 +359,7 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
 static int between(plb_replay_t *self, plb_err_t *err)
 {
     const bool over = ends(self, self->n - 1);
-    if (self->opt.decider != NULL) {
+    if (self->opt.decider != NULL && self->opt.advisor == NULL) {
         PLB_PASS(conclude(self, !self->begins || !over, err));
     }
     if (self->begins && self->due && !over) {
@@ -333,11 +419,18 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     if (decides && !self->opt.foresight) {
         self->last = plb_phases_statistics(ph, self->n);
         self->unobserved = true;
+        if (self->opt.advisor == NULL) {
+            self->last.hidden = self->hidden;
+            self->hidden = 0.0;
+        }
     }
     self->n++;
     const int64_t tasks = ph->n;
     self->tasks += tasks;
     PLB_PASS(plb_phases_leave(ph, err));
+    if (self->opt.advisor != NULL) {
+        PLB_PASS(advise(self, err));
+    }
     return plb_interrupted(8 * (tasks + self->opt.n_ranks));
 }
 
@@ -368,12 +461,6 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     return pause(self, ret, err);
 }
 
-static int enter_left(plb_replay_t *self, const plb_trace_t *left, plb_err_t *err)
-{
-    PLB_PASS(plb_phases_begin(&self->phases, left, err));
-    return plb_phases_enter(&self->phases, 0, err);
-}
-
 static int settle(plb_replay_t *self, bool early, plb_err_t *err)
 {
     if (self->unobserved) {
@@ -388,29 +475,23 @@ static int settle(plb_replay_t *self, bool early, plb_err_t *err)
     return early && plb_decider_can_judge(self->opt.decider) ? judge(self, err) : PLB_OK;
 }
 
-int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *err)
+int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, bool begins,
+                      plb_err_t *err)
 {
-    if (self->opt.decider == NULL || self->opt.foresight) {
+    int ret;
+    if (self->opt.decider == NULL || (begins && self->opt.foresight)) {
         return PLB_OK;
     }
-    int ret;
-    PLB_TRY(enter_left(self, objects, err));
-    ret = between(self, err);
-out:
-    return pause(self, ret, err);
-}
-
-int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err)
-{
-    int ret;
-    if (self->opt.decider == NULL) {
-        return PLB_OK;
+    if (self->opt.advisor != NULL) {
+        PLB_PASS(tell(self, self->n, true, err));
+        return plb_advisor_judge(self->opt.advisor, err);
     }
     if (left == NULL) {
         return settle(self, early, err);
     }
-    PLB_TRY(enter_left(self, left, err));
-    ret = settle(self, early, err);
+    PLB_TRY(plb_phases_begin(&self->phases, left, err));
+    PLB_TRY(plb_phases_enter(&self->phases, 0, err));
+    ret = begins ? between(self, err) : settle(self, early, err);
 out:
     return pause(self, ret, err);
 }

@@ -11,6 +11,10 @@
  * phase, the cost is the measured cost of that LB step.  Otherwise the cost comes from the cost
  * model (model/model.h).
  *
+ * The run of a program that owns its data (decide/advisor.h) is replayed by its advisor: an LB
+ * step places the objects of the phase that has just ended, by their loads in this phase, and they
+ * move before the next phase, or one phase later if the program computes while they move.
+ *
  * Phases may be given in parts: shadow mode gives them while the program runs. */
 #pragma once
 
@@ -18,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decide/advisor.h"
 #include "decide/consensus.h"
 #include "decide/decider.h"
 #include "decide/trigger.h"
@@ -286,10 +291,13 @@ typedef struct plb_measured_step {
     int32_t strategy; /* index among the decider's strategies, or -1: none of them */
     int64_t migrations, bytes;
     double statistics, placing, migration, whole; /* seconds of its parts, and of the LB step */
+    double hidden; /* seconds for which a rank computed while data moved; NAN: none */
 } plb_measured_step_t;
 
 typedef struct plb_replay_opts {
     plb_decider_t *decider; /* borrowed; has observed nothing yet; NULL: no LB steps */
+    plb_advisor_t *advisor; /* borrowed, with the same decider; NULL: the run of a balancer */
+    int32_t ahead; /* with an advisor: number of phases that compute while data move, 0 or 1 */
     int32_t n_ranks;
     int32_t lag; /* smallest number of iterations from the statistics to the LB step; 0: no lag */
     bool as_recorded; /* every object is always on its recorded rank; only without a decider */
@@ -323,8 +331,15 @@ typedef struct plb_replay {
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase */
     bool unobserved;      /* whether the decider must still observe `last` */
-    int32_t *answer;      /* owned: [phases.n] ranks from an LB step */
-    double *speed;        /* owned: [n_ranks] speeds from an LB step */
+    double hidden;        /* seconds, as measured for the last LB step; then 0 */
+    /* With an advisor: statistics of the last phases, a ring [lag + 1] (owned), of which the
+     * advisor has observed those of the first n_told phases; the phase at whose end objects move
+     * to `answer` (-1: none do); and what the ranks report about the LB step then. */
+    plb_iteration_t *late;
+    int64_t n_told, moves_at;
+    plb_advisor_outcome_t outcome;
+    int32_t *answer; /* owned: [phases.n] ranks from an LB step */
+    double *speed;   /* owned: [n_ranks] speeds from an LB step */
     int64_t room_of_answer;
 } plb_replay_t;
 
@@ -335,10 +350,6 @@ void plb_replay_free(plb_replay_t *self);
  * is not the number of phases so far. */
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 
-/** If an LB step is due, do it at the start of the loop, although the first phase is not known
- * yet. objects: a trace with one phase, which has the objects that exist now. */
-int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *err);
-
 /** Replay the next phases, which belong to the present loop. */
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
 
@@ -348,8 +359,10 @@ void plb_replay_forget(plb_replay_t *self, int64_t before);
 /** Let the decider observe the last phase, although the next phase is not known yet, and compute
  * the gain of the last LB step.  left: a trace with one phase, which has the objects that exist
  * now; NULL: the objects of the last phase.  early: whether the loop was left before its end; then
- * an LB step that is due takes place now. */
-int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
+ * an LB step that is due takes place now.  begins: instead, a loop begins, so that only an LB step
+ * that is due takes place. */
+int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, bool begins,
+                      plb_err_t *err);
 
 /* The best schedule of LB steps for a run that is completely known.
  *

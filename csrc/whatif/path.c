@@ -110,7 +110,7 @@ static int32_t find_channel(const channels_t *self, const channel_t *c)
     return ends < 0 || what < 0 ? -1 : plb_keys_find(&self->both, join(ends, what));
 }
 
-/* The channel of a receive's message, as far as the operations so far determine it. */
+/* The channel of a receive's message, as far as it is known from the operations so far. */
 typedef struct wanted {
     channel_t channel;
     uint8_t flags; /* flags of the receive's operation */

@@ -7,10 +7,10 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pylb import console, files
 from pylb._version import __version__
@@ -18,24 +18,6 @@ from pylb.console import json_text, note
 from pylb.errors import DomainError, MissingFileError
 
 # ---- output -------------------------------------------------------------------------------------
-
-
-class Column(NamedTuple):
-    """A column of a printed table; ``--json`` prints the rows of the table."""
-
-    heading: str
-    value: str | Callable[[Any], Any]  #: the key of the cell in a row, or a function of the row
-    note: str = ""  #: a footnote that explains the heading
-    drop: int = 0  #: narrow terminals omit the column with 1 first, then 2, ...; 0: never
-
-
-def show(columns: Sequence[Column], rows: Iterable[Any], **how: Any) -> None:
-    """Print rows as a table; `how` has further arguments of `console.show`."""
-    names = [c.heading for c in columns]
-    cells = [[c.value(r) if callable(c.value) else r[c.value] for c in columns] for r in rows]
-    drop = [c.heading for c in sorted(columns, key=lambda c: c.drop) if c.drop]
-    notes = {c.heading: c.note for c in columns if c.note}
-    console.show(names, cells, drop=drop, notes=notes, **how)
 
 
 def print_json(args: argparse.Namespace, value: dict[str, Any]) -> bool:

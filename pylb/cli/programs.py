@@ -17,8 +17,9 @@ from typing import Any
 
 from pylb import console
 from pylb.cli import common
-from pylb.cli.common import Column, print_json, progress, show
+from pylb.cli.common import print_json, progress
 from pylb.comm.mpiexec import is_mpiexec, n_ranks
+from pylb.console import Column, show
 from pylb.errors import DomainError, MissingFileError
 from pylb.lab import Lab, LabPlan, Profile, Usage, units
 from pylb.lab.plan import shown, values_of
@@ -126,14 +127,13 @@ PREDICTED = (
     ),
     Column("", lambda p: None if p.complete else "incomplete"),
 )
-RANKS = {
-    "ends": "when the rank ends, in seconds",
-    "works": "seconds on the processor",
-    "waits": "seconds within MPI",
-    "pauses": "seconds asleep, or waiting for files",
-    "how": "through: the rank ends; cut: its records end early; stuck: it waits for a message that "
-    "never comes",
-}
+RANKS = (
+    Column("ends", note="when the rank ends, in seconds"),
+    Column("works", note="seconds on the processor"),
+    Column("waits", note="seconds within MPI"),
+    Column("pauses", note="seconds asleep, or waiting for files"),
+    Column("how", note="through: to its end; cut: its records end early; stuck: no message comes"),
+)
 
 
 def whatif(args: argparse.Namespace) -> int:
@@ -178,13 +178,10 @@ def whatif(args: argparse.Namespace) -> int:
         show(PREDICTED, made, title=title, drop_empty=True)
         for one in made if args.ranks else ():
             print()
-            columns = (one.target.placement, one.finish, one.busy, one.waiting, one.paused, one.end)
-            console.show(
-                ["rank", "processor", *RANKS],
-                [[r, *row] for r, row in enumerate(zip(*columns, strict=True))],
-                title=_ranks(one.target.placement),
-                notes=RANKS if one is made[-1] else None,
-            )
+            cells = (one.target.placement, one.finish, one.busy, one.waiting, one.paused, one.end)
+            rows = [[r, *row] for r, row in enumerate(zip(*cells, strict=True))]
+            heads = RANKS if one is made[-1] else [column.heading for column in RANKS]
+            show(["rank", "processor", *heads], rows, title=_ranks(one.target.placement))
         if args.suggest is not None and not better:
             print("found no change of the last placement that saves time")
         for change in better:
@@ -215,9 +212,7 @@ def procedures(args: argparse.Namespace) -> int:
     ranks = (
         Column("rank", lambda r: r),
         Column("path s", lambda r: float(path.by_rank[r]), "seconds of the path on this rank"),
-        Column(
-            "share", lambda r: console.percent(path.by_rank[r] / path.time) if path.time else ""
-        ),
+        Column("share", lambda r: console.percent(float(path.by_rank[r]) / (path.time or 1.0))),
         Column("ends s", lambda r: float(path.finish[r]), "when the rank ends"),
     )
     show(ranks, range(len(path.by_rank)), title=f"critical path: {path.time:.4g} s")
@@ -357,7 +352,7 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
     ]
     columns = ["host" if plan.hosts else "rank", "cap", "share", "measured", "memory", "measured"]
     title = "pylb lab: limits, measured with programs that try to use more"
-    console.show(columns, rows, title=title, file=sys.stderr, drop_empty=True)
+    show(columns, rows, title=title, file=sys.stderr, drop_empty=True)
     links = {host.name: host.link for host in plan.hosts}
     rows = []
     for pair in joined:
@@ -367,7 +362,7 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
         rows.append(row)
     if rows:
         columns = ["from", "to", "bandwidth", "measured", "latency", "measured"]
-        console.show(columns, rows, file=sys.stderr, drop_empty=True)
+        show(columns, rows, file=sys.stderr, drop_empty=True)
 
 
 def _bytes(value: int | None) -> str | None:

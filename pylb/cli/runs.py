@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from pylb import console, files, optional
 from pylb.cli import common
-from pylb.cli.common import Column, print_json, progress, show
-from pylb.console import count, seconds
+from pylb.cli.common import print_json, progress
+from pylb.console import Column, count, seconds, show
 from pylb.decide import registry as kinds
 from pylb.decide.figures import RECEIPT
 from pylb.decide.receipts import Receipt
@@ -437,7 +437,7 @@ def optimum(args: argparse.Namespace) -> int:
         ("LB steps", len(best.iterations), ""),
         ("after iterations", " ".join(map(str, best.iterations.tolist())), ""),
     ]
-    console.show(["", "", ""], rows, title=args.run)
+    show(["", "", ""], rows, title=args.run)
     common.print_text(f"seconds: {COUNTED}; plus the time of the LB steps")
     return 0
 
@@ -461,7 +461,7 @@ def compare(args: argparse.Namespace) -> int:
     )
     a, b = "/".join(first[-n:]), "/".join(second[-n:])
     title = f"{b} took {_times(both.speedup)} {a}"
-    console.show(["", a, b, "difference"], both.rows(), title=title, drop=["difference"])
+    show(["", a, b, Column("difference", drop=1)], both.rows(), title=title)
     for name, run in ((a, both.first), (b, both.second)):
         common.print_text(f"{name}: {run.verdict}.")
     print()
@@ -469,11 +469,8 @@ def compare(args: argparse.Namespace) -> int:
     if not rows:
         print("Neither run had an LB step.")
         return 0
-    columns = ["after iteration"]
-    for name in (a, b):
-        columns += [f"{name}:", *(f.heading for f in STEP[1:])]
-    notes = {f.heading: f.note for f in STEP if f.note}
-    console.show(columns, rows, title="LB steps", drop=["migrations"], notes=notes)
+    figures = [Column(f.heading, None, f.note, f.name == "migrations") for f in STEP[1:]]
+    show(["after iteration", f"{a}:", *figures, f"{b}:", *figures], rows, title="LB steps")
     return 0
 
 

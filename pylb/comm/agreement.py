@@ -73,6 +73,7 @@ class Stats(NamedTuple):
     messages_open: int
     time_max: float
     cost_max: float
+    hidden_max: float
     failed_rank: int
     n_phases: int
     mixed: bool
@@ -103,6 +104,7 @@ class Contribution(NamedTuple):
     # (n_phases, n), seconds of each object of the rank in each phase; without phases, n_phases is 0
     phases: NDArray[np.float64] = NO_LOADS
     n_phases: int = 0
+    hidden: float = 0.0  # seconds for which the rank computed while data of an LB step moved
 
 
 # For `Agreement.reduce`: the fields of a `Contribution` which each operation can use, and the

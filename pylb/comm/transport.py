@@ -19,8 +19,6 @@ Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for ea
 
 QUICK = 1e-3  # seconds for which `Transport.machine` measures speeds, because nothing uses them
 
-LOADS = 5  # index of the loads in a sample, see `pylb.comm.agreement.Contribution`
-
 Memory = dict[int, list[NDArray[np.uint8]]]  # memory for received buffers, by sending rank
 
 
@@ -139,12 +137,10 @@ class Together(Transport):
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
+        one: Any = sample  # a `Contribution`
         each = [sample] * self.size
-        if self.loads is not None and len(sample[LOADS]):
-            each = [
-                (*sample[:LOADS], self.loads[r : r + 1], *sample[LOADS + 1 :])
-                for r in range(self.size)
-            ]
+        if self.loads is not None and len(one.loads):
+            each = [one._replace(loads=self.loads[r : r + 1]) for r in range(self.size)]
         return _core.stats(each), []
 
     def allgather(self, data: Any, /) -> list[bytes]:

@@ -87,6 +87,22 @@ RECEIPT = (
         when="step",
     ),
     Figure(
+        "step_seconds",
+        "pause",
+        "seconds",
+        "time for which the LB step stopped the program",
+        when="step",
+        printed=False,
+    ),
+    Figure(
+        "seconds_hidden",
+        "hidden",
+        "seconds",
+        "longest time for which a rank computed while data of the LB step moved",
+        when="step",
+        printed=False,
+    ),
+    Figure(
         "gain",
         "gain",
         "seconds",

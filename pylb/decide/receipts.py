@@ -135,6 +135,9 @@ class Receipt:
     seconds_migration: float = NAN
     #: Extra time of the first iterations after the LB step, compared with the following ones.
     seconds_warm_up: float = NAN
+    #: Longest time for which a rank computed while data of the LB step moved: this part of the
+    #: move did not stop the program; nan: all data moved in the LB step.
+    seconds_hidden: float = NAN
     #: The new placement is computed from the loads expected this number of iterations later; 0:
     #: from the present loads.
     ahead: float = NAN
@@ -315,8 +318,7 @@ class History(list[Receipt]):
 
     def __str__(self) -> str:
         out, (rows, below) = io.StringIO(), self._numbered()
-        notes = {f.heading: f.note for f in PRINTED if f.note}
-        console.show([f.heading for f in PRINTED], rows, file=out, notes=notes)
+        console.show([console.Column(f.heading, note=f.note) for f in PRINTED], rows, file=out)
         for line in below:
             out.write(console.fill(line, console.PAPER) + "\n")
         return out.getvalue()

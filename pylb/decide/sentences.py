@@ -201,7 +201,10 @@ def _price(r: Any) -> str:
         moved += f". This was slice {r.slice:.0f} of the moves, with {left} still to move"
     of = f", of which {', '.join(steps)}" if steps else ""
     cost = "would have cost" if r.migrations and not r.moved else "cost"
-    return f"{moved}. The LB step {cost} {seconds(r.cost)}{of}."
+    meanwhile = ""
+    if r.seconds_hidden > 0:
+        meanwhile = f" While data moved, a rank computed for up to {seconds(r.seconds_hidden)}."
+    return f"{moved}. The LB step {cost} {seconds(r.cost)}{of}.{meanwhile}"
 
 
 def _outcome(r: Any) -> str:

@@ -113,19 +113,13 @@ def network_between(comm: Any, allgather: Callable[[Any], list[Any]]) -> Network
     """Measure like `measure_network`; only `rank`, `size`, `Send` and `Recv` of `comm` are used."""
     if comm.size == 1:
         return Network(0.0, 0.0)
-    pairs = [times for times in allgather(_halves(comm)) if times is not None]
+    half, below = comm.size // 2, comm.rank < comm.size // 2
+    times = None
+    if comm.rank < 2 * half:  # if the number of ranks is odd, the last one pauses
+        times = ping_pong(comm, comm.rank + half if below else comm.rank - half, below)
+    pairs = [x for x in allgather(times if below else None) if x is not None]
     # different processors may round differently, so all ranks use the result of rank 0
     return Network(*allgather(tuple(Network.fit(SIZES, np.mean(pairs, axis=0))))[0])
-
-
-def _halves(comm: Any) -> list[float] | None:
-    """Return seconds per message for each size; None on the upper half of the ranks."""
-    half = comm.size // 2
-    below = comm.rank < half
-    if comm.rank >= 2 * half:  # if the number of ranks is odd, the last one pauses
-        return None
-    times = ping_pong(comm, comm.rank + half if below else comm.rank - half, below)
-    return times if below else None
 
 
 def ping_pong(comm: Any, partner: int, is_first: bool) -> list[float]:

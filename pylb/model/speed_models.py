@@ -179,9 +179,9 @@ class SpeedModels:
 
     def constant(self, counts: ArrayLike, seconds: ArrayLike) -> None:
         """Replace all points of each rank that has a measurement by this measurement."""
-        rows = self._counts(counts)
-        pairs = [((), ()) if d > 0 else self.points(i) for i, d in enumerate(rows)]
-        self._set(*(lambda m: (m.start, m.rows, m.speed))(SpeedModels(pairs)))
+        keep = (self._counts(counts) <= 0)[self._owner()]
+        start = np.append(0, np.cumsum(keep))[self.start]
+        self._set(start, self.rows[keep], self.speed[keep])
         self.update(counts, seconds)
 
     def merge(self, other: SpeedModels) -> SpeedModels:
@@ -189,7 +189,7 @@ class SpeedModels:
         checks.instance("other", other, SpeedModels)
         if len(other) != len(self):
             raise DomainError(f"other has {len(other)} models: expected {len(self)}")
-        out = SpeedModels._of(other.start, other.rows, other.speed)
+        out = other.copy()
         for k in range(int(np.diff(self.start).max())):
             here = np.diff(self.start) > k
             at = self.start[:-1][here] + k

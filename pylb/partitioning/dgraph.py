@@ -38,11 +38,6 @@ class LocalGraph(NamedTuple):
     owner: I32
 
     @property
-    def first(self) -> int:
-        """Global index of this rank's first vertex."""
-        return int(self.firsts[self.agreement.transport.rank])
-
-    @property
     def rows(self) -> I64:
         """(m,) the vertex at which each edge begins, counted from this rank's first vertex."""
         return np.repeat(np.arange(len(self.ids)), np.diff(self.start))

@@ -124,13 +124,9 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
     for option in problem.params:
         if option in OWN:
             raise DomainError(f"parameter {option} is given: pylb sets it itself, so remove it")
+    n = problem.n
     if name == "hsfc":
-        part, cuts = _ask(with_an_end(problem), name, how, approach, keep)
-        return part[: problem.n], cuts
-    return _ask(problem, name, how, approach, keep)
-
-
-def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
+        problem = with_an_end(problem)
     inner, label = _fillable(problem)
     given = _arrays(inner, how, approach)
     if name in BISECTIONS and problem.n_weights == 1:
@@ -150,7 +146,7 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
         keep=keep,
         **given,
     )
-    part = part if label is None else label[part]
+    part = (part if label is None else label[part])[:n]
     if how.takes in ("graph", "nets"):
         part = serial.repair(_asked(problem, approach), how, approach, _fixed(problem, name, part))
     return part, None if cuts is None else (cuts, label)

@@ -25,6 +25,7 @@ from pylb.decide.decider import (
 )
 from pylb.decide.receipts import History
 from pylb.decide.registry import triggers
+from pylb.decide.sentences import OWN
 from pylb.errors import DomainError, suggesting
 from pylb.io.phases import Phases, check_trace
 from pylb.io.run_record import OF_RANKS, Loop, Stretch
@@ -43,12 +44,21 @@ def feed(core: Any, trace: Phases, first: int, last: int) -> None:
     If sizes, positions or other properties of objects changed in a phase, a decision before this
     phase uses the earlier values, if the record lists them (`RunFacts.remaining`).
     """
-    listed = trace.recorded.remaining if trace.recorded else {}
+    listed = trace.recorded.remaining if trace.recorded and not is_advised(trace) else {}
     ends = {i for i in listed if first < i < last and _is_changed(trace, listed[i], i)}
     for begin, end in parts(trace, first, last, ends):
         core.feed(trace if end - begin == len(trace) else trace[begin:end])
         if end in ends:
             settle(core, trace, end, True)
+
+
+def is_advised(trace: Phases) -> bool:
+    """Say whether an `Advisor` recorded the run, and placed cells with keys."""
+    return _is_keyed(trace) and trace.recorded is not None and _placed(trace.recorded.parameters)
+
+
+def _placed(parameters: dict[str, Any]) -> bool:
+    return bool(parameters.get("advisor")) and parameters.get("strategy") != OWN
 
 
 def parts(trace: Phases, first: int, last: int, ends: Iterable[int] = ()) -> list[tuple[int, int]]:
@@ -86,7 +96,7 @@ def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
 def start(core: Any, trace: Phases, first: int) -> None:
     """If the loop begins with an LB step, start this LB step with the objects in the record."""
     if trace.recorded and (objects := trace.recorded.starting.get(first)) is not None:
-        core.start(_listed(trace, objects, 2 * first + 1))
+        core.settle(_listed(trace, objects, 2 * first + 1), False, True)
 
 
 def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
@@ -119,6 +129,8 @@ def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
 def loops(trace: Phases) -> list[tuple[Loop, int]]:
     """Return the loops of the run, each with the index of its last phase, plus 1."""
     loops = trace.recorded.loops if trace.recorded else []
+    if is_advised(trace):  # in a program with its own loop, the number of steps is not known
+        loops = [loop if loop.n else loop._replace(n=OPEN) for loop in loops]
     if len(loops) < 2:
         n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
         return [((loops[0]._replace(n=n) if loops else Loop(0, n)), trace.n_phases)]
@@ -197,11 +209,13 @@ class Prices:
             return math.nan, math.nan
         if self._cost is not None:
             return float(self._cost), math.nan
-        if not given.foresees:
+        own = is_advised(self._trace) and not given.selects  # see `DecidingMode._foresee`
+        if own or not given.foresees:
             return math.nan, math.nan
         if not math.isnan(loop.cost) or loop.first > 0:
             return loop.cost, loop.moving
-        return (self._first_cost(),) * 2
+        cost = self._first_cost()
+        return cost, math.nan if is_advised(self._trace) else cost
 
     def _first_cost(self) -> float:
         """Return the cost of an LB step in which all objects of the first phase migrate.
@@ -232,6 +246,7 @@ class Prices:
             (
                 *(r.iteration, names.index(r.strategy), r.migrations, r.nbytes),
                 *(r.seconds_statistics, r.seconds_strategy, r.seconds_migration, r.seconds),
+                r.seconds_hidden,
             )
             for r in self._trace.recorded.history.lb_steps
             if r.strategy in names and not math.isnan(r.seconds)
@@ -252,6 +267,8 @@ def copy_speed() -> float:
 
 DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
     "decider": None,
+    "advisor": None,
+    "ahead": 0,
     "lag": 0,
     "as_recorded": False,
     "foresight": False,
@@ -267,6 +284,7 @@ DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
 }
 # Times (one per rank and phase) are stored if there are at most this many, or as many as tasks.
 FEW_TIMES = 1 << 16
+OPEN = 1 << 52  # stands for an unknown number of iterations of a loop (csrc/replay/replay.h)
 BASELINES = ("none", "unbalanced")
 
 
@@ -447,7 +465,9 @@ def replay(
     """Replay a recorded run with different decisions.
 
     The decider and the arguments are those of `Balancer`: by default, the result is what
-    ``Balancer(comm)`` would have done with these loads.  An LB step at the end of phase i places
+    ``Balancer(comm)`` would have done with these loads; or, if an `Advisor` recorded the run and
+    its cells have keys, what this `Advisor` would have done: an LB step places the cells of the
+    phase that has ended, by their loads in it.  Otherwise an LB step at the end of phase i places
     the objects of phase i + 1, by the estimates of their loads at that time.  The last phase ends
     with an LB step only if the recorded program left its last loop early.  An object stays on its
     first rank until an LB step moves it; an object that may never migrate is always on its recorded
@@ -521,6 +541,7 @@ def replay(
         (alpha, beta), trace = links.network, dataclasses.replace(trace, **links.ranks)
     prices = Prices(trace, cost, tell, (alpha, beta), (migration_alpha, migration_beta))
     given, known = None, {} if trace.recorded is None else trace.recorded.parameters
+    advised = is_advised(trace) and not foresight
     if strategy in BASELINES:
         if every is not None or isinstance(trigger, str):
             settings(every=every, trigger=trigger)  # checked, though without effect
@@ -534,13 +555,15 @@ def replay(
             learn_speeds=learns(learn_speeds, trace.speed),
             move_at_most=known.get("move_at_most", 0.0),
             seed=seed,
-            distributed=True,
+            distributed=not advised,
         )
         given.load()
     decider = None if given is None else given.decider(trace.n_ranks, prices.network(given))
     core = _core.Replay(
         n_ranks=trace.n_ranks,
         decider=decider.core if decider else None,
+        advisor=_core.Advisor(decider.core, True, _share(trace)) if decider and advised else None,
+        ahead=int(advised and known.get("ahead", False)),
         lag=lag,
         as_recorded=strategy == "none" or (strategy == "unbalanced" and not _is_keyed(trace)),
         foresight=foresight,
@@ -591,6 +614,14 @@ def replay(
         seed=seed,
         _times=times,
     )
+
+
+def _share(trace: Phases) -> float:
+    """Return the number of cores per rank if loads include waits for a core, see `Cores.share`."""
+    group, cores = trace.core_group, trace.group_cores
+    if group is None or cores is None or not trace.waits or np.any(group != group[0]):
+        return 1.0
+    return min(float(cores[0]) / trace.n_ranks, 1.0)
 
 
 def _as_learned(

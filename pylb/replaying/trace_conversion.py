@@ -204,8 +204,9 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
     out: Arrays = dict.fromkeys(absent)
     for name, (dtype, of) in _COLUMNS.items():
         if not absent.get(name):
-            parts = [x for one in each for x in [of(*one)] * one[0].iterations]
-            out[name] = np.concatenate(parts or [np.zeros(0, dtype)], dtype=dtype)
+            parts = [(of(*one), one[0].iterations) for one in each]
+            tiled = [np.tile(rows, (k, *[1] * (rows.ndim - 1))) for rows, k in parts]
+            out[name] = np.concatenate(tiled or [np.zeros(0, dtype)], dtype=dtype)
     phases = [s.phases.reshape(-1, s.phases.shape[2]) for s in stretches if s.phases is not None]
     sizes = [(len(s.key), len(s.src)) for s in stretches for _ in range(s.iterations)]
     task_ptr, edge_ptr = np.cumsum([(0, 0), *sizes], axis=0, dtype=np.int64).T.copy()

@@ -61,14 +61,20 @@ class Redistribution(Block):
     """The timed blocks of a redistribution, which do not count as work of the step."""
 
     earlier = 0.0  # seconds in previous steps, if the LB step goes on
+    under_way = 0  # number of migrations that have begun and not ended
+    hidden = 0.0  # seconds outside the blocks while migrations were under way
+    _went_on = 0.0  # clock time at the end of the last block
     _work = 0.0  # seconds of the step's work before the block
 
     def __enter__(self) -> None:
         super().__enter__()
+        if self.under_way:
+            self.hidden += max(_core.clock() - self._went_on, 0.0)
         self._work = self._watch.worked() if self._watch.measures else 0.0
 
     def __exit__(self, kind: object, *error: object) -> None:
         super().__exit__(kind, *error)
+        self._went_on = _core.clock()
         if kind is None:
             self._watch.begin_work(self._work)
 
@@ -79,6 +85,7 @@ class Redistribution(Block):
     def take(self) -> float:
         """Return the seconds, and reset them to 0."""
         earlier, self.earlier = self.earlier, 0.0
+        self.under_way, self.hidden = 0, 0.0
         return earlier + super().take()
 
 
@@ -319,16 +326,18 @@ class Advice:
         """
         begun = self._begin("migrate_begin", values, offset)
         self.moves.append(begun)
+        self._watch.move.under_way += 1
         return begun
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Count the time of a block as a part of the LB step's cost."""
+    def timed(self, ends: bool = False) -> Iterator[None]:
+        """Count the time of a block, in which a migration `ends`, as part of the LB step's cost."""
         if self._watch.open == "rebalancing":  # counts already
             yield
         else:
             with self._watch.move:
                 yield
+        self._watch.move.under_way -= ends
 
     def _begin(self, name: str, values: tuple[Any, ...], offset: ArrayLike | None) -> Migration:
         self._cells(f"{name}()")
@@ -412,7 +421,7 @@ class Migration:
         """End the migration.  With `takes_own`, rows that stay get their present values."""
         pending, self._pending = self._pending, None
         assert pending is not None
-        with self._advice.timed():
+        with self._advice.timed(ends=takes_own):
             came = pending.wait()
             if takes_own:
                 to, rows = own_rows(self._plan)

@@ -26,7 +26,7 @@ from pylb.model.snapshot import F64
 from pylb.run.advice import Advice, Stopwatch
 from pylb.run.cells import OPTIONAL, Cells, cells_of, loads_of
 from pylb.run.loops import AdvisorLoop
-from pylb.run.modes import AdvisingMode, AdvisorState, Measured, MeasuringMode, ShadowMode
+from pylb.run.modes import AdvisingMode, AdvisorShadow, AdvisorState, Measured, MeasuringMode
 from pylb.run.options import checked_count, loop_is_open, options_of
 from pylb.run.results import RunResults
 from pylb.run.share import Sharer
@@ -132,13 +132,13 @@ class AdvisorInput:
             features,
             model,
             time,
-            *((0.0, False) if advice is None else self._outcome(advice, cells, changed)),
+            *((0.0, False, 0.0) if advice is None else self._outcome(advice, cells, changed)),
             ahead,
             phases,
         )
 
-    def _outcome(self, advice: Advice, now: Cells, changed: bool) -> tuple[float, bool]:
-        """Return the seconds of the redistribution, and whether this rank carried it out."""
+    def _outcome(self, advice: Advice, now: Cells, changed: bool) -> tuple[float, bool, float]:
+        """Return how the redistribution went: `Measured.cost`, `.rebalanced` and `.hidden`."""
         move = self._watch.move
         if advice.ahead:  # the redistribution goes on during the next step
             if changed:
@@ -146,10 +146,10 @@ class AdvisorInput:
                     f"the cells are not those of step {advice.step}: expected the same cells, "
                     "because advise(ahead=True) ended that step"
                 )
-            return 0.0, False
+            return 0.0, False, 0.0
         if advice.moves:
             raise StateError("advise() while cells are on their way: expected wait() before that")
-        return move.seconds + move.earlier, self._rebalanced(advice, now)
+        return move.seconds + move.earlier, self._rebalanced(advice, now), move.hidden
 
     def _seconds(self, seconds: Any) -> tuple[float, F64]:
         """Return the seconds of this rank's work, and (d,) those in each of d phases.
@@ -211,7 +211,7 @@ class AdvisorInput:
         return False
 
 
-MODES: dict[str, type[Any]] = {"on": AdvisingMode, "shadow": ShadowMode, "off": MeasuringMode}
+MODES: dict[str, type[Any]] = {"on": AdvisingMode, "shadow": AdvisorShadow, "off": MeasuringMode}
 
 
 class Advisor(RunResults):

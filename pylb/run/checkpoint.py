@@ -9,7 +9,7 @@ import pickle
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -173,12 +173,9 @@ OF_MESSAGES = ("target", "source", "message", "message_at")
 OF_RUN = ("rows", "spans", "loops", "receipts")
 
 
-class TakenObjects(NamedTuple):
-    """The objects that this rank takes from one of the former ranks, and their messages."""
-
-    items: Items
-    sums: F64
-    letters: list[tuple[int, int, Any]]  # messages: target, source, data
+# The objects that this rank takes from one of the former ranks, their sums of loads (see
+# `Store.sums`), and their messages: target, source, data.
+TakenObjects = tuple[Items, F64, list[tuple[int, int, Any]]]
 
 
 def restore(
@@ -195,7 +192,13 @@ def restore(
         if network is not None:
             state.decider.core.network(*network)
         state.ignore_recording_by_environment()
-        _check_options(state)
+        options = state.options
+        if options.mode == "shadow" or options.replay is not None or options.record is not False:
+            raise StateError(
+                "restore(): expected mode='on' or 'off', record=False and no replay, because "
+                f"shadow mode{options.settings.said_by('mode')}, a record and a replay need all "
+                "iterations of a run"
+            )
         checks.flag("pickled", pickled)
         folder = Path(files.decoded(path))
         head = disk.head(folder)
@@ -210,16 +213,6 @@ def restore(
             _enter_run(state, mode, run, head)
     words = f"restore({str(path)!r}), pickled={pickled}"
     agreement.agree(Step.RESTORE, words, tried.error)
-
-
-def _check_options(state: RunState) -> None:
-    options = state.options
-    if options.mode == "shadow" or options.replay is not None or options.record is not False:
-        raise StateError(
-            "restore(): expected mode='on' or 'off', record=False and no replay, because shadow "
-            f"mode{options.settings.said_by('mode')}, a record and a replay need all iterations of "
-            "a run"
-        )
 
 
 def _check_request(head: disk.Head, unpack: Unpack | None, pickled: bool) -> None:
@@ -295,7 +288,7 @@ def _taken_part(
     items = Items(Objects(keys[index], columns), values, table)
     letters = _messages_of(arrays, keys[index], head.pickled, name)
     sums = arrays["window"].reshape(len(objects.sums), n)[:, index] * same
-    return TakenObjects(items, sums, letters)
+    return items, sums, letters
 
 
 def _properties(arrays: disk.Arrays, n: int, index: I64) -> dict[str, Any]:
@@ -372,14 +365,14 @@ def _messages_of(
 
 def _enter_objects(state: RunState, parts: list[TakenObjects]) -> None:
     objects = state.objects
-    parts_here = [part.items for part in parts if len(part.items.objects)]
+    parts_here = [items for items, _, _ in parts if len(items.objects)]
     if parts_here:
         items, _ = objects.changed(np.zeros(0, np.int64), parts_here)
         order = np.argsort(np.concatenate([i.objects.key for i in parts_here]), kind="stable")
-        sums = np.concatenate([part.sums for part in parts], axis=1)
+        sums = np.concatenate([sums for _, sums, _ in parts], axis=1)
         objects.set(items, np.ascontiguousarray(sums[:, order]))
     objects.restored()
-    _enter_letters(state, [letter for part in parts for letter in part.letters])
+    _enter_letters(state, [letter for _, _, letters in parts for letter in letters])
 
 
 def _enter_letters(state: RunState, letters: list[tuple[int, int, Any]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -160,39 +160,46 @@ class LBStep:
 
     # ---- placement by rank 0 -------------------------------------------------------------------
 
-    def place(self, start: float) -> Placed:
+    def place(self, start: float | None) -> Placed:
         """Run the strategy on rank 0, and return this rank's part.  Collective.
 
-        `start` is the time at which the LB step began, by `_core.clock`.
+        `start` is the time at which the LB step began, by `_core.clock`.  None: call no strategy,
+        and move nothing.
         """
+        whole = self._gather_parts()
 
-        def fill(snapshot: Snapshot, objects: Objects, out: tuple[F64, F64, I32]) -> None:
-            gathered = max(_core.clock() - start, 0.0)  # the clock may have been set back
-            drift = objects.columns.get("drift")
-            if drift is not None and snapshot.speed is not None:
-                drift = drift * snapshot.speed[snapshot.rank]
-            figures, speed, rank = out
-            self.decider.core.place(snapshot, *_learned(objects), figures, speed, rank, drift)
-            figures[STATISTICS] = gathered
+        def parts() -> dict[int, Placed]:
+            if not whole:
+                return {}
+            db, snapshot = self._snapshot(whole)
+            # metrics of the placement; speeds of the ranks, zeros if all are equal; new ranks
+            figures, speed = np.zeros(_core.PLACING), np.zeros(len(whole))
+            new = snapshot.rank.copy()
+            if start is not None:
+                gathered = max(_core.clock() - start, 0.0)  # the clock may have been set back
+                drift = db.objects.columns.get("drift")
+                if drift is not None and snapshot.speed is not None:
+                    drift = drift * snapshot.speed[snapshot.rank]
+                learned = _learned(db.objects)
+                self.decider.core.place(snapshot, *learned, figures, speed, new, drift)
+                figures[STATISTICS] = gathered
+            return self._parts(whole, db, figures, speed if speed[0] > 0 else None, new)
 
-        return self._filled(fill)
+        placed = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts)[0]
+        return placed  # type: ignore[no-any-return]
 
     def begin(self, ahead: Any) -> None:
         """Let rank 0 call the strategy in a thread, for a later LB step.  Collective."""
         whole = self._gather_parts()
         self.agreement.on_root(
             *(Step.PLACE, self.iteration),
-            lambda: ahead.begin(self._snapshot(self._database(whole), whole)),
+            lambda: ahead.begin(self._snapshot(whole)[1]),
         )
 
     def rehearse(self) -> float:
         """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
         start = _core.clock()
-
-        def keep(snapshot: Snapshot, objects: Objects, out: tuple[F64, F64, I32]) -> None:
-            out[2][:] = snapshot.rank
-
-        placed = self._filled(keep)
+        placed = self.place(None)
         if isinstance(self.objects, LocalObjects):
             migrate(self.agreement, self.iteration, self.objects, placed.moves, placed.speed)
         seconds = {"seconds": ("max", _core.clock() - start)}
@@ -207,8 +214,7 @@ class LBStep:
         gain = np.zeros(1)
 
         def preview() -> None:
-            db = self._database(whole)
-            snapshot = self._snapshot(db, whole)
+            db, snapshot = self._snapshot(whole)
             gain[0] = self.decider.core.preview(snapshot, *_learned(db.objects))
 
         self.agreement.on_root(Step.PLACE, self.iteration, preview)
@@ -224,36 +230,13 @@ class LBStep:
         )
         return [came[rank] for rank in sorted(came)]
 
-    def _filled(self, fill: Callable[[Snapshot, Objects, tuple[F64, F64, I32]], None]) -> Placed:
-        """Let rank 0 call `fill`, and return this rank's part of the placement.  Collective.
-
-        `fill` gets a snapshot, its objects, and three arrays to fill: metrics of the placement (see
-        `FIGURES`); (p,) speeds of the ranks, or zeros if all are equal; (n,) new ranks.
-        """
-        whole = self._gather_parts()
-
-        def parts() -> dict[int, Placed]:
-            if not whole:
-                return {}
-            db = self._database(whole)
-            snapshot = self._snapshot(db, whole)
-            figures, speed = np.zeros(_core.PLACING), np.zeros(len(whole))
-            new = np.zeros(len(db.objects), np.int32)
-            fill(snapshot, db.objects, (figures, speed, new))
-            return self._parts(whole, db, figures, speed if speed[0] > 0 else None, new)
-
-        placed = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts)[0]
-        return placed  # type: ignore[no-any-return]
-
-    def _database(self, whole: list[Part]) -> Database:
-        objects, edges, passes, _ = map(list, zip(*whole, strict=True))
-        db = database(objects, edges, passes)
+    def _snapshot(self, whole: list[Part]) -> tuple[Database, Snapshot]:
+        """Return the load database, and a snapshot of it."""
+        parts, sent, passes, of_ranks = map(list, zip(*whole, strict=True))
+        db, facts = database(parts, sent, passes), facts_of_all(of_ranks)
         if isinstance(self.objects, LocalCells):
-            _check_cells(db, edges)
-        return db
-
-    def _snapshot(self, db: Database, whole: list[Part]) -> Snapshot:
-        objects, facts = db.objects, facts_of_all([part.facts for part in whole])
+            _check_cells(db, sent)
+        objects = db.objects
         load, rank, nbytes = objects["load"], objects["rank"], objects["nbytes"]
         speed, memory = facts.get("speed"), objects.columns.get("memory")
         if {"memory_limit", "node_memory_limit"} & facts.keys():
@@ -267,7 +250,7 @@ class LBStep:
                 "for all objects or for none"
             )
         edges, multicasts = db.rows.split()
-        return Snapshot(
+        snapshot = Snapshot(
             load=load if speed is None else (load.T * speed[rank]).T,
             rank=rank,
             n_ranks=len(whole),
@@ -281,6 +264,7 @@ class LBStep:
             **blocks(objects.columns.get("shared"), objects.key),
             **{**self.facts.links, **facts},
         )
+        return db, snapshot
 
     def _parts(
         self, whole: list[Part], db: Database, figures: F64, speed: F64 | None, new: I32
@@ -445,12 +429,8 @@ class LBStep:
             self.decider.core.learn(every.key, every["rank"], here, work, speed)
 
         self.agreement.on_root(Step.PLACE, self.iteration, observe)
-        learn_speeds = np.array([speed[0] > 0], np.uint8)
-        transport.bcast(learn_speeds, 0)
-        if not learn_speeds[0]:
-            return None
         transport.bcast(speed.view(np.uint8), 0)
-        return speed
+        return speed if speed[0] > 0 else None
 
 
 def _learned(objects: Objects) -> tuple[F64 | None, F64 | None]:

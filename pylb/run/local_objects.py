@@ -95,6 +95,7 @@ class Store:
         self._given: dict[tuple[str, int], float] = {}  # seconds that the program has measured
         self._begin: Callable[[], Transferred] | None = None
         self._transfer: Transferred | None = None  # of objects that move while the program goes on
+        self.hidden = 0.0  # seconds of computing in this iteration, while objects were on their way
         self._arrivals: list[Arrival] = []
         self.set(Items(Objects(NO_KEYS), [], np.zeros((self.rows, 0))), np.zeros((1, 0)))
 
@@ -262,16 +263,19 @@ class Store:
         for arrival in self._arrivals:
             absent[self.places.places(arrival.keys)] = False
         places: list[int] = np.flatnonzero(absent).tolist()
+        moves = True
         while places or self._arrivals:
             places = places or self._receive()
             for n, i in enumerate(places):
                 if n and self._transfer is not None:  # before the first one, nothing was computed
-                    self._transfer.progress(len(places) - n)
+                    moves = not self._transfer.progress(len(places) - n)
                 begin = _core.load_clock(clock)
                 try:
                     yield keys[i], values[i]
                 finally:
-                    seconds[i] += max(_core.load_clock(clock) - begin, 0.0)
+                    passed = max(_core.load_clock(clock) - begin, 0.0)
+                    seconds[i] += passed
+                    self.hidden += passed * moves
             places = []
 
     # ---- the loads of an iteration ---------------------------------------------------------------
@@ -279,6 +283,7 @@ class Store:
     def begin_pass(self) -> None:
         """Drop the loads of an iteration that was not completed."""
         self.seconds.fill(0.0)
+        self.hidden = 0.0
         self._parts, self._inside, self._clock, self._marks, self._given = {}, "", None, [], {}
 
     @contextmanager
@@ -318,17 +323,14 @@ class Store:
             )
 
     @property
-    def has_phases(self) -> bool:
-        """Whether the program names phases, in this iteration or before."""
-        return bool(self._parts or self.phases)
-
-    @property
     def parts(self) -> F64:
         """Loads of the objects in each phase of the iteration that has ended, (d, n)."""
         return np.array(list(self._parts.values())) if self._parts else NO_PARTS
 
     def join_phases(self, iteration: int, rank: int) -> str:
         """At the end of an iteration, sum the loads over the phases; return the phases' names."""
+        if not (self._parts or self.phases):
+            return ""
         names = tuple(self._parts)
         # Add the times by clocks of phases; seconds that the program has given replace all others.
         for name, i, read in self._marks:
@@ -353,6 +355,7 @@ class Store:
 
     def end_pass(self, background: float) -> None:
         """Update the estimates and the sums by the loads of the iteration that ends."""
+        self.hidden = 0.0
         if self.phases is None:
             self.name_phases(tuple(self._parts))
         if not self._parts:

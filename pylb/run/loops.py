@@ -207,8 +207,7 @@ class BalancerLoop(IterationLoop):
             messages=objects.mailbox.mail.n_sent,
         )
         clock = state.clock()
-        if stats.n_changed:
-            state.learn()
+        state.observe(stats)
         if clock != objects.clock:
             objects.use(clock)
         self._mode.start(n)
@@ -246,9 +245,7 @@ class BalancerLoop(IterationLoop):
                 raise error
             if is_sync:
                 objects.ask_loads()
-                if objects.has_phases:
-                    phases = objects.join_phases(state.done, objects.rank)
-                    parts = objects.parts
+                phases, parts = objects.join_phases(state.done, objects.rank), objects.parts
             sends, more, n_open = objects.mailbox.pack(objects.places)
             messages, nbytes = messages + more, nbytes + sum(size_of(parts) for _, parts in sends)
         except Exception as why:
@@ -271,6 +268,7 @@ class BalancerLoop(IterationLoop):
             background=background,
             phases=parts,
             n_phases=len(parts),
+            hidden=objects.hidden if is_sync else 0.0,
         )
         self._sent = (0, 0) if is_sync else (messages, nbytes)
         stats, received = state.agreement.take(sample, sends, error, phases)
@@ -478,8 +476,7 @@ class LaggedLoop(BalancerLoop):
         changed, _ = state.agreement.step(
             Step.CHANGES, state.done - 1, n_changed=state.objects.n_changed
         )
-        if changed.n_changed:
-            state.learn()
+        state.observe(changed)
         reason = protocol.core.why()[3]  # id of the trigger's reason, for `Decider.choose`
         self._mode.stand(reason)
         protocol.bind(state.objects)
@@ -662,6 +659,8 @@ class AdvisorLoop(IterationLoop):
             *(Step.START, self.step, state.options.arguments(f"{loop}, {words}")), error=error
         )
         assert measured is not None
+        if measured.ahead:
+            state.records.parameters = {**state.records.parameters, "ahead": True}
         self._watch.use(state.clock())
         state.choose(places=measured.form & 7 > 0)  # loads, weights or features
         saved = state.records.saved
@@ -801,4 +800,5 @@ def _sample(measured: Measured | None, number: int, background: float) -> Contri
         background=background,
         phases=cells.totals,
         n_phases=len(cells.totals),
+        hidden=measured.hidden,
     )

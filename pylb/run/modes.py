@@ -39,7 +39,7 @@ from pylb.model.metrics import Metrics
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, Snapshot
 from pylb.placing.registry import Strategy, find, with_network
-from pylb.replaying.replayed import DEFAULTS
+from pylb.replaying.replayed import DEFAULTS, OPEN
 from pylb.replaying.trace import Trace
 from pylb.replaying.trace_conversion import (
     NO_ENTITIES,
@@ -465,6 +465,7 @@ class BalancingMode(MeasuringMode):
                 stats.utilization_min,
                 stats.messages,
                 stats.message_bytes,
+                stats.hidden_max,
             ),
         )
         ahead = self._ahead
@@ -629,6 +630,7 @@ class Measured(NamedTuple):
     time: float  # seconds of the step; 0: it was not timed
     cost: float  # seconds of the redistribution before the step
     rebalanced: bool  # whether this rank carried out the LB step that was advised before the step
+    hidden: float  # seconds for which it computed while the data of that LB step moved
     ahead: bool  # whether the migration that is advised now may go on during the next step
     phases: tuple[str, ...] = ()  # names of the phases
 
@@ -707,15 +709,11 @@ class AdvisorState(RunState):
         self.cells.whole = not places
 
 
-class AdvisingMode(MeasuringMode):
-    """Mode "on": gives advice, by `_core.Advisor`, the state machine of the C library."""
+class DecidingMode(MeasuringMode):
+    """A mode that decides for a program that owns its data, by `_core.Advisor`."""
 
-    balances = decides = True
+    decides = True
     _state: AdvisorState
-
-    def __init__(self, state: AdvisorState) -> None:
-        super().__init__(state)
-        self._core: _core.Advisor | None = None
 
     def _foresee(self) -> tuple[float, float]:
         """Estimate the cost of the first LB step, and the part of it that depends on what moves.
@@ -726,19 +724,32 @@ class AdvisingMode(MeasuringMode):
         the program has given, or nan.  The second value is always nan (not known).  Collective.
         """
         state = self._state
-        if self._core is not None or not state.decider.core.foresees:
+        if state.records.loops or not state.decider.core.foresees:
             return math.nan, math.nan
         if not (state.places and state.decider.settings.selects):
             return state.cost, math.nan
         guess = state.step().rehearse() + super()._foresee()[0]
         return guess if guess > 0 else math.nan, math.nan
 
+    def advisor(self, decider: Decider) -> _core.Advisor:
+        """Return a new state machine, the same as in the C library, that uses this decider."""
+        state, saved = self._state, self._state.records.saved
+        share = saved.cores.share if saved.waits else 1.0
+        untold = not state.places and state.clock().startswith("mpi")
+        return _core.Advisor(decider.core, bool(state.places), share, untold)
+
+
+class AdvisingMode(DecidingMode):
+    """Mode "on": gives advice."""
+
+    balances = True
+
+    def __init__(self, state: AdvisorState) -> None:
+        super().__init__(state)
+        self._core: _core.Advisor | None = None
+
     def _started(self, n: int) -> None:
-        if self._core is None:
-            state, saved = self._state, self._state.records.saved
-            share = saved.cores.share if saved.waits else 1.0
-            untold = state.clock().startswith("mpi") and not state.places
-            self._core = _core.Advisor(state.decider.core, bool(state.places), share, untold)
+        self._core = self._core or self.advisor(self._state.decider)
 
     @property
     def core(self) -> _core.Advisor:
@@ -805,9 +816,6 @@ class AdvisingMode(MeasuringMode):
 
 
 # ---- shadow mode --------------------------------------------------------------------------------
-
-
-OPEN = 1 << 52  # stands for an unknown number of iterations of a loop (csrc/replay/replay.h)
 
 
 class ShadowMode(MeasuringMode):
@@ -882,7 +890,12 @@ class ShadowMode(MeasuringMode):
         )
         own = {"decider": self._decider.core, "lag": int(self._state.options.lag), "moves": False}
         model = (*network, loop.steps, loop.handling, loop.pace)
+        own |= self._own(self._decider)
         return _core.Replay(**{**DEFAULTS, **own, "n_ranks": n_ranks, "model": model})
+
+    def _own(self, decider: Decider) -> dict[str, Any]:
+        """Return further arguments of the replay."""
+        return {}
 
     def observe(self, stats: Any, is_last: bool) -> None:
         if self._state.options.lag:  # then the ranks can send their loads only between two loops
@@ -959,3 +972,13 @@ class ShadowMode(MeasuringMode):
         done, dropped = self._history.lb_steps, self._history.dropped
         steps = dropped.step_seconds + sum(r.step_seconds for r in done)
         self._state.records.would_save = self.saved - steps
+
+
+class AdvisorShadow(DecidingMode, ShadowMode):
+    """Mode "shadow" of a program that owns its data."""
+
+    _state: AdvisorState
+
+    def _own(self, decider: Decider) -> dict[str, Any]:
+        ahead = int(self._state.records.parameters.get("ahead", False))
+        return {"advisor": self.advisor(decider), "ahead": ahead}

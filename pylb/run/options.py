@@ -318,10 +318,6 @@ def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[str], dict[str, An
     return read
 
 
-def _strategy(text: str) -> dict[str, Any]:
-    return {"strategy": find(text, auto=True)}
-
-
 def _trigger(text: str) -> dict[str, Any]:
     when = of_arguments(int(text), None) if text.isdecimal() else of_arguments(None, text)
     return {"every": None, "trigger": when}
@@ -336,7 +332,7 @@ def _record(text: str) -> dict[str, Any]:
 
 
 VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
-    "PYLB_STRATEGY": _strategy,
+    "PYLB_STRATEGY": lambda text: {"strategy": find(text, auto=True)},
     "PYLB_TRIGGER": _trigger,
     "PYLB_MODE": _one_of("mode", MODES),
     "PYLB_RECORD": _record,

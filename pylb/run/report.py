@@ -206,10 +206,15 @@ class Report:
         out = io.StringIO()
         out.write(console.fill(f"{self.title}: {self.verdict}.", WIDTH) + "\n\n")
         rows: list[list[Any]] = []
+        omitted = {  # figures that are trivial, or in a sentence already
+            "saved": True,
+            "mode": self.mode == "on",
+            "lb_cost": self.lb_cost <= self.lb_seconds,
+        }
         for f in RUN:
             value = getattr(self, f.name, None)
             optional = f.when in ("if", "lending") or f.kind == "bytes"
-            if value is None or f.name in self._unsaid() or (optional and not value):
+            if value is None or omitted.get(f.name) or (optional and not value):
                 continue
             would = "would be " if self.shadow and f.when in ("step", "lending") else ""
             rows.append([would + f.heading, *f.parts(value)])
@@ -232,11 +237,6 @@ class Report:
             said += f" {self.history.dropped}" * bool(self.history.dropped.n)
             out.write(f"\n{console.fill(said, WIDTH)}\n")
         return out.getvalue()
-
-    def _unsaid(self) -> set[str]:
-        """Return the names of figures that the table omits: trivial, or in a sentence already."""
-        fast = {"lb_cost"} if self.lb_cost <= self.lb_seconds else set()
-        return {"saved", *({"mode"} if self.mode == "on" else ()), *fast}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a ``.json`` or ``.txt`` file; `Balancer.report` writes a page."""

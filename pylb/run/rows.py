@@ -103,7 +103,7 @@ class _When:
     """Decides when to move rows: a `Decider`, whose iterations are the calls of `redistribute`."""
 
     def __init__(self, agreement: Agreement, trigger: TriggerLike) -> None:
-        divided = replace(find(_as_divided), name="rows")
+        divided = replace(find(lambda snapshot: snapshot.rank), name="rows")  # the caller divides
         given = settings(divided, trigger=trigger, learn_speeds=False)
         self._agreement, self._decider = agreement, given.decider(agreement.transport.size)
         self._decider.core.expect(None, math.nan)
@@ -147,11 +147,6 @@ class _When:
         """Record a move of `rows` rows, which took `cost` seconds on the slowest rank."""
         self._decider.core.balanced(rows, 0, cost, cost, True)
         self._before, self._longest, self._calls = before, 0.0, 0
-
-
-def _as_divided(snapshot: Any) -> Any:
-    """Return the present placement, because `RowPartition` itself places the rows."""
-    return snapshot.rank
 
 
 NOISE = math.log(CHANGED)  # the noise is rarely larger than this

@@ -127,6 +127,15 @@ class Course:
         """Seconds in which the LB step after each iteration moved objects, (m,), like `costs`."""
         return np.minimum(self._after_each("seconds_migration"), self.step_seconds)
 
+    @functools.cached_property
+    def hidden(self) -> F64:
+        """(m,) seconds of each iteration in which it computed while data of an LB step moved."""
+        out = np.zeros(self.n_iterations)
+        for r in self.lb_steps:
+            if r.iteration + 1 < len(out) and r.seconds_hidden > 0:
+                out[r.iteration + 1] += r.seconds_hidden
+        return np.minimum(out, self.iteration_time)
+
     def _after_each(self, name: str) -> F64:
         out = np.zeros(self.n_iterations)
         for r in self.lb_steps:
@@ -159,8 +168,9 @@ class Course:
             steps = math.fsum(r.step_seconds for r in done)
         # Prefer the receipts: their bytes include messages that migrated with their objects, and
         # they count objects that moved before their first iteration, or after the last one.
-        migrations = sum(r.migrations for r in done)
-        nbytes = sum(r.nbytes for r in done)
+        moves = self.moves
+        migrations = sum(r.migrations for r in done) or sum(int(m.objects.sum()) for m in moves)
+        nbytes = sum(r.nbytes for r in done) or sum(int(m.nbytes.sum()) for m in moves)
         unknown = any(r.strategy == OWN for r in done)  # the program moved its data itself
         return {
             "n_ranks": self.n_ranks,
@@ -176,14 +186,11 @@ class Course:
             "n_lb_steps": len(done),
             "lb_seconds": steps,
             "lb_cost": math.fsum(r.cost for r in done),
-            "migrations": None if unknown else migrations or sum(self._moved("objects")),
-            "nbytes": None if unknown else nbytes or sum(self._moved("nbytes")) or None,
+            "migrations": None if unknown else migrations,
+            "nbytes": None if unknown else nbytes or None,
             "saved": None if math.isnan(saved) else saved,
             **self.of_rank_0,
         }
-
-    def _moved(self, name: str) -> Iterator[int]:
-        return (int(getattr(m, name).sum()) for m in self.moves)
 
     @functools.cached_property
     def verdict(self) -> str:

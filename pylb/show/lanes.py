@@ -24,13 +24,15 @@ class Lanes(NamedTuple):
     iteration: F64  # (c,) seconds of the iterations
     deciding: F64  # (c,) seconds of the LB step after each iteration, without `moving`
     moving: F64  # (c,) seconds in which the LB step moves objects
+    hidden: F64  # (c,) seconds of the iterations in which objects move while ranks compute
     computing: F64  # (lanes, c) seconds for which a rank computes in the iteration
 
     def to_dict(self) -> dict[str, Any]:
         """Return the data for a page; a byte of ``computing`` is 255 for a whole iteration."""
         part = self.computing / np.where(self.iteration > 0, self.iteration, np.inf)
         cells = packed(np.rint(255 * np.minimum(part, 1.0)), "u1")
-        lines = {name: digits(getattr(self, name)) for name in ("iteration", "deciding", "moving")}
+        names = ("iteration", "deciding", "moving", "hidden")
+        lines = {name: digits(getattr(self, name)) for name in names}
         return {"name": self.name, "seconds": self.seconds, **lines, "computing": cells}
 
 
@@ -54,16 +56,17 @@ def of(course: Course, first: int, end: int, columns: int) -> tuple[int, list[La
         rows = times[part].T
         if course.n_ranks > MOST_LANES:
             rows = np.quantile(rows, list(QUANTILES.values()), axis=0)
-        iteration, deciding, moving = (grouped(x[part]) for x in lines)
-        return Lanes(name, whole, iteration, deciding, moving, grouped(rows))
+        iteration, deciding, moving, hidden = (grouped(x[part]) for x in lines)
+        return Lanes(name, whole, iteration, deciding, moving, hidden, grouped(rows))
 
     none, moving, replayed = np.zeros(course.n_iterations), course.moving, course.iteration_time
     steps, gained, times = course.step_seconds - moving, course.gained, course.times_without
     done = bool(course.lb_steps)
     name = "with LB steps" if done else "as it was"
     whole = float(replayed.sum() + course.step_seconds.sum())
-    out = [lanes(name, whole, course.times, replayed, steps, moving)]
+    out = [lanes(name, whole, course.times, replayed, steps, moving, course.hidden)]
     if done and gained is not None and course.saved is not None and times is not None:
         whole += float(course.saved[-1])
-        out.insert(0, lanes("without LB steps", whole, times, replayed + gained, none, none))
+        without = lanes("without LB steps", whole, times, replayed + gained, none, none, none)
+        out.insert(0, without)
     return width, out

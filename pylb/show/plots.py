@@ -706,9 +706,10 @@ def timeline(
 ) -> Axes:
     """Draw when each rank computes and waits, on an axis of seconds.
 
-    For a run with LB steps, the run without them is drawn above the run itself.  More than 64 ranks
-    are drawn as the slowest rank of each iteration, the median and other quantiles.  For a
-    `Recording`, a prediction and the critical path are drawn.
+    For a run with LB steps, the run without them is drawn above the run itself.  A thin line shows
+    for how long objects moved while ranks computed.  More than 64 ranks are drawn as the slowest
+    rank of each iteration, the median and other quantiles.  For a `Recording`, a prediction and the
+    critical path are drawn.
 
     Parameters
     ----------
@@ -755,6 +756,9 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
             y, bars = (low + r + 0.08, 0.84), np.stack([begin, shown.computing[r]], axis=1)
             ax.broken_barh([(0.0, float(each.sum()))], y, color=SAND, linewidth=0)
             ax.broken_barh(bars, y, color=BLUE, linewidth=0)
+            late = np.stack([begin, shown.hidden], axis=1)[shown.hidden > 0]
+            if len(late):
+                ax.broken_barh(late, (low + r + 0.08, 0.16), color=VERMILLION, linewidth=0)
         after = begin + shown.iteration
         for name, at, long in (
             (steps[0], after, shown.deciding),

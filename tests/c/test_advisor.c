@@ -55,7 +55,8 @@ static plb_ask_t step(made_t *m, int64_t i, int64_t now, double a, double b, dou
     plb_stats_t all, other;
     plb_iteration_t it;
     plb_ask_t ask;
-    const plb_advisor_sample_t one = {.iteration = i, .seconds = a}, two = {i, 0, b, 0, 0, false};
+    const plb_advisor_sample_t one = {.iteration = i, .seconds = a, .hidden = 0.5},
+                               two = {.iteration = i, .seconds = b};
     OK(plb_advisor_record(&one, 0, &all, &err));
     OK(plb_advisor_record(&two, 1, &other, &err));
     plb_stats_merge(&all, &other);
@@ -78,11 +79,12 @@ TEST(a_record_is_checked)
         assert_int_equal(plb_advisor_record(&b, 0, &s, &err), PLB_ERR_VALUE);
         assert_int_equal(plb_advisor_record(&c, 0, &s, &err), PLB_ERR_VALUE);
     }
-    const plb_advisor_sample_t good = {3, 10, 2.0, 8.0, 1.5, true};
+    const plb_advisor_sample_t good = {3, 10, 2.0, 8.0, 1.5, true, 0.25};
     OK(plb_advisor_record(&good, 4, &s, &err));
     assert_true(s.iteration == 3 && s.n_objects == 10 && s.load_max_rank == 4);
     assert_true(s.load_max == 2.0 && s.load_min == 2.0 && s.time_max == 8.0 && s.cost_max == 1.5);
     assert_true(s.utilization_min == 0.25 && s.n_rebalanced == 1 && s.n_ranks == 1);
+    assert_true(s.hidden_max == 0.25);
     plb_iteration_t it;
     plb_advisor_iteration(&s, &it);
     assert_true(it.time == 8.0 && it.utilization == 0.25);
@@ -137,7 +139,7 @@ TEST(a_cost_is_learned_and_a_gain)
     assert_int_equal(m.decider.n_lb_steps, 1);
     const plb_receipt_t *r = &m.decider.receipts[m.decider.last];
     assert_true(r->cost == 5.0 && r->placing.before == 1.5 && r->placing.predicted == 1.0);
-    assert_true(r->iteration == 2);
+    assert_true(r->iteration == 2 && r->seconds_hidden == 0.5);
     (void)step(&m, 4, 4, 2, 2, 0, 0);
     OK(plb_advisor_judge(&m.advisor, &err));
     assert_true(r->gain == 2.0); /* two iterations took 2 s instead of 3 s */
@@ -246,7 +248,7 @@ static void turn(program_t *p, int rank, ending_t ending, int64_t when)
         return;
     }
     if (plb_steps_is_due(&p->steps)) {
-        OK(plb_steps_take(&p->steps, 0, NULL, NULL, &have, &err));
+        OK(plb_steps_take(&p->steps, true, 0, NULL, NULL, &have, &err));
         if (have && plb_steps_broken(&p->steps)) {
             p->knew = true;
             leave(p, NULL);
@@ -329,17 +331,17 @@ TEST(one_rank_alone)
     assert_int_equal(plb_steps_init(&s, &alone, -1, &err), PLB_ERR_VALUE);
     assert_int_equal(plb_steps_init(&s, &alone, 3, &err), PLB_ERR_VALUE);
     OK(plb_steps_init(&s, &alone, 2, &err));
-    OK(plb_steps_next(&s, 0, NULL, NULL, &have, &err));
+    OK(plb_steps_take(&s, false, 0, NULL, NULL, &have, &err));
     assert_false(have);
     for (int64_t i = 0; i < 5; i++) {
         const plb_stats_t mine = contribution(0, i, false);
         OK(plb_steps_begin(&s, &mine, &err));
-        OK(plb_steps_take(&s, -1, NULL, NULL, &have, &err));
+        OK(plb_steps_take(&s, true, -1, NULL, NULL, &have, &err));
         assert_int_equal(have, i >= 2);
         assert_true(!have || s.all.iteration == i - 2);
     }
     for (int64_t i = 3; i < 5; i++) {
-        OK(plb_steps_next(&s, -1, NULL, NULL, &have, &err));
+        OK(plb_steps_take(&s, false, -1, NULL, NULL, &have, &err));
         assert_true(have && s.all.iteration == i);
     }
     assert_int_equal(plb_steps_under_way(&s), 0);

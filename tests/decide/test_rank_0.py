@@ -31,8 +31,8 @@ def test_the_choice_flips_beyond_a_million_objects():
     assert chosen(10**6 + 1) == "GossipLB"
 
 
-def test_the_choice_flips_beyond_a_gigabyte():
-    messages = (10**9 - 256 * 1000) // 40
+def test_the_choice_flips_beyond_the_bytes_of_a_million_objects():
+    messages = 256 * (10**6 - 1000) // 40
     assert not pylb.strategies()[chosen(1000, messages=messages)].distributed
     assert pylb.strategies()[chosen(1000, messages=messages + 1)].distributed
 

@@ -287,17 +287,22 @@ def test_one_rank_is_at_fault_and_all_end(mpi_program, mpiexec, case, words):
 
 @pytest.mark.parametrize(
     ("ranks", "options"),
-    [(1, "ahead 1"), (2, ""), (3, "ahead 1"), (3, "strategy GreedyLB"), (5, "ahead 1 lag 1")],
+    [
+        *((1, "ahead 1"), (2, "clock wall"), (3, "ahead 1 clock wall"), (3, "strategy GreedyLB")),
+        (5, "ahead 1 lag 1"),
+    ],
 )
 def test_arrays_move_while_the_program_computes(mpi_program, mpiexec, ranks, options):
     """With "ahead", an LB step after step 2 moves data in step 3 and counts from step 4 on."""
     said = run([*mpiexec, "-n", str(ranks), str(mpi_program("moves")), *options.split()])
-    found = sorted(re.findall(r"rank (\d+): (\d+) plans, (\d+) LB steps, (\d+) failures", said))
+    words = r"rank (\d+): (\d+) plans, (\d+) LB steps, (\d+) hidden, (\d+) failures"
+    found = sorted(re.findall(words, said))
     assert [int(r) for r, *_ in found] == list(range(ranks)), said
     (plans,) = {int(n) for _, n, *_ in found}
     assert (plans > 2) == (ranks > 1)
-    for _, _, steps, failures in found:
+    for _, _, steps, hidden, failures in found:
         assert failures == "0"
+        assert hidden == (steps if "wall" in options else "0")
         assert ranks == 1 or plans - int(steps) in (0, 1)  # the last one is not over yet
 
 

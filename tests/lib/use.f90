@@ -142,6 +142,8 @@ contains
       integer(int32), allocatable, target, asynchronous :: new_number(:), new_numbers(:, :), new_count(:)
       integer(int64), allocatable, target, asynchronous :: new_cell(:)
       logical, allocatable :: migratable(:)
+      type(pylb_receipt) :: receipt
+      integer(int64) :: decisions, lb_steps
       integer :: first, step, i, moved, ierr
       first = n_cells*rank/n_ranks
       cell = [(int(i, int64), i=first, n_cells*(rank + 1)/n_ranks - 1)]
@@ -214,6 +216,13 @@ contains
       call check(all(numbers(2, :) == cell) .and. all(count == mod(cell, 4_int64)), "integers")
       call check(all(number == [(spread(cell(i), 1, int(count(i))), i=1, size(cell))]), "sized")
       if (any(cell == 0) .neqv. rank == 0) failures = failures + 1
+      call lb%counts(decisions, lb_steps)
+      do i = 1, int(lb_steps)
+         call lb%receipt(i, receipt)
+         call check(receipt%seconds_migration > 0 .or. receipt%migrations == 0, "seconds to move")
+         call check((receipt%seconds_hidden > 0) .eqv. (receipt%migrations > 0 .and. &
+                                             mod(receipt%iteration, 2_int64) == 1), "seconds hidden")
+      end do
       call lb%close()
    end subroutine when_and_where
 end program use_pylb

@@ -66,17 +66,19 @@ def the_program_may_stop_early_and_go_on(comm):
         assert len(lb.metrics.max) == lb.iteration
 
 
-def cells(comm, lag, steps=80, **given):
-    lb = pylb.Advisor(comm, lag=lag, **given)
+def cells(comm, lag, steps=80, ahead=False, **given):
+    lb, moving = pylb.Advisor(comm, lag=lag, **given), None
     n = 60
     keys = np.array_split(np.arange(n), comm.size)[comm.rank]
     x = 1.0 * keys
     for step in lb.iterate(steps):
         loads = 1 + 9 * np.exp(-(((keys - 0.4 * step) % n - n / 2) ** 2) / 30)
-        if plan := lb.advise(loads=loads, keys=keys):
-            x, words, keys = plan.migrate(x, [str(key) for key in keys], keys)
+        plan = lb.advise(loads=loads, keys=keys, ahead=ahead)
+        if due := moving if ahead else plan:
+            x, words, keys = due.migrate(x, [str(key) for key in keys], keys)
             assert np.array_equal(x, keys)
             assert words == [str(key) for key in keys]
+        moving = plan
     assert sorted(np.concatenate(comm.allgather(keys))) == list(range(n))
     return lb
 
@@ -124,6 +126,7 @@ def cells_move_while_the_program_computes(comm):
         assert sorted(np.concatenate(comm.allgather(keys))) == list(range(n))
         assert (plans > 3) == (comm.size > 1)
         assert comm.size == 1 or plans - lb.n_lb_steps in (0, 1)  # the last one may not be over
+        assert all(r.seconds_hidden > 0 for r in lb.history.lb_steps if r.migrations)
 
 
 def begin(plan, keys, rows, start, form):
@@ -173,9 +176,9 @@ def a_migration_ends_once(comm):
 
 def records(comm):
     folder = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
-    for lag in (0, 2):
-        path = Path(folder, f"{lag}.h5")
-        lb = cells(comm, lag, strategy="GreedyLB", every=20)
+    for lag, ahead in [(0, False), (2, False), (0, True), (2, True)]:
+        path = Path(folder, f"{lag}{ahead}.h5")
+        lb = cells(comm, lag, ahead=ahead, strategy="GreedyLB", every=20)
         lb.save(path)
         lb.report(Path(folder, "run.html"))
         run = pylb.RunRecord.load(path)
@@ -184,6 +187,10 @@ def records(comm):
         sums = np.concatenate([s.load.sum(axis=1) for s in run.stretches])
         assert np.allclose(sums, lb.rank_loads().sum(axis=1))
         assert len(run.trace.replay("RefineLB", every=10).metrics["max"]) == 80
+        assert run.trace.replay("GreedyLB", every=20, lag=lag).decisions == lb.history
+        lb = cells(comm, lag, ahead=ahead)
+        lb.save(path)
+        assert pylb.Trace.load(path).replay(lag=lag).decisions == lb.history
 
 
 def errors_reach_all(comm):

@@ -13,7 +13,7 @@ from itertools import chain, pairwise, product
 from pathlib import Path
 
 import numpy as np
-from each_case import raised
+from each_case import dealt, raised
 from mpi4py import MPI
 
 import pylb
@@ -24,10 +24,7 @@ LONG = 300 * int(os.environ.get("PYLB_EXAMPLES", "1"))  # iterations of the long
 
 
 def fill(lb, n=12):
-    for key in range(n):
-        if key % lb.n_ranks == lb.rank:
-            lb.add(key, np.full(3, float(key)))
-    return lb
+    return dealt(lb, range(n), lambda key: np.full(3, float(key)))
 
 
 def halo(comm, it):
@@ -338,8 +335,7 @@ def objects_at_their_own_pace(comm):
         lb = pylb.AsyncBalancer(
             comm, lag=lag, every=5, load=lambda key, block: 1.0 + key + block["k"] % 2
         )
-        for key in range(lb.rank, n, lb.n_ranks):
-            lb.add(key, {"k": 0, "came": {}})
+        dealt(lb, range(n), lambda key: {"k": 0, "came": {}})
         lb.begin(steps)
         ring = Ring(comm, lb, n, random.Random(comm.rank))
         ring.run(steps)

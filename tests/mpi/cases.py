@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import programs
-from each_case import raised
+from each_case import dealt, raised
 
 import pylb
 from pylb import errors
@@ -29,10 +29,7 @@ def loop(lb, n):
 
 
 def fill(lb, n=12, block=None):
-    for key in range(n):
-        if key % lb.n_ranks == lb.rank:
-            lb.add(key, np.full(3, key) if block is None else block)
-    return lb
+    return dealt(lb, range(n), lambda key: np.full(3, key) if block is None else block)
 
 
 # ---- what works ------------------------------------------------------------------------------
@@ -268,9 +265,7 @@ def estimates_travel(comm):
         return step * (1 + key) + (100.0 if block[0] == 0 else 0.0)
 
     lb = pylb.Balancer(comm, strategy=round_robin, trigger=lambda c: c.iteration >= 19, load=load)
-    for key in range(12):
-        if key % lb.n_ranks == lb.rank:
-            lb.add(key, [-1])
+    dealt(lb, range(12), lambda key: [-1])
     for it in lb.iterate(25):
         for _, block in lb.local():
             block[0] = it

@@ -91,7 +91,8 @@ def wrong_use(comm):
     to_90 = [0, *[0] * (comm.rank == 0), int(last)], [90] * last  # 90 is on the first rank
     ids = [90, mine] if comm.rank == 0 else [mine]
     twice = [-1, -1] if last else [comm.rank, comm.rank + 50]
-    end, domain = comm.size - 1, errors.DomainError
+    out, unknown, domain = errors.OutOfRangeError, errors.UnknownKeyError, errors.DomainError
+    of_99, ids_99 = ([0, 1], [99 if last else comm.rank]), ([0, 1], [99 if last else mine])
     for error, text, call, graph, more in [
         (domain, "not symmetric at (0, 1)", color, lone, {}),
         (domain, "graph is not symmetric at (", color, to_90, {"ids": ids}),  # the error names ids
@@ -99,14 +100,8 @@ def wrong_use(comm):
             (domain, "distance is ", color, one, {"distance": wrong if last else 1})
             for wrong in (3, 2.0, [1, 2], np.array([1, 2]))
         ),
-        (
-            *(errors.OutOfRangeError, f"graph.indices[0] is 99: expected 0 ... {end}"),
-            *(color, ([0, 1], [99 if last else comm.rank]), {}),
-        ),
-        (
-            *(errors.UnknownKeyError, "is 99: no rank has an object with that id"),
-            *(color, ([0, 1], [99 if last else mine]), {"ids": [mine]}),
-        ),
+        (out, f"graph.indices[0] is 99: expected 0 ... {comm.size - 1}", color, of_99, {}),
+        (unknown, "is 99: no rank has an object with that id", color, ids_99, {"ids": [mine]}),
         (errors.DuplicateKeyError, "given twice", order, ([0, 0, 0], []), {"ids": twice}),
         (domain, "start: expected values from 0", order, ([0, 5], [1]) if last else one, {}),
         (domain, "graph is 3: expected", order, 3 if last else one, {}),

@@ -3,8 +3,9 @@
 WAY is how objects are balanced (BALANCED), or names a service, a function of this file.  The last
 rank dies at AT: with objects, the name of a `Step` of the LB step, or BODY, while objects come and
 go; in a service, its AT-th collective step (0: the first; "count": no rank dies, and rank 0 prints
-the names of the steps).  HOW is kill, exit, raise, late, memory (the next allocation of pylb fails;
-no_malloc.c is preloaded) or call (the next call of MPI fails; faulty_mpi.c is preloaded).  If the
+the names of the steps).  HOW is kill, exit, raise, interrupt, late, memory (the next allocation of
+pylb fails; no_malloc.c is preloaded) or call (the next call of MPI fails; faulty_mpi.c is
+preloaded).  If the
 rank raises, every rank prints how it ended; otherwise mpiexec reports the end.
 """
 
@@ -48,6 +49,8 @@ def die(place):
         os.kill(os.getpid(), signal.SIGKILL)
     elif how == "exit":
         os._exit(3)
+    elif how == "interrupt":
+        signal.raise_signal(signal.SIGINT)
     elif how == "raise":
         raise ValueError(f"broken at {place}")
     elif how == "memory":
@@ -108,6 +111,21 @@ def advisor(lag=0, **words):
 
 def lag():
     advisor(lag=1)
+
+
+def ahead(lag=0):
+    """Cells that migrate while the next step computes."""
+    lb, plan = pylb.Advisor(comm, every=2, lag=lag, strategy="GreedyLB"), None
+    keys, load = np.arange(4) + 4 * comm.rank, np.ones(4) * (1 + 4 * odd)
+    for _ in lb.iterate(7):
+        pending = plan.migrate_begin(keys, load) if plan else None
+        plan = lb.advise(loads=load, keys=keys, ahead=True)
+        if pending:
+            keys, load = pending.wait()
+
+
+def ahead_lag():
+    ahead(lag=1)
 
 
 def asked():

@@ -11,7 +11,7 @@ from each_case import raised, told_clock
 from mpi4py import MPI
 
 import pylb
-from pylb import errors
+from pylb.errors import DomainError as domain
 
 
 def measured(comm):
@@ -25,15 +25,12 @@ def measured(comm):
     assert machine.counts(100).sum() == 100
     quick = pylb.Machine.measure(comm, seconds=0.005, network=False)
     assert len(quick.nodes) == len(machine.nodes)
-    raised(errors.DomainError, "seconds is 0", lambda: pylb.Machine.measure(comm, seconds=0))
+    raised(domain, "seconds is 0", lambda: pylb.Machine.measure(comm, seconds=0))
     last = comm.rank == comm.size - 1  # an error of one rank is an error of all
     seconds = 0 if last else 0.01
-    raised(errors.DomainError, "seconds is 0", lambda: pylb.Machine.measure(comm, seconds=seconds))
+    raised(domain, "seconds is 0", lambda: pylb.Machine.measure(comm, seconds=seconds))
     if comm.size > 1:
-        raised(
-            *(errors.DomainError, "arguments differ"),
-            lambda: pylb.Machine.measure(comm, seconds=0.01, network=last),
-        )
+        raised(domain, "arguments differ", lambda: pylb.Machine.measure(comm, network=last))
 
 
 def followed(comm):
@@ -53,14 +50,10 @@ def followed(comm):
     with monitor.timed():
         time.sleep(0.02)  # no processor time, as if other programs used the core
     assert (monitor.update().busy > 0.5).all()
-    other = pylb.Machine.parse(f"node:{comm.size + 1}")
     last = comm.rank == comm.size - 1
-    raised(
-        errors.DomainError,
-        "ranks: expected",
-        lambda: pylb.measure.Monitor(other if last else machine, comm),
-    )
-    raised(errors.DomainError, "comm is 3", lambda: pylb.measure.Monitor(machine, 3))
+    other = pylb.Machine.parse(f"node:{comm.size + 1}") if last else machine
+    raised(domain, "ranks: expected", lambda: pylb.measure.Monitor(other, comm))
+    raised(domain, "comm is 3", lambda: pylb.measure.Monitor(machine, 3))
 
 
 def linked(comm):
@@ -88,24 +81,19 @@ def linked(comm):
         assert (known is None) == (machine.near is None)
         assert known is None or known["node"] == machine.node.tolist()
     other = pylb.Machine.parse(f"node:{p + 1}")
-    raised(
-        *(errors.DomainError, f"a machine with {p + 1} ranks: expected one with {p}"),
-        lambda: pylb.Balancer(comm, network=other),
-    )
+    text = f"a machine with {p + 1} ranks: expected one with {p}"
+    raised(domain, text, lambda: pylb.Balancer(comm, network=other))
     if p > 1:
-        raised(
-            *(errors.DomainError, "alpha or beta of the machine is not known"),
-            lambda: pylb.Balancer(comm, network=pylb.Machine(root)),
-        )
+        unknown = pylb.Machine(root)
+        text = "alpha or beta of the machine is not known"
+        raised(domain, text, lambda: pylb.Balancer(comm, network=unknown))
     elsewhere = tuple(
         dataclasses.replace(side, name="elsewhere" if side is sides[-1] else host) for side in sides
     )
     root = dataclasses.replace(root, children=elsewhere)
     other = pylb.Machine(root, alpha=machine.alpha, beta=machine.beta)
-    raised(
-        *(errors.DomainError, ("is on host 'elsewhere'", f"but on {host!r}")),
-        lambda: _ring(comm, network=other),
-    )
+    text = "is on host 'elsewhere'", f"but on {host!r}"
+    raised(domain, text, lambda: _ring(comm, network=other))
 
 
 def _ring(comm, **words):

@@ -198,28 +198,24 @@ def defaults(comm):
 def wrong_use(comm):
     me, last = comm.rank, comm.size - 1
     where, domain, unknown = pylb.Directory(comm), errors.DomainError, errors.UnknownKeyError
+    out_of_range, duplicate = errors.OutOfRangeError, errors.DuplicateKeyError
+    no_pickle = errors.SerializationError
     where.update([me])
     kind = "f4" if me else "f8"
     zero, lacks = np.zeros(1), [0, 5000] if me == last else [0]
     wrong = [
-        (
-            *(errors.OutOfRangeError, f"expected 0 ... {last}"),
-            lambda: pylb.Plan(comm, [comm.size if me == last else 0]),
-        ),
-        (errors.OutOfRangeError, "is -1", lambda: pylb.Plan(comm, [-1])),
+        (out_of_range, f"0 ... {last}", lambda: pylb.Plan(comm, [comm.size if me == last else 0])),
+        (out_of_range, "is -1", lambda: pylb.Plan(comm, [-1])),
         (domain, "float64", lambda: pylb.Plan(comm, [0.5])),
         (domain, "shape (1, 1)", lambda: pylb.Plan(comm, [[0]])),
         # an id that occurs twice, on one rank or on two, is an error and changes nothing
-        (
-            *(errors.DuplicateKeyError, "id 77 is given twice"),
-            lambda: where.update([100 + me, *[77, 77] * (me == last)]),
-        ),
+        (duplicate, "id 77 is", lambda: where.update([100 + me, *[77, 77] * (me == last)])),
         # the size overflows 64 bits
         (domain, "dtype, shape:", lambda: pylb.Directory(comm, "f8", (2**40, 2**40))),
         (unknown, "id 5000 is not in the directory", lambda: where.find(lacks)),
         (unknown, "id 5000 is not", lambda: where.remove(lacks)),
         (domain, "no dtype", lambda: where.update([me], data=zero)),
-        (errors.OutOfRangeError, "owner has", lambda: where.update([me], owner=comm.size)),
+        (out_of_range, "owner has", lambda: where.update([me], owner=comm.size)),
         (domain, "local has shape", lambda: where.update([me], [1, 2])),
         (domain, "either to=, or both", lambda: pylb.migrate(comm, zero)),
         (
@@ -234,20 +230,11 @@ def wrong_use(comm):
     ]
     if comm.size > 1:
         wrong += [
-            (
-                *(errors.DuplicateKeyError, "by rank 0 and rank 1"),
-                lambda: where.update([77, 200] if me < 2 else []),
-            ),
+            (duplicate, "rank 0 and rank 1", lambda: where.update([77, 200] if me < 2 else [])),
             (domain, "arguments differ", lambda: where.find([0], missing=me == 0)),
-            (
-                *(domain, "arguments differ"),
-                lambda: pylb.migrate(comm, np.zeros(1, kind), to=[0]),
-            ),
+            (domain, "arguments differ", lambda: pylb.migrate(comm, np.zeros(1, kind), to=[0])),
             (domain, "arguments differ", lambda: pylb.Directory(comm, kind)),
-            (
-                *(errors.SerializationError, "cannot be pickled"),
-                lambda: pylb.migrate(comm, [lambda: 0], to=[last - me]),
-            ),
+            (no_pickle, "be pickled", lambda: pylb.migrate(comm, [lambda: 0], to=[last - me])),
         ]
     for error, text, call in wrong:
         raised(error, text, call)

@@ -169,7 +169,7 @@ def no_rows(comm):
 
 
 def a_failure_where_nothing_is_lent(comm):
-    """The other ranks end with an error when they next decide: within 32 short calls."""
+    """The other ranks end with an error when they next decide: within 128 short calls."""
     if comm.size == 1:
         return
     sharer = pylb.Sharer(comm, mode="shadow")
@@ -183,7 +183,7 @@ def a_failure_where_nothing_is_lent(comm):
         sharer.share(compute, np.zeros(2))
 
     def go_on():
-        for _ in range(33):
+        for _ in range(129):
             sharer.share(compute, np.zeros(2))
 
     if comm.rank == 0:

@@ -92,7 +92,7 @@ class Program:
     def run(self):
         """Run all calls; return the error of this rank and its call, or None."""
         sharer = pylb.Sharer(self.comm, mode=self.mode, reactive=self.reactive)
-        for call in range(CALLS + 40 * (self.call_of_fault >= 0)):
+        for call in range(CALLS + 130 * (self.call_of_fault >= 0)):
             n = self.n = self.rows() if self.resizes else self.n
             pause, arrays, mark = self.costs(n, call), self.arrays(n), np.zeros(n)
             if call > self.call_of_fault + 2 and self.fault:

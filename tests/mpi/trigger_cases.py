@@ -6,6 +6,7 @@ The programs also exchange their own messages, so a rank that continues alone wo
 import math
 
 import numpy as np
+from at_sync_cases import halo
 from each_case import dealt, raised
 
 import pylb
@@ -18,11 +19,6 @@ SAYS = "the trigger answers differently after iteration "
 def differs(comm, at=5):
     """Return a trigger: LB steps after iteration 2 and, on the last rank only, after `at`."""
     return lambda c: c.iteration == 2 or (c.iteration == at and comm.rank == comm.size - 1)
-
-
-def halo(comm, it):
-    left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
-    assert comm.sendrecv(it, right, source=left) == it
 
 
 def rotate(snapshot):

@@ -1048,6 +1048,83 @@ def test_ahead_an_lb_step_takes_effect_a_step_later():
     assert len(plain) > 4
 
 
+def moving_cells(comm, path, ahead, steps=40, own=False, phases=0, changing=False, **given):
+    """Cells with loads that wander and jump; with `changing`, some of them come and go."""
+    lb = pylb.Advisor(comm, **given)
+    n, keys, moving = 24, np.arange(8) + 8 * comm.rank, None
+    for step in range(steps) if own else lb.iterate(steps):
+        if changing and moving is None and step % 7 == 3:
+            keys = keys[1:] if comm.rank == step % comm.size else keys
+            keys = np.append(keys, 1000 * (step + 1) + comm.rank)
+        loads = 1e-3 * (1 + 9 * np.exp(-(((keys - 0.7 * step) % n - n / 2) ** 2) / 9))
+        loads *= np.where(keys % 5 == step // 9, 3.0, 1.0)
+        if phases:
+            loads = loads[:, None] * (1 + (keys[:, None] + np.arange(phases)) % 3)
+        if moving:
+            pending = moving.migrate_begin(keys)
+        plan = lb.advise(loads=loads, keys=keys, nbytes=8 + keys % 3, ahead=ahead)
+        if moving:
+            keys, moving = pending.wait(), None
+        elif plan and not ahead:
+            keys, plan = plan.migrate(keys), None
+        moving = plan
+    lb.finish()
+    lb.save(path)
+    return lb
+
+
+CHOICES = st.sampled_from(
+    [
+        {"strategy": "GreedyLB", "every": 5},
+        {"strategy": "RefineLB"},
+        {"strategy": "GreedyLB", "trigger": "menon"},
+        {"every": 4, "pause_if_useless": True},
+        {},
+    ]
+)
+
+
+@settings(max_examples=12)
+@given(st.integers(1, 4), CHOICES, st.tuples(*[st.booleans()] * 3), st.sampled_from([0, 2]))
+def test_a_replay_decides_as_the_advisor_did(tmp_path_factory, ranks, choice, how, phases):
+    """To the bit, also if the data of an LB step move during the next step."""
+    ahead, own, changing = how
+    path = tmp_path_factory.mktemp("run") / "run.h5"
+    words = {"own": own, "changing": changing, "phases": phases, **choice}
+    lb = on(ranks, lambda comm: moving_cells(comm, path, ahead, **words))[0]
+    again = pylb.Trace.load(path).replay(**choice)
+    assert again.decisions == lb.history
+    assert np.array_equal(again.metrics["max"], lb.metrics.max)
+
+
+@settings(max_examples=8)
+@given(st.integers(2, 4), CHOICES, st.booleans(), st.booleans())
+def test_a_shadow_decides_as_the_replay_of_its_record(tmp_path_factory, ranks, choice, ahead, own):
+    path = tmp_path_factory.mktemp("run") / "run.h5"
+    words = {"own": own, "mode": "shadow", **choice}
+    lb = on(ranks, lambda comm: moving_cells(comm, path, ahead, **words))[0]
+    again = pylb.Trace.load(path).replay(**choice).decisions
+    for receipt in again:
+        receipt.moved = False
+    assert again == lb.history
+
+
+def test_a_shadow_says_what_the_advisor_would_do(tmp_path):
+    """With `ahead`, an LB step has its effect one step later."""
+    found = {}
+    for ahead in (False, True):
+        for mode in ("on", "shadow"):
+            given = {"strategy": "GreedyLB", "every": 6, "mode": mode}
+            path = tmp_path / f"{ahead}{mode}.h5"
+            lb = on(3, lambda comm, p=path, a=ahead, g=given: moving_cells(comm, p, a, **g))[0]
+            done = [(r.iteration, r.migrations, r.predicted) for r in lb.history.lb_steps]
+            most = lb.metrics.max if mode == "on" else lb.shadow.max
+            found[ahead, mode] = done, most.tolist()
+        assert len(found[ahead, "on"][0]) > 4
+        assert found[ahead, "on"] == found[ahead, "shadow"]
+    assert found[True, "on"] != found[False, "on"]
+
+
 def test_ahead_is_the_same_on_all_ranks():
     for why in raised(lambda comm: pylb.Advisor(comm).advise(seconds=1.0, ahead=comm.rank == 0)):
         assert type(why) is DomainError

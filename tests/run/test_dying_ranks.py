@@ -37,7 +37,7 @@ WAYS = {  # the states that occur in these loops
     "shadow": ["SYNC", "RECORD"],
     "lagged": [state for state in STATES if state not in ("SYNC", "RECORD")],
 }
-FAULTS = ["raise", "exit", "kill", "memory", "call"]
+FAULTS = ["raise", "interrupt", "exit", "kill", "memory", "call"]
 ALL = [
     *((w, s, how, p) for w in WAYS for s in WAYS[w] for how in FAULTS for p in (2, 3, 5)),
     *(("central", state, "late", p) for state in STATES for p in (2, 3, 5)),
@@ -70,7 +70,10 @@ def preloaded(request, how):
     return {}
 
 
-SAID = {"raise": "ValueError: broken at ", "memory": "MemoryError: out of memory"}
+SAID = {
+    **{"raise": "ValueError: broken at ", "interrupt": "KeyboardInterrupt"},
+    "memory": "MemoryError: out of memory",
+}
 
 
 def remote_error(odd, how):
@@ -108,7 +111,7 @@ def test_the_others_end(mpiexec, preloaded, way, state, how, ranks, tmp_path):
 
 SERVICES = {  # the number of collective steps of each service
     **{"advisor": 15, "lag": 7, "asked": 14, "partition": 4, "directory": 10, "plan": 9},
-    **{"migrate": 6, "rows": 7, "tiles": 7},
+    **{"migrate": 6, "rows": 7, "tiles": 7, "ahead": 21, "ahead_lag": 12},
 }
 EVERY = [
     (way, at, how, p)

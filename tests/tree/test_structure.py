@@ -176,6 +176,30 @@ def test_who_knows_mpi_and_python():
     assert including["Python"] == {"bind"}
 
 
+MOST_TUNED = 50
+TUNED = re.compile(r"\btuned: (?P<unit>[^;]+);\s+(?P<measured>[^;]+)")
+# A decimal number in an expression, other than whole numbers, halves, and powers of ten.
+BARE = re.compile(r"(?:[-+*/<>?:] |\bf(?:min|max)\([^;]*)\d+\.(?!0\b|5\b)\d+")
+
+
+def test_tuned_numbers_are_few_and_say_what_set_them():
+    """A number that trades one thing for another is counted, named (docs/architecture.md) or not."""
+    found, vague = [], []
+    for name, path in c_files().items():
+        text = path.read_text()
+        comments = re.findall(r"/\*.*?\*/", text, re.S)
+        marks = [" ".join(re.sub(r"\n *\*", " ", c).split()) for c in comments if "tuned: " in c]
+        for mark in marks:
+            n = mark.count("tuned: ")
+            found += [f"{name}: {mark}"] * n
+            vague += [f"{name}: {mark}"] if len(TUNED.findall(mark)) != n else []
+        code = NO_CODE.sub(lambda m: "\n" * m[0].count("\n") if m[0][0] == "/" else '""', text)
+        lines = [line for line in code.split("\n") if "static const" not in line and "#" not in line]
+        found += [f"{name}: {line}" for line in lines if BARE.search(line)]
+    assert vague == [], "\n".join(vague)
+    assert len(found) <= MOST_TUNED, "\n".join(found)
+
+
 # ---- both ------------------------------------------------------------------------------------
 
 

@@ -67,15 +67,14 @@
 #include "decide/trigger.h"
 
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, AHEAD, N_PARAMS };
-enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8, BLOCK = 8 };
-static const double FADE = 0.8; /* weight of a cycle relative to the next one */
-/* For a trial, u counts at most SPIKE times the lowest u of three iterations; block means of a
- * steady imbalance differ by at most VARIES times their mean (noise of 5 % on 4 ranks: 0.3); an
- * imbalance below NOISE (max/mean - 1) may be noise of 1 %, one above CLEAR is not. */
-static const double SPIKE = 2.0, VARIES = 0.4, NOISE = 0.04, CLEAR = 0.08;
-/* The rate of an earlier run counts like this many iterations, or like its own if they are more.
- */
-static const double LEAST_WEIGHT = 100.0;
+enum { FIRST = PLB_FEW, BLOCK = PLB_WINDOW, SHORTEST = BLOCK / 2, HORIZONS = 8 };
+enum { RING = SHORTEST << HORIZONS }; /* twice the longest horizon */
+static const double FADE = 1.0 - PLB_NEWEST; /* weight of a cycle relative to the next one */
+/* For a trial, u counts at most PLB_ABRUPT times the lowest u of three iterations; block means of
+ * a steady imbalance differ by at most VARIES times their mean; an imbalance below NOISE (max/mean
+ * - 1) may be noise: four standard deviations, the largest of 10^4 ranks.  One above CLEAR is not.
+ * VARIES: tuned: ratio; with noise of 5 % on 4 ranks, it is 0.3 */
+static const double VARIES = 0.4, RELEVANT = 0.6, NOISE = 4.0 * PLB_NOISE, CLEAR = 2.0 * NOISE;
 
 typedef struct state {
     double sum[RING];   /* U from the start of the cycle to its n-th iteration, at n % RING */
@@ -168,7 +167,7 @@ static void record(const plb_trigger_t *self, const plb_observation_t *o)
     }
     s->sum[place(n)] = c->U;
     s->level[place(n)] = low;
-    add_to_block(s, n, plb_lesser(c->u, SPIKE * low));
+    add_to_block(s, n, plb_lesser(c->u, PLB_ABRUPT * low));
     if (s->lb_steps > 0 && o->mean > 0.0 && !self->misled) {
         update_residual(s, n, low);
     }
@@ -181,13 +180,13 @@ static void replay(state_t *s, int64_t n)
 {
     for (int i = 0; i < HORIZONS; i++) {
         const int64_t span = (int64_t)SHORTEST << i;
-        const int64_t stride = span > SAMPLES ? span / SAMPLES : 1;
+        const int64_t stride = span > BLOCK ? span / BLOCK : 1;
         if (n <= span ||
             ((uint64_t)n & (uint64_t)(stride - 1)) != 0) { /* `stride` is a power of 2 */
             continue;
         }
         const double e0 = excess(s, s->level[place(n - span)]);
-        if (!(e0 > 0.0 && e0 >= 0.6 * excess(s, s->rate))) {
+        if (!(e0 > 0.0 && e0 >= RELEVANT * excess(s, s->rate))) {
             continue;
         }
         double gain = 0.0;
@@ -211,7 +210,7 @@ static double settled(const state_t *s, int64_t n)
 {
     /* `level`, the lowest u of FIRST iterations, lags behind a growing u, except at the start of
      * the cycle */
-    const int64_t span = least(n - 1, TREND), lag = n - span < FIRST ? FIRST - (n - span) : 0;
+    const int64_t span = least(n - 1, BLOCK), lag = n - span < FIRST ? FIRST - (n - span) : 0;
     const double slope = span > lag ? rise(s, n, span) / (double)(span - lag) : 0.0;
     double out = s->u[n % FIRST];
     for (int64_t k = 1; k < FIRST; k++) {
@@ -336,7 +335,7 @@ static void begin(plb_trigger_t *self, const plb_experience_t *e)
     state_t *s = self->state;
     s->knows = !isnan(*e->residual);
     s->residual = s->knows ? *e->residual : 1.0;
-    s->iterations = isnan(*e->rate) ? 0.0 : plb_greater(*e->iterations, LEAST_WEIGHT);
+    s->iterations = isnan(*e->rate) ? 0.0 : plb_greater(*e->iterations, PLB_LONG);
     s->paid = isnan(*e->rate) ? 0.0 : s->iterations * *e->rate;
     for (int i = 0; i < HORIZONS; i++) {
         s->hoped[i] = isnan(e->hoped[i]) ? 0.0 : e->hoped[i];

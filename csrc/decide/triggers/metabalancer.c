@@ -24,8 +24,8 @@
  *     been disturbed; unconfirmed iterations are not fitted;
  *   - limited, once the cost of an LB step is known: the imbalance must have cost as much as an LB
  *     step already; or the maximum load must have jumped: it exceeds the line fitted to the maxima
- *     of ten or more iterations by the factor `threshold` and by four spreads.  (After ten
- *     iterations, a parabola stays within four spreads of the line.)
+ *     of PLB_WINDOW or more iterations by the factor `threshold` and by PLB_SPREADS spreads.
+ *     (After PLB_WINDOW iterations, a parabola stays within that of the line.)
  * While the cost is unknown, the first LB step comes when the imbalance has cost what
  * plb_trigger_trial allows; the thesis rebalances at once above the threshold.
  *
@@ -37,9 +37,6 @@
 #include "decide/trigger.h"
 
 enum { THRESHOLD, PATIENCE, LEAST, MEMORY, N_PARAMS };
-enum { FIRST_RATIOS = 3, LINE = 10, SPREADS = 4 };
-/* the imbalance of a period must have cost at least this fraction of an LB step */
-static const double PAID = 0.5;
 
 /* A least-squares line in O(1) memory and time per observation.  The weighted sums are taken
  * around the running means (Welford 1962, West 1979), so that no digits cancel. */
@@ -51,7 +48,7 @@ typedef struct line {
 typedef struct metabalancer {
     line_t max, mean;           /* seconds, by iterations since the last LB step */
     double promised;            /* predicted max/mean of the last LB step */
-    double ratio[FIRST_RATIOS]; /* max/mean of the first iterations after the last LB step */
+    double ratio[PLB_FEW]; /* max/mean of the first iterations after the last LB step */
     double sum_max, sum_mean;   /* seconds: sums since the last LB step */
     int64_t n;                  /* observations since the last LB step */
     int64_t beyond; /* number of last iterations in a row in which dynamic() wants an LB step */
@@ -109,7 +106,7 @@ static double residual(const metabalancer_t *s)
 {
     const double *r = s->ratio;
     const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
-    return !s->tried || s->n < FIRST_RATIOS ? s->promised
+    return !s->tried || s->n < PLB_FEW ? s->promised
                                             : fmax(s->promised, fmin(plb_median3(r), at_zero));
 }
 
@@ -126,8 +123,8 @@ static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, 
         return plb_trigger_trial(self, v->excess, o->mean) ? PLB_REASON_FIRST : PLB_REASON_EARLY;
     }
     const double expected = line_at(&s->max, x);
-    if (s->max.n >= LINE && o->max > threshold * expected &&
-        o->max > expected + SPREADS * line_spread(&s->max)) {
+    if (s->max.n >= PLB_WINDOW && o->max > threshold * expected &&
+        o->max > expected + PLB_SPREADS * line_spread(&s->max)) {
         return PLB_REASON_SUDDEN;
     }
     return v->excess >= self->cost ? PLB_REASON_PAYS : PLB_REASON_EARLY;
@@ -160,7 +157,7 @@ static plb_reason_t by_period(const plb_trigger_t *self, const plb_observation_t
     if (!(v->growth > 0.0)) {
         return PLB_REASON_FLAT;
     }
-    return (double)o->iteration >= v->next && v->excess >= PAID * self->cost ? PLB_REASON_PERIOD
+    return (double)o->iteration >= v->next && v->excess * PLB_ABRUPT >= self->cost ? PLB_REASON_PERIOD
                                                                              : PLB_REASON_EARLY;
 }
 
@@ -180,7 +177,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 {
     metabalancer_t *s = self->state;
     const double x = (double)(o->iteration - self->last);
-    if (s->n < FIRST_RATIOS) {
+    if (s->n < PLB_FEW) {
         s->ratio[s->n] = o->mean > 0.0 ? o->max / o->mean : 1.0;
     }
     s->n++;

@@ -151,10 +151,9 @@ const plb_trigger_kind_t plb_trigger_marquez = {
  * is the cost of an LB step.  The reference is the mean of the first `reference` iteration times
  * after the LB step; the mean load is not used.  If the cost is not known, it is learned from a
  * first LB step (plb_trigger_first). */
-enum { LAST = 3 };
 
 typedef struct zhai {
-    double time[LAST]; /* ring buffer: the last iteration times */
+    double time[PLB_FEW]; /* ring buffer: the last iteration times */
     double reference;  /* sum (not mean) of the first iteration times after the LB step */
     double loss;       /* sum of (median - reference) since the LB step */
 } zhai_t;
@@ -163,14 +162,14 @@ static void zhai_observe(plb_trigger_t *self, const plb_observation_t *o, plb_ve
 {
     zhai_t *s = self->state;
     const int64_t n = self->cycle.n, first = (int64_t)self->params[0];
-    s->time[n % LAST] = o->max;
+    s->time[n % PLB_FEW] = o->max;
     if (n <= first) {
         s->reference += o->max;
     }
     if (plb_trigger_first(self, o, v)) {
         return;
     }
-    if (n < LAST || n <= first) {
+    if (n < PLB_FEW || n <= first) {
         v->reason = PLB_REASON_FEW;
         return;
     }

@@ -14,7 +14,8 @@
 
 #include "lib/pylb.h"
 
-enum { PERIOD = 50 }; /* minimum number of time steps between two decisions */
+/* minimum number of time steps between two decisions, which docs/your_code.md tells to users */
+enum { PERIOD = 50 };
 
 /* LAMMPS' interface for C; absent in other programs */
 #define LAMMPS __attribute__((weak)) extern

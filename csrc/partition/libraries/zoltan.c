@@ -297,7 +297,8 @@ typedef struct lists {
 static int wait_or_abort(MPI_Comm comm, MPI_Request *request, int rank, const char *why)
 {
     const char *text = getenv("PYLB_ABORT_AFTER");
-    const double limit = text == NULL || *text == '\0' ? 10.0 : plb_point_read(text, NULL);
+    const double limit = text == NULL || *text == '\0' ? 1e-9 * (double)PLB_WAIT_PATIENCE_NS
+                                                      : plb_point_read(text, NULL);
     const double begin = MPI_Wtime();
     int done = 0, code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     while (code == MPI_SUCCESS && !done) {

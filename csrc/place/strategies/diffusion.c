@@ -55,11 +55,13 @@ enum {
     COUNT_SENT = 0,   /* MOVE: number of objects that were sent */
 };
 
-enum { MOST_STEPS = 200 }; /* steps of the solver, and rounds in which objects move, at most */
+/* A guard: the most steps of the solver, and rounds in which objects move. */
+enum { MOST_STEPS = 200 };
 enum { DE_BRUIJN = 6 };    /* largest number of neighbours of a rank in the de Bruijn graph */
 
-/* Weight of a link of the de Bruijn graph; that of other links is 1.  With 0.01, a hot spot on a
- * grid takes 30 % more migrations; with 1, noise on a grid cuts as much as GossipLB does. */
+/* Weight of a link of the de Bruijn graph.
+ * tuned: weight, that of other links is 1; with 0.01, a hot spot on a grid takes 30 % more
+ * migrations; with 1, noise on a grid cuts as much as GossipLB does */
 static const double WEAK = 0.1;
 
 typedef struct link {
@@ -533,7 +535,7 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
     case GREET:
         self->scale = agent->average * agent->mean_speed;
         self->limit = fmax(self->gossip.overload * agent->average, agent->least);
-        self->margin = fmin(fmax(self->gossip.overload - 1.0, PLB_WORTH), 0.01);
+        self->margin = fmin(fmax(self->gossip.overload - 1.0, PLB_WORTH), PLB_NOISE);
         if (agent->before <= self->limit) { /* no rank is above the limit */
             self->phase = GOSSIP;
             return plb_gossip_agent.round(agent, in, n_in, all, settled, err);

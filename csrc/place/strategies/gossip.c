@@ -48,34 +48,22 @@ enum {
 };
 
 enum {
-    /* A rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST:
-     * with a quarter, 2 to 7 % more migrations. */
-    KNOWN = 8,
-    /* A rank passes on at most this many notes in a round of gossip: with a quarter of them,
-     * HierarchicalLB ends 0.1 % slower. */
-    MOST = 512,
-    /* A limit is given up after this many iterations in a row without progress: with 3,
-     * HierarchicalLB ends 0.9 % slower. */
-    PATIENCE = 6,
+    /* A rank remembers at most this many other ranks, and passes on at most four times as many
+     * notes (with the default fan-out: all) in a round of gossip.
+     * tuned: ranks; with a quarter, 2 to 7 % more migrations */
+    KNOWN = 128,
     ASK_ROUNDS = 3, /* number of rounds before the offers if ranks ask: tell, ask, reply */
 };
 
 /* Overloaded ranks ask other ranks for receivers if at most this fraction of all is overloaded: if
  * they never ask, the search takes three to eight times as long. */
-static const double ASK_BELOW = 0.25;
-
-/* An excess below this fraction of the limit may be due to the rounding of sums. */
-static const double SLACK = 1e-9;
+static const double ASK_BELOW = 0.25; /* tuned: fraction of the ranks; above */
 
 /* An iteration makes no progress if the objects that found a new rank are fewer than the rest to 1
- * of the overloaded ranks, because a few always find one by chance; or if more than this fraction
- * of the overloaded ranks still are, while objects are swapped or stay within nodes.  With 1, the
- * search goes on in vain: 14 % more migrations. */
-static const double IDLE = 0.9;
-
-/* The search ends when the lowest limit that can be reached is known to within this fraction: with
- * 0.01, the slowest rank takes 0.2 to 0.5 % longer. */
-static const double CLOSE = 0.002;
+ * of PLB_PART of the overloaded ranks, because a few always find one by chance; or if more than
+ * PLB_PART of the overloaded ranks still are, while objects are swapped or stay within nodes.
+ * After PLB_WINDOW such iterations in a row, a limit is given up: with 3, HierarchicalLB ends
+ * 0.9 % slower. */
 
 /* ---- receivers: the ranks that can take load ------------------------------------------------ */
 
@@ -151,7 +139,7 @@ static int tell(plb_gossip_t *self, const int32_t *to, int n, plb_err_t *err)
 {
     plb_agent_t *agent = &self->agent;
     const plb_receiver_t me = {agent->share->rank, false, free_load(self), plb_agent_room(agent)};
-    const int32_t most = MOST / self->fan_out,
+    const int32_t most = 4 * KNOWN / self->fan_out,
                   n_told = self->n_known < most ? self->n_known : most;
     for (int k = 0; k < n; k++) {
         for (int32_t j = me.room > 0.0 ? -1 : 0; j < n_told; j++) {
@@ -199,7 +187,7 @@ static bool overloaded(const plb_gossip_t *self)
             return true;
         }
     }
-    return now->load > self->allowed + SLACK * self->limit * self->agent.share->speed;
+    return now->load > self->allowed + PLB_ROUNDING * self->limit * self->agent.share->speed;
 }
 
 /* ---- offers --------------------------------------------------------------------------------- */
@@ -385,7 +373,7 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
     const int64_t room = plb_agent_room(agent);
     PLB_PASS(offer_memory(self, err));
     double excess = agent->now.load - self->allowed;
-    if (excess <= SLACK * self->limit * agent->share->speed) {
+    if (excess <= PLB_ROUNDING * self->limit * agent->share->speed) {
         return PLB_OK;
     }
     const double ceiling = raise_ceiling(self, &excess);
@@ -400,7 +388,7 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, in
 {
     const plb_agent_t *agent = &self->agent;
     const double least = agent->now.load + note->load - self->allowed;
-    const double most = note->load - SLACK * self->limit * agent->share->speed;
+    const double most = note->load - PLB_ROUNDING * self->limit * agent->share->speed;
     int64_t best = -1;
     for (int64_t k = 0; k < agent->now.n; k++) {
         const plb_entry_t *e = &agent->now.entry[k];
@@ -473,7 +461,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     self->failed = reached ? self->failed : self->limit;
     /* seconds that one rank of mean speed would take for all work */
     const double all = self->agent.share->n_ranks * self->agent.average;
-    const double more = self->failed / IDLE; /* 0 if `failed` is 0 */
+    const double more = self->failed / PLB_PART; /* 0 if `failed` is 0 */
     if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all &&
         more > self->failed) {
         set_limit(self, more); /* only memory limits are exceeded: allow more time */
@@ -482,7 +470,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     const double next = 0.5 * (self->failed + longest);
     /* if times are below 1e-290 s, rounding can leave no limit between `failed` and `longest` */
     const bool stuck = next <= self->failed || (reached && next >= self->limit);
-    if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed || stuck) {
+    if (self->failed == 0.0 || longest - self->failed <= PLB_CLOSE * self->failed || stuck) {
         return false;
     }
     set_limit(self, next);
@@ -494,9 +482,9 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[COUNT_OVERLOADED];
-    const bool few_helped = (double)n_overloaded > IDLE * self->n_overloaded;
+    const bool few_helped = (double)n_overloaded > PLB_PART * self->n_overloaded;
     const bool idle = self->iteration > 0 &&
-                      ((double)all->count[COUNT_TAKEN] <= (1.0 - IDLE) * (double)n_overloaded ||
+                      ((double)all->count[COUNT_TAKEN] <= (1.0 - PLB_PART) * (double)n_overloaded ||
                        ((self->swapping || self->within_node) && few_helped));
     self->n_overloaded = (double)n_overloaded;
     self->stalled = idle ? self->stalled + 1 : 0;
@@ -508,7 +496,7 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
     if (self->iteration == self->n_iterations) {
         return true;
     }
-    return (n_overloaded == 0 || self->stalled == PATIENCE) &&
+    return (n_overloaded == 0 || self->stalled == PLB_WINDOW) &&
            (self->again || !next_limit(self, n_overloaded == 0, all->max[MAX_TIME]));
 }
 
@@ -536,7 +524,7 @@ static int conclude(plb_gossip_t *self, const plb_tally_t *all, bool *settled, p
         self->swapping = false;
         self->within_node = self->by_node;
         self->iteration = -1;
-        set_limit(self, (1.0 + CLOSE) * all->max[MAX_TIME]);
+        set_limit(self, (1.0 + PLB_CLOSE) * all->max[MAX_TIME]);
         return PLB_OK;
     }
     if (self->again && (all->count[COUNT_OVERLOADED] > 0 || all->sum[SUM_AWAY] >= self->n_away)) {
@@ -642,8 +630,7 @@ static int start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
          self->n_rounds++) {
         reached *= self->fan_out;
     }
-    const int32_t most = KNOWN * self->fan_out * self->n_rounds;
-    self->most_known = most < MOST ? most : MOST;
+    self->most_known = KNOWN;
     PLB_PASS_NEW(self->known, self->most_known);
     return PLB_OK;
 }

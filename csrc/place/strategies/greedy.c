@@ -128,10 +128,10 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
 
 /* ---- ranks of unequal speed, no limits ------------------------------------------------------ */
 
-enum { CLASSES = 64 };
+enum { CLASSES = 64 }; /* room for so many heaps */
 
-/* Put the ranks into classes of one speed, each a heap of their times; with more than 64 speeds,
- * into 64 classes of similar speeds.  Return the number of classes. */
+/* Put the ranks into classes of one speed, each a heap of their times; with more than CLASSES
+ * speeds, into CLASSES classes of similar speeds.  Return the number of classes. */
 static int make_classes(const plb_problem_t *problem, const plb_item_t *by_speed, plb_item_t *item,
                         plb_heap_t heap[CLASSES])
 {

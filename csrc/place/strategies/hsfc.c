@@ -14,9 +14,7 @@
  * The ranks keep their present order along the row.  The cuts between them move only as far as the
  * balance requires, so that few objects migrate. */
 
-static const double CLOSE = 1e-6;  /* the best time is found to within this fraction */
-static const double SLACK = 1e-12; /* largest relative rounding error of sums */
-enum { STEPS = 64 }; /* largest number of steps of the search, enough even if the loads are tiny */
+enum { STEPS = 64 }; /* a guard: enough steps of the search even if the loads are tiny */
 
 typedef struct chain {
     const plb_problem_t *problem;
@@ -40,12 +38,12 @@ static double capacity(const plb_problem_t *problem, int32_t r, double time)
 {
     const plb_snapshot_t *in = problem->in;
     const double out = (time - plb_background(in, r)) * plb_speed(in, r) - problem->fixed[r];
-    return out > 0.0 ? out * (1.0 + SLACK) : 0.0;
+    return out > 0.0 ? out * (1.0 + PLB_ROUNDING) : 0.0;
 }
 
 static bool fits(const chain_t *self, int64_t begin, int64_t end, double most)
 {
-    return self->sum[end] - self->sum[begin] <= most + SLACK * self->sum[self->n];
+    return self->sum[end] - self->sum[begin] <= most + PLB_ROUNDING * self->sum[self->n];
 }
 
 /* Return the largest `end` such that the objects begin ... end - 1 fit on rank r. */
@@ -66,7 +64,7 @@ static bool feasible(const chain_t *self, double time)
     return at == self->n;
 }
 
-/* Return the time of the slowest rank with the best cuts, to within CLOSE. */
+/* Return the time of the slowest rank with the best cuts. */
 static double best_time(const chain_t *self, double average)
 {
     double low = 0.0, high = average > 0.0 ? average : 1.0;
@@ -74,7 +72,7 @@ static double best_time(const chain_t *self, double average)
         low = high;
         high *= 2.0;
     }
-    for (int k = 0; k < STEPS && high - low > CLOSE * high; k++) {
+    for (int k = 0; k < STEPS && high - low > PLB_ROUNDING * high; k++) {
         const double middle = 0.5 * (low + high);
         *(feasible(self, middle) ? &high : &low) = middle;
     }

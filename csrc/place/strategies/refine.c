@@ -10,13 +10,10 @@
 #include "base/base.h"
 #include "place/internal.h"
 
-/* With fewer objects per rank, they cannot be divided evenly without many migrations: if BestFitLB
- * divides up to 10 per rank as evenly as others, it makes 26 % more. */
+/* With fewer objects per rank, they cannot be divided evenly without many migrations.
+ * tuned: objects of a rank; if BestFitLB divides up to 10 as evenly as others, it makes 26 % more
+ * migrations */
 enum { SCARCE = 40 };
-
-/* The lowest limit that can be met is searched to within this fraction: with 0.01, the slowest
- * rank takes 0.2 to 0.3 % longer within tight memory limits, with 1 % fewer migrations. */
-static const double NEAR = 0.004;
 
 /* ---- bound by counting pieces of objects ---------------------------------------------------- */
 
@@ -97,19 +94,12 @@ int plb_bound_raise(const plb_snapshot_t *in, double *limit, plb_err_t *err)
     double bound;
     if (in->n_objects <= (int64_t)SCARCE * in->n_ranks) {
         PLB_PASS(bound_pieces(in, &bound, err));
-        *limit = bound > *limit ? (1.0 + NEAR) * bound : *limit;
+        *limit = bound > *limit ? (1.0 + PLB_CLOSE) * bound : *limit;
     }
     return PLB_OK;
 }
 
 /* ---- a search by load alone ----------------------------------------------------------------- */
-
-/* The limit of a search is higher by this fraction, because sums are rounded. */
-static const double ROUNDING = 1e-9;
-
-/* BestFitLB leaves at least this imbalance (max/mean - 1), or RefineLB's if objects are scarce:
- * with twice as much, it makes 10 % fewer migrations; benchmarks/front.py asks for 5e-4. */
-static const double LITTLE = 4e-4;
 
 /* If the limit was missed, search for the lowest limit that can be met, from the present state on.
  */
@@ -118,7 +108,7 @@ static int bisect(plb_state_t *on, double limit, plb_aim_t aim, plb_err_t *err)
     enum { HALVINGS = 20 }; /* leaves a millionth of the interval */
     double low = limit, most = plb_state_value(on);
     aim.kicks = false;
-    for (int i = 0; i < HALVINGS && most - low > NEAR * most; i++) {
+    for (int i = 0; i < HALVINGS && most - low > PLB_CLOSE * most; i++) {
         aim.value = 0.5 * (low + most);
         PLB_PASS(plb_improve(on, &aim, err));
         low = plb_state_value(on) > aim.value ? aim.value : low;
@@ -140,12 +130,12 @@ int plb_refine(const plb_snapshot_t *in, double overload, unsigned families, uin
     plb_state_set(&on, from);
     const double before = plb_state_value(&on);
     double limit = fmax(overload * plb_state_mean(&on), on.goal[0]);
-    plb_aim_t aim = {limit * (1.0 + ROUNDING), families & ~(unsigned)PLB_SETS, false, seed};
+    plb_aim_t aim = {limit * (1.0 + PLB_ROUNDING), families & ~(unsigned)PLB_SETS, false, seed};
     PLB_TRY(plb_improve(&on, &aim, err));
     if (plb_state_value(&on) > aim.value) {
         const double first = limit;
         PLB_TRY(plb_bound_raise(in, &limit, err));
-        aim = (plb_aim_t){limit * (1.0 + ROUNDING), families, true, seed};
+        aim = (plb_aim_t){limit * (1.0 + PLB_ROUNDING), families, true, seed};
         if (limit > first) {
             plb_state_set(&on, from);
         }
@@ -179,7 +169,7 @@ static int refine_run(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     double overload = opts->params[0];
     if (self->params == bestfit_params) {
         const bool few = in->n_objects < (int64_t)SCARCE * in->n_ranks;
-        overload = 1.0 + fmax(few ? PLB_REFINE_OVERLOAD - 1.0 : LITTLE, opts->params[0]);
+        overload = 1.0 + fmax(few ? PLB_REFINE_OVERLOAD - 1.0 : PLB_WORTH, opts->params[0]);
     }
     PLB_PASS(plb_start_repaired(in, out, err));
     return plb_refine(in, overload, self->families, opts->seed, out, err);

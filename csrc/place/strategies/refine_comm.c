@@ -28,9 +28,6 @@
 #include "base/base.h"
 #include "place/internal.h"
 
-/* An excess below this fraction of the threshold is due to rounding. */
-static const double SLACK = 1e-9;
-
 typedef struct mover {
     plb_state_t on;
     double limit;        /* seconds above which a rank is overloaded; mover_shed() can raise it */
@@ -62,7 +59,7 @@ static double mover_bond(const mover_t *self, int32_t i, int32_t r)
 
 static bool mover_overloaded(const mover_t *self, int32_t r)
 {
-    return self->on.t[r] > self->limit * (1.0 + SLACK);
+    return self->on.t[r] > self->limit * (1.0 + PLB_ROUNDING);
 }
 
 /* Return the load that rank r can still take. */
@@ -340,7 +337,7 @@ static int mover_go_on(mover_t *self, double limit, plb_err_t *err)
     plb_state_set(on, moved);
     on->goal[0] = fmax(on->goal[0], limit); /* below the limit, less communication is the aim */
     const double before = plb_state_value(on);
-    const plb_aim_t aim = {limit * (1.0 + SLACK), PLB_ALL_STEPS, false, 0};
+    const plb_aim_t aim = {limit * (1.0 + PLB_ROUNDING), PLB_ALL_STEPS, false, 0};
     PLB_TRY(plb_improve(on, &aim, err));
     if (plb_state_value(on) >= before) {
         memcpy(on->rank, moved, (size_t)on->in->n_objects * sizeof *moved);

@@ -86,12 +86,11 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     trial_t near = {out, 0.0, 0}, fresh = {NULL, 0.0, 0};
     double imbalance = opts->params[0];
     const double average = plb_average(in);
-    (void)self;
     int ret = PLB_OK;
     PLB_TRY(plb_parts_init(&parts, in, true, imbalance, opts->seed, err));
     PLB_TRY(plb_snapshot_metrics(in, NULL, &before, err));
-    if (average > 0.0) { /* allow at most the present imbalance, but at least 1.001 */
-        imbalance = fmax(1.001, fmin(imbalance, before.max / average));
+    if (average > 0.0) { /* allow at most the present imbalance, but a possible value */
+        imbalance = fmax(self->params[0].least, fmin(imbalance, before.max / average));
         parts.question.imbalance = imbalance;
     }
     PLB_NEW(part, parts.question.n_vertices);
@@ -103,10 +102,11 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     PLB_TRY(measure(&parts, &fresh, part, err));
     PLB_TRY(measure(&parts, &near, part, err));
     /* the better balanced placement is better (times below the limit are equal, and so are times
-     * that differ by up to 1 %); in a tie, the one with the lower cost */
+     * that differ by less than PLB_NOISE); in a tie, the one with the lower cost */
     const double a = fmax(near.longest, imbalance * average);
     const double b = fmax(fresh.longest, imbalance * average);
-    if (a < 0.99 * b ? false : b < 0.99 * a ? true : near.cost > fresh.cost) {
+    const double less = 1.0 - PLB_NOISE;
+    if (a < less * b ? false : b < less * a ? true : near.cost > fresh.cost) {
         memcpy(out, fresh.rank, (size_t)in->n_objects * sizeof *out);
     }
 out:

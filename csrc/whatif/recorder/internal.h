@@ -196,13 +196,13 @@ void plb_record_begin(bool timed_only);
  *
  * A program that waits often does so by polls: it repeats MPI_Test or MPI_Iprobe until one
  * succeeds.  So the time from a poll that has failed to the next poll is no work if it is shorter
- * than PLB_MPI_POLL_NS, or if the process slept for longer than PLB_MPI_NAP_NS and did not use its
- * processor for longer than PLB_MPI_WAKE_NS. */
+ * than PLB_MPI_POLL_NS, or if the process slept for longer than that and did not use its processor
+ * for longer than PLB_WAKE_NS. */
 enum {
-    PLB_MPI_POLL_NS = 10000, /* more than two context switches, or a loop in Python */
-    PLB_MPI_NAP_NS = 10000,
-    PLB_MPI_WAKE_NS = 200000, /* falling asleep and waking up take long on an idle core */
-    PLB_MPI_LONG_NS = 20000,  /* after a longer call the run delay is read, which takes 1 us */
+    /* tuned: ns; more than two context switches, or a loop in Python */
+    PLB_MPI_POLL_NS = 10000,
+    /* after a longer call the run delay is read, which takes 1 us */
+    PLB_MPI_LONG_NS = 2 * PLB_MPI_POLL_NS,
 };
 
 /** Begin a call.  polls: whether the call is a poll.  False: MPI itself has made this call; then

@@ -115,11 +115,12 @@ static bool monitor_reach(int rank)
 
 enum {
     BUFFERED = 4096,          /* number of operations in the buffer */
-    FLUSH_NS = 200 * 1000000, /* ns: if not sent for longer, the buffer is sent in the next call */
+    FLUSH_NS = PLB_TICK_NS, /* if not sent for longer, the buffer is sent in the next call */
     /* ns: a process that did not run for a longer time may have slept; one that sleeps between two
      * polls and computes for less is polling */
-    LONG_NS = PLB_MPI_WAKE_NS,
-    POLL_NS = 20 * 1000, /* ns: a shorter computation between polls counts as polling */
+    LONG_NS = PLB_WAKE_NS,
+    /* a shorter computation between polls counts as polling; half of it may be the recorder */
+    POLL_NS = 2 * PLB_MPI_POLL_NS,
     MOST_LACKS = 64,
 };
 
@@ -229,13 +230,13 @@ void plb_polled(void)
             away -= delay - me.delay;
             me.delay = delay;
         }
-        if (computed < POLL_NS || away > PLB_MPI_NAP_NS) {
+        if (computed < POLL_NS || away > PLB_MPI_POLL_NS) {
             const double since = (double)(computed + away);
             if (away >= 0) {
                 me.asked_wall += since;
                 me.asked_square += since * since;
             }
-            if (away > PLB_MPI_NAP_NS) {
+            if (away > PLB_MPI_POLL_NS) {
                 me.napped += (double)away;
             }
             me.compute = me.carried;
@@ -443,7 +444,8 @@ typedef struct call_costs {
     double alpha, beta; /* seconds per message and per byte; -1: the rank has no partner */
 } call_costs_t;
 
-enum { CALLS = 200, TRIPS = 30, LARGE = 1 << 18 };
+/* REPEATS: calls in a row, and attempts, of which the fastest counts: the longer the better. */
+enum { REPEATS = PLB_LONG, LARGE = 1 << 18 };
 
 static double least(double a, double b)
 {
@@ -454,7 +456,7 @@ static double least(double a, double b)
 static double trip_seconds(MPI_Comm comm, int partner, bool first, void *buffer, int bytes)
 {
     double best = 1.0;
-    for (int i = 0; i < TRIPS; i++) {
+    for (int i = 0; i < REPEATS; i++) {
         const double begin = PMPI_Wtime();
         if (first) {
             PMPI_Send(buffer, bytes, MPI_BYTE, partner, 0, comm);
@@ -478,13 +480,13 @@ static void call_costs(call_costs_t *out)
     PMPI_Comm_rank(own, &rank);
     PMPI_Comm_size(own, &size);
     double best = 1.0;
-    for (int repeat = 0; repeat < 5; repeat++) {
+    for (int k = 0; k < REPEATS; k++) {
         int flag;
         const double begin = PMPI_Wtime();
-        for (int i = 0; i < CALLS; i++) {
+        for (int i = 0; i < REPEATS; i++) {
             PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, own, &flag, MPI_STATUS_IGNORE);
         }
-        best = least(best, (PMPI_Wtime() - begin) / CALLS);
+        best = least(best, (PMPI_Wtime() - begin) / REPEATS);
     }
     out->overhead = best;
     const int partner = rank ^ 1;

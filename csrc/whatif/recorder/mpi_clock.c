@@ -42,7 +42,7 @@ static int64_t between_polls(bool brief, int64_t gap)
     }
     const int64_t used = me.naps ? plb_posix_ns(CLOCK_PROCESS_CPUTIME_ID) - me.processor : gap;
     me.naps = true;
-    const bool slept = gap - used > PLB_MPI_NAP_NS && used < PLB_MPI_WAKE_NS;
+    const bool slept = gap - used > PLB_MPI_POLL_NS && used < PLB_WAKE_NS;
     return gap < PLB_MPI_POLL_NS || slept ? 0 : used < gap ? used : gap;
 }
 

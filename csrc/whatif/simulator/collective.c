@@ -8,7 +8,8 @@
 /* ---- trees ------------------------------------------------------------------------------- */
 
 enum {
-    /* from this many bytes on, Alltoall sends to each rank directly, as in Open MPI and MPICH */
+    /* from this many bytes on, Alltoall sends to each rank directly, as in Open MPI and MPICH: a
+     * property of these libraries, not tuned */
     PAIRWISE_BYTES = 256,
 };
 

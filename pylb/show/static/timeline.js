@@ -111,6 +111,9 @@ class Timeline {
         pen.fillRect(from, y, apart ? part * wide : wide + 0.3, high - gap);
       }
       pen.globalAlpha = 1;
+      const meanwhile = apart ? x(t + run.hidden[c]) - from : 0;
+      pen.fillStyle = colours.vermillion; // a thin line: objects move while ranks compute
+      if (meanwhile > 0) pen.fillRect(from, top + lanes * high - 2, meanwhile, 2);
       t += long;
       if (!apart) continue;
       for (const [name, time] of [["ink", run.deciding[c]], ["vermillion", run.moving[c]]]) {
