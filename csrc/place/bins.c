@@ -10,12 +10,13 @@
 #include "base/base.h"
 
 enum {
-    MOST_PAIRS = 96,
-    MOST_TRIPLES = 20, /* items in a bin up to which two of them are exchanged for two */
-    FEW_ITEMS = 24,    /* items for which all packings are tried */
-    MOST_NODES = 1 << 18,
-    PARTNERS = 12, /* bins that are tried until one is near enough */
+    MOST_PAIRS = 96,      /* items in a bin: up to so many, two are exchanged for two; */
+    MOST_TRIPLES = 20,    /* and up to so many, three for three */
+    FEW_ITEMS = 24,       /* items: up to so many, all packings are tried, */
+    MOST_NODES = 1 << 18, /* as far as so many bins of items are tried */
+    PARTNERS = 12,        /* bins that are tried until an exchange is taken */
 };
+#define MOST_WORK 3e7        /* bins x exchanges: seconds for 1e7 items in 1e5 bins */
 #define MOST_DIFFERENCES 3e7 /* items x bins up to which the differencing method is tried */
 
 /* A set of up to three items of a bin; -1: no more. */
@@ -71,6 +72,16 @@ static double largest(const packing_t *self)
     return out;
 }
 
+/* Whether all bins are within the capacity. */
+static bool has_room(const packing_t *self)
+{
+    bool out = true;
+    for (int32_t b = 0; b < self->of->m; b++) {
+        out = out && self->filled[b] <= self->of->capacity;
+    }
+    return out;
+}
+
 /* Begin again with this packing. */
 static void restore(packing_t *self, const int32_t *bin)
 {
@@ -82,10 +93,10 @@ static void restore(packing_t *self, const int32_t *bin)
 
 /* ---- best fit ------------------------------------------------------------------------------- */
 
-/* Put the items of `order` into the bin with the lowest cost (tight: the fullest bin) of those
- * with room; items that have a bin stay.  Returns the first item without room; -1: all are packed.
+/* Put the items of `order` into the bin with the lowest cost of those with room; items that have a
+ * bin stay.  Returns the first item without room; -1: all are packed.
  */
-static int64_t fit(packing_t *self, const plb_item_t *order, plb_item_t *heap_item, bool tight)
+static int64_t fit(packing_t *self, const plb_item_t *order, plb_item_t *heap_item)
 {
     const plb_bins_t *of = self->of;
     const int64_t least = of->n / of->m,
@@ -94,7 +105,7 @@ static int64_t fit(packing_t *self, const plb_item_t *order, plb_item_t *heap_it
     int64_t n_more = 0;
     for (int32_t b = 0; b < of->m; b++) {
         n_more += of->equal && self->count[b] > least;
-        heap.item[heap.n++] = (plb_item_t){tight ? -self->filled[b] : self->sum[b], b};
+        heap.item[heap.n++] = (plb_item_t){self->sum[b], b};
     }
     plb_heap_build(&heap);
     for (int64_t j = 0; j < of->n; j++) {
@@ -122,7 +133,7 @@ static int64_t fit(packing_t *self, const plb_item_t *order, plb_item_t *heap_it
         const int32_t b = heap.item[0].id;
         put(self, i, b);
         n_more += of->equal && self->count[b] > least;
-        plb_heap_rekey(&heap, tight ? -self->filled[b] : self->sum[b]);
+        plb_heap_rekey(&heap, self->sum[b]);
         while (n_full > 0) {
             plb_heap_push(&heap, self->order[--n_full]);
         }
@@ -315,7 +326,7 @@ static int improve(packing_t *self, plb_err_t *err)
         self->next[i] = self->head[self->bin[i]];
         self->head[self->bin[i]] = i;
     }
-    for (int64_t k = 0; k < 1000 + 20 * (int64_t)of->m; k++) {
+    for (int64_t k = 0; k < 1000 + 20 * (int64_t)of->m && (double)k * of->m < MOST_WORK; k++) {
         for (int32_t b = 0; b < of->m; b++) {
             self->order[b].key = self->sum[self->order[b].id];
         }
@@ -534,7 +545,7 @@ static double bound_of(const plb_bins_t *of, const plb_item_t *items)
         const double two = i == 0 ? INFINITY : -items[i - 1].key - items[i].key + pair;
         most = plb_greater(most, plb_lesser(two, (top + small) / (double)(i + 1)));
     }
-    for (int64_t j = 1; j < m && j * m < n; j++) {
+    for (int64_t j = 1; j * j <= n && j * m < n; j++) { /* takes n steps at most */
         double shared = pair;
         for (int64_t k = j * (m - 1); k <= j * m; k++) {
             shared -= items[k].key;
@@ -550,7 +561,6 @@ static double bound_of(const plb_bins_t *of, const plb_item_t *items)
 static int start(packing_t *self, plb_loads_t *loads, plb_item_t *heap, plb_err_t *err)
 {
     const plb_bins_t *of = self->of;
-    plb_loads_t by_length = {0};
     clear(self);
     for (int64_t i = 0; i < of->n; i++) {
         const int32_t b = of->was == NULL ? -1 : of->was[i];
@@ -567,17 +577,17 @@ static int start(packing_t *self, plb_loads_t *loads, plb_item_t *heap, plb_err_
         }
         return PLB_OK;
     }
-    int64_t left = fit(self, loads->item, heap, false);
-    if (left >= 0 && of->length != NULL) { /* as tightly as possible instead, from scratch */
-        PLB_PASS(plb_loads_sorted(&by_length, of->length, of->n, PLB_DESCENDING, err));
-        clear(self);
-        for (int64_t i = 0; i < of->n; i++) {
-            self->bin[i] = -1;
-        }
-        left = fit(self, by_length.item, heap, true);
-        plb_loads_free(&by_length);
+    const int64_t left = fit(self, loads->item, heap);
+    bool fits = left < 0;
+    if (!fits && of->length != NULL) { /* make the fullest bin as empty as possible instead */
+        const plb_bins_t by_length = {
+            .n = of->n, .m = of->m, .cost = of->length, .capacity = INFINITY, .equal = of->equal};
+        double bound;
+        PLB_PASS(plb_bins_pack(&by_length, self->bin, self->sum, &bound, err));
+        restore(self, self->bin);
+        fits = has_room(self);
     }
-    PLB_FAIL_IF(left >= 0, err, PLB_ERR_INFEASIBLE,
+    PLB_FAIL_IF(!fits, err, PLB_ERR_INFEASIBLE,
                 "item %lld, of length %g, fits into no bin beside the others: the capacity of %d "
                 "bins is %g each",
                 (long long)left, length_of(of, left), of->m, of->capacity);
@@ -622,11 +632,7 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
     const double enough = *bound * (of->equal ? 1.0 + 1e-7 : 1.0 + 1e-12);
     if (least > enough && of->was == NULL && (double)n * m <= MOST_DIFFERENCES) {
         PLB_TRY(difference(&self, loads.item, err));
-        bool fits = true;
-        for (int32_t b = 0; b < m; b++) {
-            fits = fits && self.filled[b] <= of->capacity;
-        }
-        if (fits) {
+        if (largest(&self) < least && has_room(&self)) {
             PLB_TRY(finish(&self, bin, &least, err));
         }
     }

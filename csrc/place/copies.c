@@ -771,8 +771,8 @@ static double eplb_time(const layer_t *l)
     return l->time[slowest(l)];
 }
 
-/* How large copies may be, in parts of the time of the slowest rank, see count_copies; in the
- * order of benchmarks/copies.py: with 0.7, Zipf 1.3 moves the fewest copies; Zipf 2 needs 1.0. */
+/* How large copies may be, see count_copies.  tuned: parts of the time of the slowest rank; with
+ * 0.7 first, Zipf 1.3 of benchmarks/copies.py moves the fewest copies, and Zipf 2 needs 1.0 */
 static const double LIMIT[] = {-1.0, 0.7, 1.0, 0.75, 0.8, 0.85, 0.9, 0.95};
 enum { N_LIMITS = sizeof LIMIT / sizeof *LIMIT };
 

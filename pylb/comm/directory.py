@@ -32,23 +32,21 @@ class Found(NamedTuple):
     data: NDArray[Any] | None  #: (n, ...) the user data; zeros if the id is not in the directory.
 
 
-PLACE = [("owner", np.int32), ("local", np.int64)]  # fields of an entry, before the user data
-
-
 class _Entries:
-    """The entries of some ids, in a structured array."""
+    """The entries of some ids: columns with a row for each id."""
 
-    def __init__(self, kind: np.dtype[Any]) -> None:
-        self.row = _core.Table()  # the index of each id in `entry`
-        self.entry = np.zeros(1, kind)
-        self._none = np.zeros((), kind)
-        self._none["owner"] = self._none["local"] = -1
+    def __init__(self, data: NDArray[Any] | None) -> None:
+        self.row = _core.Table()
+        self.owner, self.local = np.zeros(1, np.int32), np.zeros(1, np.int64)
+        self.data = data  # (1, ...) or None
+        self._none = None if data is None else data[0].copy()
         self._spare = np.zeros(0, np.int64)  # rows of ids that were removed
         self._n = 0  # number of rows that have been used
 
     @property
     def nbytes(self) -> int:
-        return self.row.nbytes + self.entry.nbytes + self._spare.nbytes
+        columns = (self.owner, self.local, self.data, self._spare)
+        return self.row.nbytes + sum(x.nbytes for x in columns if x is not None)
 
     def add(self, ids: I64) -> tuple[I64, I64]:
         """Return the row of each id, and the ids that are new; no id occurs twice in `ids`.
@@ -60,24 +58,36 @@ class _Entries:
         again = self._spare[: len(new)]
         n = self._n + len(new) - len(again)
         rows[new] = np.concatenate([again, np.arange(self._n, n)])
-        if n > len(self.entry):
-            more = np.zeros(n + n // 4 - len(self.entry), self.entry.dtype)
-            self.entry = np.concatenate([self.entry, more])
+        if n > len(self.owner):
+            room = n + n // 4 - len(self.owner)
+            self.owner, self.local = (
+                np.concatenate([x, np.zeros(room, x.dtype)]) for x in (self.owner, self.local)
+            )
+            if self.data is not None:
+                more = np.zeros((room, *self.data.shape[1:]), self.data.dtype)
+                self.data = np.concatenate([self.data, more])
         self.row.put(ids[new], rows[new].astype(np.int32))
         self._spare, self._n = self._spare[len(again) :], n
-        self.entry[rows[new]] = self._none
+        self.owner[rows[new]] = -1
+        if self.data is not None:
+            self.data[rows[new]] = self._none
         return rows, ids[new]
 
     def drop(self, ids: I64) -> None:
         rows = self.row.remove(ids)
         self._spare = np.concatenate([self._spare, rows[rows >= 0]])
 
-    def find(self, ids: I64) -> NDArray[Any]:
-        """Return the entry of each id; those of unknown ids are -1, -1 and zeros."""
-        rows = self.row.find(ids)
-        out = self.entry[rows]
-        out[rows < 0] = self._none
-        return out
+    def find(self, ids: I64) -> tuple[NDArray[Any], ...]:
+        """Return owner, local id and data of each id; unknown ids have -1, -1 and zeros."""
+        rows = self.row.find(ids).astype(np.int64)
+        gone = rows < 0
+        owner, local = self.owner[rows], self.local[rows]
+        owner[gone] = local[gone] = -1
+        if self.data is None:
+            return owner, local
+        data = self.data[rows]
+        data[gone] = self._none
+        return owner, local, data
 
 
 class Directory:
@@ -135,15 +145,14 @@ class Directory:
             try:
                 self.dtype = None if dtype is None else np.dtype(dtype)
                 self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
-                data = [] if self.dtype is None else [("data", self.dtype, self.shape)]
-                kind = np.dtype([*PLACE, *data])
+                empty = None if self.dtype is None else np.zeros((1, *self.shape), self.dtype)
             except DomainError:
                 raise
             except (TypeError, ValueError) as why:
                 raise DomainError(f"dtype, shape: {why}") from None
-            if kind.hasobject:
+            if self.dtype is not None and self.dtype.hasobject:
                 raise DomainError(f"dtype is {self.dtype}: expected one without Python objects")
-            self._entries = _Entries(kind)
+            self._entries = _Entries(empty)
         self._step(f"dtype={self.dtype}, shape={self.shape}", tried.error)
 
     @property
@@ -180,13 +189,14 @@ class Directory:
         DuplicateKeyError
             An id is given twice.  Nothing has changed on any rank.
         """
-        key = given = np.zeros(0, np.int64)
+        key = np.zeros(0, np.int64)
+        values: tuple[Any, ...] = ()
         with Attempt() as tried:
             key = checks.integers("ids", ids, np.int64)
-            given = self._given(len(key), local, owner, data)
+            values = self._values(len(key), local, owner, data)
         self._step("update()" + (", with data" if data is not None else ""), tried.error)
         plan = self._plan(key)
-        here, came = plan.forward(key, given)
+        here, who, number, *more = plan.forward(key, *values)
         entries = self._entries
         rows = new = key[:0]
         with Attempt() as tried:
@@ -203,8 +213,9 @@ class Directory:
         except Exception:
             entries.drop(new)
             raise
-        for name in came.dtype.names:
-            entries.entry[name][rows] = came[name]
+        entries.owner[rows], entries.local[rows] = who, number
+        if more and entries.data is not None:
+            entries.data[rows] = more[0]
 
     def find(self, ids: ArrayLike, *, missing: bool = False) -> Found:
         """Look up ids.  Collective.
@@ -227,9 +238,10 @@ class Directory:
         self._step(f"find(missing={missing!r})", tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
-        came = plan.answer(lambda: self._entries.find(here))
-        columns = [np.ascontiguousarray(came[name]) for name in came.dtype.names]
-        entries = Found(*columns, *([None] if self.dtype is None else []))
+
+        n = 2 if self.dtype is None else 3
+        came = plan.answer(n, lambda: self._entries.find(here))
+        entries = Found(*came, *([None] if self.dtype is None else []))
         if not missing:
             with Attempt() as tried:
                 self._check_known(key, entries.owner)
@@ -266,25 +278,28 @@ class Directory:
 
     # ---- internals -----------------------------------------------------------------------------
 
-    def _given(self, n: int, local: Any, owner: Any, data: Any) -> NDArray[Any]:
-        """Return entries from the arguments of `update` for n ids; without `data`, only `PLACE`."""
-        if data is not None and self.dtype is None:
-            raise DomainError("data is given: expected none, because the directory has no dtype")
-        out = np.zeros(n, np.dtype(PLACE) if data is None else self._entries.entry.dtype)
-        out["local"], out["owner"] = np.arange(n), self.rank
-        if local is not None:
-            out["local"] = _shaped("local", checks.integers("local", local, np.int64), (n,))
+    def _values(
+        self, n: int, local: ArrayLike | None, owner: ArrayLike | None, data: Any
+    ) -> tuple[Any, ...]:
+        """Check owner, local id and user data of n ids, and fill in the defaults."""
+        number = np.arange(n) if local is None else checks.integers("local", local, np.int64)
+        who = np.full(n, self.rank, np.int32)
         if owner is not None:
-            who = checks.integers("owner", np.atleast_1d(owner), np.int32)
-            out["owner"] = who if who.shape == (1,) else _shaped("owner", who, (n,))
-        who = out["owner"]
+            given = checks.integers("owner", np.atleast_1d(owner), np.int32)
+            who[:] = given if given.shape in ((n,), (1,)) else _shape("owner", given, n)
         if n and not 0 <= who.min() <= who.max() < self.size:
             worst = who[(who < 0) | (who >= self.size)][0]
             raise OutOfRangeError(f"owner has {worst}: expected 0 ... {self.size - 1}")
-        if data is not None:
-            rows = checks.array("data", data, self.dtype)
-            out["data"] = _shaped("data", rows, (n, *self.shape))
-        return out
+        if number.shape != (n,):
+            _shape("local", number, n)
+        if data is None:
+            return who, number
+        if self.dtype is None:
+            raise DomainError("data is given: expected none, because the directory has no dtype")
+        rows = np.ascontiguousarray(checks.array("data", data, self.dtype))
+        if rows.shape != (n, *self.shape):
+            raise DomainError(f"data has shape {rows.shape}: expected {(n, *self.shape)}")
+        return who, number, rows
 
     def _check_known(self, key: I64, owner: I32) -> None:
         absent = np.flatnonzero(owner < 0)
@@ -303,10 +318,8 @@ class Directory:
         return f"<Directory: {self.n_here} entries on rank {self.rank} of {self.size}{kind}>"
 
 
-def _shaped(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    if array.shape != shape:
-        raise DomainError(f"{name} has shape {array.shape}: expected {shape}, one row for each id")
-    return array
+def _shape(name: str, array: NDArray[Any], n: int) -> Any:
+    raise DomainError(f"{name} has shape {array.shape}: expected ({n},), one for each id")
 
 
 # ---- rows from one decomposition of global ids to another ---------------------------------------

@@ -435,16 +435,17 @@ class Plan:
         """Begin a `reverse`; ``.wait()`` of the returned object completes it."""
         return self._begin("reverse", values, out, add)
 
-    def answer(self, make: Callable[[], NDArray[Any]]) -> Any:
-        """Do a `reverse` with the array that ``make()`` returns.
+    def answer(self, n: int, make: Callable[[], tuple[NDArray[Any], ...]]) -> Any:
+        """Do a `reverse` with the `n` arrays that ``make()`` returns.
 
-        If ``make()`` fails, the partners, which wait for the array, raise an error, too.
+        If ``make()`` fails, the partners, which wait for the arrays, raise an error, too.
         """
+        values: tuple[NDArray[Any], ...] = ()
         with Attempt() as tried:
-            value = make()
+            values = make()
         if tried.error is not None:
-            self._fail("reverse", tried.error)
-        return self.reverse(value)
+            self._fail("reverse", n, tried.error)
+        return self.reverse(*values)
 
     def resize(self, sizes: ArrayLike) -> Plan:
         """Return a plan with the same destinations, for items of several rows each.  Collective.
@@ -467,7 +468,7 @@ class Plan:
             plan._out = sized(out, rows, Room.of(out, self.n_items))
             received, room = np.empty(self.n_received, np.int64), Room.of(into, self.n_received)
         if tried.error is not None:
-            simple._fail("forward", tried.error)
+            simple._fail("forward", 1, tried.error)
         simple.forward(rows, out=received)
         plan.sizes, plan.received_sizes = rows, received
         plan._simple, plan._repeats = simple, simple._repeats
@@ -552,10 +553,10 @@ class Plan:
             return self._total(came, out)
         return came if out is None else out
 
-    def _fail(self, direction: str, error: Exception) -> NoReturn:
-        """Raise an error instead of exchanging an array, and report it to the partners."""
-        met = self._exchanger.tell(self._sides(direction), error)
-        raise_where_partners_wait(self.agreement, error, met)
+    def _fail(self, direction: str, n: int, error: Exception) -> NoReturn:
+        """Raise an error instead of exchanging `n` arrays, and report it to the partners."""
+        met = [self._exchanger.tell(self._sides(direction), error) for _ in range(n)]
+        raise_where_partners_wait(self.agreement, error, any(met))
 
     def _lane(self, direction: str, sides: Sides, rows: Any, add: bool) -> tuple[Any, Any]:
         """Return the key and a lane for an array; make the lane if none is free."""

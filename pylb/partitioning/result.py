@@ -400,7 +400,7 @@ def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
     others = others.astype(np.int64, copy=False)
     plan = Plan.on(ranks.agreement, lambda: owners(problem.dist, others))
     asked = plan.forward(others)
-    out[~own] = plan.answer(lambda: value[asked - first])[where]
+    out[~own] = plan.answer(1, lambda: (value[asked - first],))[where]
     return out
 
 

@@ -169,7 +169,9 @@ def place_copies(
     sent = given.get("nbytes", given.get("memory"))
     sent = None if sent is None else checks.sizes("nbytes", sent, n)
     if not 0.0 <= checks.number("tolerance", tolerance) <= 1e6:
-        raise DomainError(f"tolerance is {tolerance!r}: expected a fraction of the bound, 0 or more")
+        raise DomainError(
+            f"tolerance is {tolerance!r}: expected a fraction of the bound, 0 or more"
+        )
     numbers = (
         float(tolerance),
         checks.seconds("move", move),

@@ -163,7 +163,8 @@ class Packer:
         self, bins: int, *, equal: bool = False, capacity: float | None = None, window: int = 1
     ) -> None:
         self._bins = checks.whole("bins", bins, 1, "a number of bins", 1 << 31)
-        self._equal, self._capacity = checks.flag("equal", equal), capacity
+        self._equal = checks.flag("equal", equal)
+        self._capacity = None if capacity is None else checks.positive("capacity", capacity)
         self._window = checks.whole("window", window, 1, "a number of batches")
         self._model: LoadModel | None = None
         self._last: tuple[F64, Pack] | None = None

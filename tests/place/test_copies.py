@@ -280,7 +280,10 @@ def test_eplb_takes_tensors_and_any_number_of_replicas():
         ((loads[0], 288, 1, 1, 32), "weight has shape"),
         ((loads, 200, 1, 1, 32), "num_replicas is 200: expected a replica of each expert, 256"),
         ((loads[:, :4], 20, 1, 1, 4), "num_replicas is 20: expected at most 16"),
-        ((loads[:, :4], 10, 2, 2, 4), "num_replicas is 10: expected at most 8, each expert once on"),
+        (
+            (loads[:, :4], 10, 2, 2, 4),
+            "num_replicas is 10: expected at most 8, each expert once on",
+        ),
         ((loads, 288, 1, 1, 32, np.full((2, 288), 0.5)), "previous has shape"),
         ((loads, 288, 6, 3, 33), "num_groups is 6: expected a divisor of 256"),
         ((loads, 288, 8, 4, 30), "num_nodes is 4: expected a divisor of 30"),
@@ -386,10 +389,24 @@ def test_a_capacity_that_nothing_satisfies_names_the_item():
         pylb.pack([6, 6, 6], 2, capacity=10)
 
 
+@pytest.mark.parametrize("equal", [False, True])
+def test_a_capacity_that_a_packing_without_one_keeps_is_kept(equal):
+    lengths = lengths_of("bimodal", 512, 1)
+    most = pylb.pack(lengths, 64, equal=equal).cost.max()
+    for cost in (None, lambda x: 1.0 + x[::-1]):
+        out = pylb.pack(lengths, 64, equal=equal, capacity=most, cost=cost)
+        assert np.bincount(out.bin, lengths, 64).max() <= most
+
+
 def test_a_million_items():
     lengths = np.random.default_rng(0).integers(1, 32768, 1_000_000)
     out = pylb.pack(lengths, 1024)
     assert out.max_over_mean <= out.bound * (1 + 1e-7)
+
+
+def test_the_bound_counts_whole_items():
+    assert pylb.pack([1.0] * 5, 2).bound == pytest.approx(1.2)
+    assert pylb.pack([10.0] * 9 + [0.1] * 9, 6, equal=True).bound == pytest.approx(20.1 / 15.15)
 
 
 def test_a_packer_learns_what_items_cost():
@@ -405,6 +422,8 @@ def test_a_packer_learns_what_items_cost():
     other = pylb.Packer(2)
     other.observe([3.0, 2.0], lengths=[[1.0, 2.0], [2.0]])
     assert sum(other.cost) > 0
+    with pytest.raises(ValueError, match="capacity is -1"):
+        pylb.Packer(2, capacity=-1)
     with pytest.raises(ValueError, match="lengths is missing"):
         pylb.Packer(2).observe([1.0, 2.0])
     with pytest.raises(ValueError, match=r"seconds\[1\] is -2"):

@@ -194,7 +194,9 @@ def test_tuned_numbers_are_few_and_say_what_set_them():
             found += [f"{name}: {mark}"] * n
             vague += [f"{name}: {mark}"] if len(TUNED.findall(mark)) != n else []
         code = NO_CODE.sub(lambda m: "\n" * m[0].count("\n") if m[0][0] == "/" else '""', text)
-        lines = [line for line in code.split("\n") if "static const" not in line and "#" not in line]
+        lines = [
+            line for line in code.split("\n") if "static const" not in line and "#" not in line
+        ]
         found += [f"{name}: {line}" for line in lines if BARE.search(line)]
     assert vague == [], "\n".join(vague)
     assert len(found) <= MOST_TUNED, "\n".join(found)
