@@ -177,13 +177,16 @@ def test_who_knows_mpi_and_python():
 
 
 MOST_TUNED = 50
-TUNED = re.compile(r"\btuned: (?P<unit>[^;]+);\s+(?P<measured>[^;]+)")
+TUNED = re.compile(r"\btuned: [^;:]+; \S")
 # A decimal number in an expression, other than whole numbers, halves, and powers of ten.
 BARE = re.compile(r"(?:[-+*/<>?:] |\bf(?:min|max)\([^;]*)\d+\.(?!0\b|5\b)\d+")
 
 
 def test_tuned_numbers_are_few_and_say_what_set_them():
-    """A number that trades one thing for another is counted, named (docs/architecture.md) or not."""
+    """Numbers that trade one thing for another (docs/architecture.md), and those without a name.
+
+    Not marked, so not counted: the six limits at the top of place/bins.c.
+    """
     found, vague = [], []
     for name, path in c_files().items():
         text = path.read_text()
@@ -194,7 +197,9 @@ def test_tuned_numbers_are_few_and_say_what_set_them():
             found += [f"{name}: {mark}"] * n
             vague += [f"{name}: {mark}"] if len(TUNED.findall(mark)) != n else []
         code = NO_CODE.sub(lambda m: "\n" * m[0].count("\n") if m[0][0] == "/" else '""', text)
-        lines = [line for line in code.split("\n") if "static const" not in line and "#" not in line]
+        lines = [
+            line for line in code.split("\n") if "static const" not in line and "#" not in line
+        ]
         found += [f"{name}: {line}" for line in lines if BARE.search(line)]
     assert vague == [], "\n".join(vague)
     assert len(found) <= MOST_TUNED, "\n".join(found)
