@@ -161,8 +161,7 @@ typedef struct head {
 
 enum { OTHER = -1, FROZEN = -2, INTEGER = -3, REAL = -4, NOTHING = -5 };
 
-/* tuned: bytes; a larger array is sent from its own memory; a part of a message of its own takes as
- * many instructions as copying 2 to 4 KiB */
+/* A larger array is sent from its own memory.  tuned: bytes; changes only times */
 enum { OUT_OF_BAND = 2048 };
 
 static int64_t padded(int64_t n)

@@ -108,12 +108,12 @@ typedef struct plb_ledger {
     double paid, gained; /* seconds: cost and savings of judged LB steps; older ones count less */
     int64_t judged;      /* judged LB steps since the start or the last successful trial */
     /* The last LB step. */
-    bool open;                     /* whether this LB step is not judged yet */
-    int64_t last;                  /* iteration at whose end this LB step took place */
-    int32_t strategy;              /* index of its strategy; -1: there was no LB step */
-    double cost;                   /* seconds, including the warm-up once it is known */
-    double felt, warm_up;          /* seconds of warm-up: expected; measured; NAN: not known yet */
-    double excess_before;          /* seconds: max - mean before this LB step */
+    bool open;                 /* whether this LB step is not judged yet */
+    int64_t last;              /* iteration at whose end this LB step took place */
+    int32_t strategy;          /* index of its strategy; -1: there was no LB step */
+    double cost;               /* seconds, including the warm-up once it is known */
+    double felt, warm_up;      /* seconds of warm-up: expected; measured; NAN: not known yet */
+    double excess_before;      /* seconds: max - mean before this LB step */
     double times[2 * PLB_FEW]; /* seconds of the iterations after this LB step */
     int n_times;
     bool off, trial; /* off: LB steps are off; trial: a trial LB step was made since */
@@ -655,7 +655,7 @@ enum { PLB_DECIDER_MOST_SAMPLED = 1 << 18 }; /* 10 MB on rank 0 */
 
 /** A distributed strategy learns speeds from a sample of the objects.  Write the indices of those
  * objects of key[n] that are in the sample to out[n]; return their number.  n_objects: on all
- * ranks.  The sample has on average PLB_LEARNER_SAMPLE objects of a rank, but at most
+ * ranks.  The sample has on average PLB_LEARNER_SAMPLE / 8 objects of a rank, but at most
  * PLB_DECIDER_MOST_SAMPLED in all, so that learning takes little time on rank 0. */
 int64_t plb_decider_sampled(const int64_t *key, int64_t n, int64_t n_objects, int32_t n_ranks,
                             int64_t *out);

@@ -33,7 +33,7 @@ static void free_input(input_t *self)
 /* The size of the sample (plb_decider_sampled) as a fraction of all objects. */
 static double sample_of(int64_t n_objects, int32_t n_ranks)
 {
-    const double most = fmin((double)PLB_LEARNER_SAMPLE * n_ranks, PLB_DECIDER_MOST_SAMPLED);
+    const double most = fmin(PLB_LEARNER_SAMPLE / 8.0 * n_ranks, PLB_DECIDER_MOST_SAMPLED);
     return (double)n_objects <= most ? 1.0 : most / (double)n_objects;
 }
 
@@ -376,7 +376,8 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            (db->snapshot.n_components == 1 || !self->candidates[which].strategy.takes_phases);
 }
 
-/* TRY: tuned: seconds per object that one attempt with a tolerance is assumed to take; TODO-TRY */
+/* TRY: seconds per object that one attempt with a tolerance is assumed to take;
+ * rank 0 is busy for 0.2 s with 10^6 objects (benchmarks/scale.py) */
 static const double TOLERANCES[] = {0.5 * PLB_NOTABLE, PLB_NOTABLE, 2.0 * PLB_NOTABLE}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 

@@ -7,7 +7,7 @@
 
 /* An LB step of unknown cost is tried when the imbalance has cost so many balanced iterations (LB
  * steps usually cost 0.001 to 100), or, in a short run, the fraction PLB_NOTABLE of the run.
- * tuned: iterations; TODO-PRICE */
+ * tuned: iterations; not varied alone */
 static const double PRICE = 2.0;
 
 #define X(name, words) words,
@@ -99,8 +99,7 @@ static void check_told(plb_trigger_t *self, const plb_observation_t *o)
 {
     const double ratio = o->mean / *self->told.mean, end = *self->told.iterations;
     const bool told = !isnan(*self->told.mean);
-    const bool other =
-        told && self->n == 2 && !(ratio <= PLB_ABRUPT && ratio >= 1.0 / PLB_ABRUPT);
+    const bool other = told && self->n == 2 && !(ratio <= PLB_ABRUPT && ratio >= 1.0 / PLB_ABRUPT);
     if (other) { /* the first iteration does not count: the program may be starting up */
         self->cost = self->cost == *self->told.cost ? NAN : self->cost;
         self->told = nothing();

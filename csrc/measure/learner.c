@@ -7,10 +7,11 @@
 #include "base/base.h"
 
 /* Weight of an interval relative to the next one.
- * tuned: ratio; with 0.8, rank 3 of 8 that becomes three times slower is known to within 19 % after
- * 3 intervals instead of 10 % (tests/measure/test_speeds.py) */
+ * tuned: ratio; with 0.8, rank 3 of 8 that becomes three times slower is known to within 19 %
+ * after 3 intervals instead of 10 % (tests/measure/test_speeds.py) */
 static const double AGEING = 0.7;
-static const double PRIOR = PLB_NEWEST; /* weight of the user's own estimate of an object's work */
+/* Weight of the user's own estimate of an object's work.  tuned: observations; not varied alone */
+static const double PRIOR = 0.25;
 
 /* Observations that are further than this from the fit, in sigma, have less weight (Huber 1964).
  * MAD: sigma of a normal distribution / median of the absolute values. */
@@ -18,25 +19,25 @@ static const double HUBER = 1.345, MAD = 1.4826;
 /* Weight, in observations, of the assumption that a rank has kept its speed; before speeds are
  * known: that it has the mean speed.  A guard: the matrix must not be singular.
  * If the speeds miss the changes in a new interval by more than three sigma on average (the usual
- * rule), a rank has changed its speed: then the older intervals have no more weight than this.
- * That sigma grows at most by PLB_ABRUPT after a surprise. */
-static const double KEPT = 1e-3, SIGMAS = 3.0;
+ * rule), a rank has changed its speed: then the older intervals hardly count (OUTDATED).  That
+ * sigma grows at most by PLB_ABRUPT after a surprise. */
+static const double KEPT = 1e-3, OUTDATED = 10.0 * KEPT, SIGMAS = 3.0;
 
 /* Speeds are used if the evidence for them is at least PROVEN: they explain one interval nearly
  * exactly, or predicted half of several.
  * tuned: fraction of the changes; on 1,200 random programs of equal ranks, this happens in none
- * (benchmarks/like.py); TODO-PROVEN */
+ * (benchmarks/like.py) */
 static const double PROVEN = 0.75;
 /* and if one speed differs by more than this from the mean */
 static const double UNLIKE = PLB_NOTABLE;
 /* An interval counts less if few objects moved, or if their times changed by a few per cent; it
  * explains nothing if not more than FEW_MOVES objects share the changes.
- * FEW_MOVES: tuned: objects; TODO-MOVES */
-static const double FEW_MOVES = 4.0, SMALL_CHANGE = 2.0 * PLB_NOISE;
+ */
+static const double FEW_MOVES = PLB_FEW + 1.0, SMALL_CHANGE = 2.0 * PLB_NOISE;
 
 enum {
-    ROUNDS = PLB_WINDOW, /* of weights and speeds in turn: they hardly change any more */
-    MOST_STEPS = 200,    /* of the conjugate gradients: a guard */
+    ROUNDS = 5,       /* of weights and speeds in turn; tuned: rounds; not varied alone */
+    MOST_STEPS = 200, /* of the conjugate gradients: a guard */
     DOUBTS = 2, /* after this many fits in a row without a difference, ranks count as equal */
 };
 
@@ -184,7 +185,7 @@ static double test_guess(plb_learner_t *self, int64_t n)
     /* a change within the last interval can have made sigma too large */
     self->noise = self->surprised ? fmin(self->sigma, PLB_ABRUPT * self->noise) : self->sigma;
     self->surprised = left > SIGMAS * self->noise * fmax(known, FEW_MOVES);
-    return self->surprised ? KEPT : AGEING;
+    return self->surprised ? OUTDATED : AGEING;
 }
 
 /* End an interval in which n objects have moved: the weights of older intervals are multiplied by

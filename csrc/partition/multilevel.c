@@ -8,12 +8,13 @@
 
 enum { MAX_LEVELS = 48 };
 
-/* Coarsening ends at this many vertices per part, but at least COARSEST in total: with fewer, equal
- * vertices in unequal parts end less even.
- * tuned: vertices; with 30 or 120, cuts differ by less than 2 % */
+/* Coarsening ends at this many vertices per part, but at least COARSEST in total: with fewer,
+ * equal vertices in unequal parts end less even. tuned: vertices; with 30 or 120, cuts differ by
+ * less than 2 % */
 enum { PER_PART = 60, COARSEST = 4 * PER_PART };
 
-/* Bisections of a coarsest hypergraph, of which the best is taken.  tuned: tries; TODO-TRIES */
+/* Bisections of a coarsest hypergraph, of which the best is taken.  tuned: tries; not varied alone
+ */
 enum { TRIES = 8 };
 
 void plb_hypergraph_free(plb_hypergraph_t *self)

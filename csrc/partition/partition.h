@@ -165,7 +165,8 @@ typedef struct plb_hypergraph {
 } plb_hypergraph_t;
 
 /* Nets with more pins are ignored by clustering, and after a move their vertices are not looked at
- * again: they take much time and change little.  tuned: pins; TODO-LARGE */
+ * again: they take much time and change little.  tuned: pins; not varied
+ * alone */
 enum { PLB_LARGE_NET = 400 };
 
 static inline int32_t plb_pins_of(const plb_hypergraph_t *self, int32_t e)

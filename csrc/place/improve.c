@@ -31,8 +31,8 @@
  * loads count, because steps are thorough there, or where nothing fits, because nothing ends the
  * search.  There are none with more than MOST_KICKED objects: they help only where these are few.
  * WORK: tuned: numbers; a tenth of it gives the same placements up to 50,000 objects
- * PATIENCE: tuned: numbers; TODO-PATIENCE
- * KICKS: tuned: changes; TODO-KICKS */
+ * PATIENCE: tuned: numbers; not varied alone
+ * KICKS: tuned: changes; with a tenth of PATIENCE, CCMLB ends 4 % slower (60 objects, 6 ranks) */
 enum { WORK = 50000000, PATIENCE = WORK / 10, KICKS = 256, MOST_KICKED = 2 * KICKS };
 
 typedef struct step {
@@ -438,7 +438,8 @@ static int one_round(search_t *self, int32_t round, bool *made)
     };
     plb_state_t *on = self->on;
     self->crowded = !on->fits;
-    self->best = (step_t){0, self->crowded ? INFINITY : self->value * PLB_ROUNDING, 0.0, -1, -1, -1};
+    self->best =
+        (step_t){0, self->crowded ? INFINITY : self->value * PLB_ROUNDING, 0.0, -1, -1, -1};
     for (size_t way = 0; way < sizeof ways / sizeof *ways && self->best.to < 0; way++) {
         self->by_value = ways[way].by_value;
         if (!(ways[way].family & self->aim->families)) {

@@ -284,10 +284,10 @@ int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
  * More than 40 objects per rank hardly limit the balance: then *limit is not changed. */
 int plb_bound_raise(const plb_snapshot_t *in, double *limit, plb_err_t *err);
 
-/* The lowest limit that can be met is searched to within this fraction.
- * tuned: fraction; with 0.003, BestFitLB moves 58 % of 6,000 objects on 1,000 ranks within tight
- * limits, not 55 %; with 0.01, the slowest rank takes 0.2 to 0.5 % longer */
-#define PLB_CLOSE 0.004
+/* The lowest limit that can be met is searched to within this fraction: with 0.003, BestFitLB
+ * moves 58 % of 6,000 objects on 1,000 ranks, not 55 %; with 0.01, the slowest rank takes 0.2 to
+ * 0.5 % longer. */
+#define PLB_CLOSE (10.0 * PLB_WORTH)
 
 /* Menon 2.3.1: "typically set as 1.003 times the average load". */
 #define PLB_REFINE_OVERLOAD 1.003

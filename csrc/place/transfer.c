@@ -32,9 +32,9 @@ enum {
      * 0.5 % */
     MOST = 8,
     FEW = MOST / 2 + 1,
-    /* Partners that are tried for an exchange of sets.
-     * tuned: partners; with 32, a search within tight memory limits ends at 1.08 instead of 1.004 */
-    FRONT = 256,
+    /* Partners that are tried for an exchange of sets: with 32, a search within tight memory
+     * limits ends at 1.08 instead of 1.004. */
+    FRONT = 4 * PROBES,
 };
 
 /* PLB_PART of the excess: an exchange of sets must not leave more of it, and less the fewer of

@@ -7,13 +7,13 @@
 #include "base/base.h"
 
 enum {
-    /* tuned: states that the beam keeps per call of a strategy in a phase; TODO-STATES */
+    /* tuned: states that the beam keeps per call of a strategy in a phase; not varied alone */
     STATES_PER_CALL = 4,
     NARROW = 2 * STATES_PER_CALL, /* of a first search, whose result bounds the second one */
-    MOST_NUMBERS = 1 << 26,   /* most ranks in the placements of all states: 256 MiB */
-    ROWS = PLB_ESTIMATE_HERE, /* number of rows of a state's load estimates */
-    ARRIVES = 1,              /* bit of a task: the object takes the rank that the run gives it */
-    FRESH = 2,                /* bit of a task: the object has no load estimate yet */
+    MOST_NUMBERS = 1 << 26,       /* most ranks in the placements of all states: 256 MiB */
+    ROWS = PLB_ESTIMATE_HERE,     /* number of rows of a state's load estimates */
+    ARRIVES = 1, /* bit of a task: the object takes the rank that the run gives it */
+    FRESH = 2,   /* bit of a task: the object has no load estimate yet */
 };
 
 /* A state of the beam. */

@@ -212,7 +212,7 @@ static const double *figures_of(const plb_phases_t *self)
 
 /* If the measured time of an iteration is a smaller fraction of the largest load, loads are in
  * another unit than seconds.  It may be below 1 if the program has reported a background.
- * tuned: ratio; loads in ms give 0.001, and background has not been seen below 0.5 */
+ * tuned: ratio; loads in ms give 0.001 */
 #define NO_SECONDS 0.1
 
 /* ---- the time of a phase -------------------------------------------------------------------- */

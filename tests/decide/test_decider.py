@@ -66,7 +66,7 @@ def test_calls_at_the_wrong_place_in_an_lb_step_are_refused():
     refused(core, "iteration 1 was observed while", observed, core, 1)
     refused(core, "begins while", core.choose)
     refused(core, "waits for an answer", core.next, True, True)
-    refused(core, "before the first iteration", core.network, 1.0, 1.0)
+    refused(core, "expected an earlier call", core.network, 1.0, 1.0)
     refused(core, "with a placement is under way", core.balanced, 0, 0, 0.0, 0.0, True)
     expected = finish(core)
     assert (expected["predicted"], expected["cost"], expected["seconds"]) == (1.0, 0.7, 0.7)
@@ -143,7 +143,7 @@ def test_the_network_is_told_before_the_first_iteration():
         refused(core, f"alpha is {bad:g}", core.network, bad, 0.0, error=DomainError)
         refused(core, f"beta is {bad:g}", core.network, 0.0, bad, error=DomainError)
     observed(core)
-    refused(core, "before the first iteration", core.network, 1e-3, 1e-6)
+    refused(core, "expected an earlier call", core.network, 1e-3, 1e-6)
     core.choose()  # the selection uses the network that was given first
     finish(core)
 

@@ -177,13 +177,16 @@ def test_who_knows_mpi_and_python():
 
 
 MOST_TUNED = 50
-TUNED = re.compile(r"\btuned: (?P<unit>[^;]+);\s+(?P<measured>[^;]+)")
+TUNED = re.compile(r"\btuned: [^;:]+; \S")
 # A decimal number in an expression, other than whole numbers, halves, and powers of ten.
 BARE = re.compile(r"(?:[-+*/<>?:] |\bf(?:min|max)\([^;]*)\d+\.(?!0\b|5\b)\d+")
 
 
 def test_tuned_numbers_are_few_and_say_what_set_them():
-    """A number that trades one thing for another is counted, named (docs/architecture.md) or not."""
+    """Numbers that trade one thing for another (docs/architecture.md), and those without a name.
+
+    Not marked, so not counted: the six limits at the top of place/bins.c.
+    """
     found, vague = [], []
     for name, path in c_files().items():
         text = path.read_text()
