@@ -22,7 +22,14 @@ from pylb.decide import registry as kinds
 from pylb.decide.figures import RECEIPT
 from pylb.decide.receipts import Receipt
 from pylb.decide.sentences import OWN
-from pylb.errors import DomainError, FormatError, MissingFileError, StrategyError
+from pylb.errors import (
+    DomainError,
+    FormatError,
+    MissingFileError,
+    StrategyError,
+    UnknownStrategyError,
+    nearest,
+)
 from pylb.io import h5, hdf5
 from pylb.io.records import is_record
 from pylb.model import checks
@@ -86,7 +93,13 @@ class Functions:
         name, params = _name_and_parameters(text)
         if name in BASELINES and not params:
             return name
-        return registry.strategy(self._calls.get(name, name), **params)
+        try:
+            return registry.strategy(self._calls.get(name, name), **params)
+        except UnknownStrategyError:
+            known = sorted({"auto", *BASELINES, *registry.strategies()})
+            raise UnknownStrategyError(
+                f"no strategy {name!r}: there are {', '.join(known)}{nearest(name, known)}"
+            ) from None
 
     def trigger(self, text: str) -> kinds.Trigger:
         """Return the trigger for a text such as "periodic every=10"."""
@@ -103,7 +116,11 @@ def _imported(word: str) -> dict[str, Any]:
     console.note(f"executing {word}")
     sys.path.insert(0, str(path.parent.resolve()))
     try:
-        return runpy.run_path(word) if path.suffix == ".py" else vars(importlib.import_module(word))
+        return (
+            runpy.run_path(str(path.resolve()))
+            if path.suffix == ".py"
+            else vars(importlib.import_module(word))
+        )
     except (Exception, SystemExit) as why:
         raise StrategyError(f"--import {word} raised {type(why).__name__}: {why}") from why
     finally:

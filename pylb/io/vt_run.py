@@ -236,14 +236,18 @@ def columns(name: str, rank: int, file: File, source: Sequence[int]) -> tuple[Co
     """Return the columns of a file; phase i of the run is phase ``source[i]`` of the file."""
     tasks = [[t for t in p.tasks if not is_initial(p.id, t)] for p in file.phases]
     comms = [p.communications for p in file.phases]
-    of_tasks = _tasks(name, [t for s in source for t in tasks[s]])
-    of_comms = _comms(name, [c for s in source for c in comms[s]])
-    both: Any = ((of_tasks, tasks, "file"), (of_comms, comms, "rank"))
-    for out, items, key in both:
-        sizes = np.array([len(items[s]) for s in source], int)
-        out["phase"] = np.repeat(np.arange(len(source)), sizes)
-        out[key] = np.full(sizes.sum(), rank, np.int32)
-    return of_tasks, of_comms
+    both: Any = ((_tasks, tasks, "file"), (_comms, comms, "rank"))
+    out = []
+    for read, items, key in both:  # a phase of the file may stand for many of the run
+        of = read(name, [each for phase in items for each in phase])
+        ends = np.cumsum([len(phase) for phase in items], dtype=int)
+        rows = [np.arange(ends[s] - len(items[s]), ends[s]) for s in source]
+        at = np.concatenate(rows) if rows else np.zeros(0, int)
+        of = {name: column[at] for name, column in of.items()}
+        of["phase"] = np.repeat(np.arange(len(source)), list(map(len, rows)))
+        of[key] = np.full(len(at), rank, np.int32)
+        out.append(of)
+    return out[0], out[1]
 
 
 def is_initial(phase: int, task: Task) -> bool:

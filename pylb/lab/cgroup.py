@@ -95,7 +95,8 @@ def hierarchies(mountinfo: str, cgroup: str) -> dict[str, tuple[Path, Path]]:
             below = os.path.relpath(own[name], root)
             # In a container, the path may be one of the host, which does not exist here.
             inside = Path() if below.startswith("..") else Path(below)
-            out[name] = (Path(point), Path(point) / inside)
+            if name or name not in out:  # of several mounts of version 2, the first one
+                out[name] = (Path(point), Path(point) / inside)
     return out
 
 

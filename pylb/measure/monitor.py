@@ -206,7 +206,8 @@ class SpeedLearner:
             The user's own estimate of the object's work, in any unit; 0: no estimate.
         """
         keys = _array("key", key, np.int64)
-        n = keys.shape
+        n = (keys.size,)
+        keys = _array("key", keys, np.int64, n)
         self._core.observe(
             keys,
             _array("rank", rank, np.int32, n),

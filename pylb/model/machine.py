@@ -393,6 +393,8 @@ class Machine:
         put("node", node[leaf])
         put("speed", np.array([tree[v][1].speed for v in leaf]))
         put("busy", np.array([tree[v][1].load for v in leaf]))
+        for array in (self.node, self.speed, self.busy):
+            array.flags.writeable = False
 
     # ---- properties ----------------------------------------------------------------------------
 

@@ -293,9 +293,10 @@ def _messages(name: str, value: Any, kind: Any) -> Any:
     if not 0 <= len(fields) - len(parts) <= 1:  # the last array may be absent
         given = clip(repr(value), 60)
         raise DomainError(f"{name} is {given}: expected ({', '.join(fields[:-1])}[, {fields[-1]}])")
-    n = np.size(parts[0])
+    # the last three fields are dst, nbytes, messages
+    n, n_dst = (checks.array(f"{name}.{fields[k]}", parts[k]).size for k in (0, len(fields) - 3))
     dtypes = {"src": np.int32, "start": np.int64, "dst": np.int32}
-    shapes = {"start": (n + 1,), "dst": (n,) if kind is Edges else (np.size(parts[2]),)}
+    shapes = {"start": (n + 1,), "dst": (n if kind is Edges else n_dst,)}
     return kind._make(
         None
         if x is None and field == "messages"

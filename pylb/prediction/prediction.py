@@ -253,9 +253,9 @@ def _processors(
 
 
 def _check_most(name: str, values: NDArray[Any], most: int) -> None:
-    """Check that all indices are below `most`, because memory is allocated for the largest one."""
-    if values.size and values.max() >= most:
-        raise OutOfRangeError(f"{name} has the entry {values.max()}: expected entries below {most}")
+    """Check that all indices are in 0 ... most - 1; memory is allocated for the largest one."""
+    for bad in values[(values < 0) | (values >= most)]:
+        raise OutOfRangeError(f"{name} has the entry {bad}: expected 0 ... {most - 1}")
 
 
 def _integers(name: str, given: ArrayLike, owner: str) -> NDArray[Any]:

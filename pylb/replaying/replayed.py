@@ -762,7 +762,9 @@ def optimum(
     dynamic programming, unless loads depend on the rank or objects come back to their last rank.
     With other strategies, a beam search forward over the phases finds a schedule and a lower bound
     (csrc/replay/replay.h).  The schedule is the best one if the beam dropped no placement, i.e. if
-    `width` is large enough.  No trigger and none of some fixed periods is better.
+    `width` is large enough.  No trigger and none of some fixed periods is better.  In the run of
+    an `Advisor` that knows its cells, an LB step places by other loads than in this search: the
+    result is the best schedule found, and its time an estimate.
 
     Parameters
     ----------
@@ -814,6 +816,7 @@ def optimum(
             names = tuple(some[k].name for k in (() if steps is None else steps))
             best = Optimum(time, when, cost, bound, True, names)
     assert best is not None
+    exact = exact and not is_advised(trace)  # the search makes the LB steps of a Balancer
     if alone and not exact:
         best = min(best, *known, key=lambda run: run.time)
     # A run with "auto" learns the speeds of the ranks, so it can be faster than the bound, which

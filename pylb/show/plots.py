@@ -594,7 +594,8 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
         squares.set_offsets(at_rest[i] + t * (at_rest[i + 1] - at_rest[i]))
         for box, high in zip(full, now / top, strict=True):
             box.set_height(high)
-        ax.set_title(f"LB step after iteration {i}: max/mean {now.max() / now.mean():.2f}")
+        ratio = now.max() / now.mean() if now.any() else 1.0
+        ax.set_title(f"LB step after iteration {i}: max/mean {ratio:.2f}")
 
     frames = len(steps) * (REST + GLIDE + REST)
     writer = "pillow" if os.fspath(path).endswith(".gif") else "ffmpeg"

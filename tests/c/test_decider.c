@@ -284,9 +284,9 @@ TEST(test_a_preview_is_due_if_iterations_take_longer_than_predicted)
         assert_false(promise_observe(&fresh, 3.0, 1.0)); /* there is no prediction yet */
         assert_false(promise_observe(&fresh, 0.0, 0.0));
     }
-    fill(x, 0, 14, 1.5);
-    /* each iteration loses 1 s, a preview costs 0.8 s */
-    check_previews(x, 14, 1.0, 0.8, (const int[]){6, 13, -1});
+    fill(x, 0, 16, 1.5);
+    /* each iteration loses 1 s, a preview costs 0.8 s: a tenth of the loss */
+    check_previews(x, 16, 1.0, 0.8, (const int[]){7, 15, -1});
 }
 
 TEST(test_previews_that_do_not_help_become_rare)
