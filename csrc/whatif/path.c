@@ -14,21 +14,6 @@ static bool op_has_request(const plb_op_t *op)
            op->kind == PLB_OP_ICOLL;
 }
 
-static bool has_peer(const plb_op_t *op)
-{
-    switch (op->kind) {
-    case PLB_OP_SEND:
-    case PLB_OP_ISEND:
-        return true;
-    case PLB_OP_RECV:
-    case PLB_OP_IRECV:
-    case PLB_OP_PROBE:
-        return !(op->flags & PLB_OP_ANY_SOURCE) || op->peer != -1;
-    default:
-        return false;
-    }
-}
-
 const char *const plb_one_sided_names[PLB_N_ONE_SIDED] = {
 #define X(name) #name,
     PLB_ONE_SIDED_CALLS(X)
@@ -59,7 +44,9 @@ int plb_op_check(const plb_op_t *op, int32_t rank, int64_t at, int32_t n_ranks,
     if (op_has_request(op)) {
         EXPECT("request", op->request, MOST_REQUESTS - 1);
     }
-    if (has_peer(op)) {
+    const bool takes = plb_op_is_receive(op) || op->kind == PLB_OP_PROBE;
+    const bool unknown = (op->flags & PLB_OP_ANY_SOURCE) && op->peer == -1;
+    if (plb_op_is_send(op) || (takes && !unknown)) {
         EXPECT("peer", op->peer, n_ranks - 1);
     }
     if (op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL) {
@@ -258,7 +245,7 @@ typedef struct collectives {
 
 /* What the next WAIT of a request waits for. */
 typedef struct request {
-    enum { NONE, SENT, RECEIVE, COLLECTIVE } is;
+    enum { NONE, RECEIVE, COLLECTIVE } is;
     int64_t number; /* number of the receive; or of the collective in its communicator */
     int64_t op;     /* index of the operation that began the collective */
 } request_t;
@@ -357,29 +344,22 @@ static bool receive(path_t *p, int32_t rank, int64_t number)
 
 /* --- collectives ----------------------------------------------------------------------------- */
 
-static int collective_of(path_t *p, int32_t comm, int64_t number, plb_err_t *err)
-{
-    collectives_t *all = &p->collective[comm];
-    if (number < all->n) {
-        return PLB_OK;
-    }
-    PLB_PASS_GROW(all->at, all->room, all->n + 1);
-    collective_t *m = &all->at[all->n++];
-    *m = (collective_t){.size = (int32_t)(p->s->comms.start[comm + 1] - p->s->comms.start[comm]),
-                        .top = -1};
-    PLB_PASS_NEW(m->longest, m->size);
-    PLB_PASS_NEW(m->op, m->size);
-    memset(m->longest, -1, (size_t)m->size * sizeof *m->longest);
-    return PLB_OK;
-}
-
 static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, plb_err_t *err)
 {
     walk_t *w = &p->rank[rank];
     const int64_t start = p->s->comms.start[op->comm];
     *number = p->n_entered[start + op->tag]++;
-    PLB_PASS(collective_of(p, op->comm, *number, err));
-    collective_t *m = &p->collective[op->comm].at[*number];
+    collectives_t *all = &p->collective[op->comm];
+    if (*number == all->n) {
+        PLB_PASS_GROW(all->at, all->room, all->n + 1);
+        collective_t *fresh = &all->at[all->n++];
+        *fresh =
+            (collective_t){.size = (int32_t)(p->s->comms.start[op->comm + 1] - start), .top = -1};
+        PLB_PASS_NEW(fresh->longest, fresh->size);
+        PLB_PASS_NEW(fresh->op, fresh->size);
+        memset(fresh->longest, -1, (size_t)fresh->size * sizeof *fresh->longest);
+    }
+    collective_t *m = &all->at[*number];
     m->first = m->first == NULL ? op : m->first;
     /* If members call different collectives, no path exists: they would wait for different ranks.
      */
@@ -503,12 +483,12 @@ static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
         w->longest += op->bytes;
     }
     switch ((plb_op_kind_t)op->kind) {
-    case PLB_OP_SEND:
+    case PLB_OP_ISEND:
+        w->request[op->request].is = NONE; /* the WAIT of a send waits for nothing */
         send(p, rank, op);
         break;
-    case PLB_OP_ISEND:
+    case PLB_OP_SEND:
         send(p, rank, op);
-        w->request[op->request].is = SENT;
         break;
     case PLB_OP_IRECV:
         w->request[op->request] = (request_t){RECEIVE, w->receive++, 0};
@@ -577,35 +557,27 @@ static int run(path_t *p, int32_t rank, plb_err_t *err)
     return PLB_OK;
 }
 
-static int make(path_t *p, plb_err_t *err)
-{
-    const plb_streams_t *s = p->s;
-    const int64_t sends = p->pairs->send_start[s->n_ranks];
-    PLB_PASS_NEW0(p->rank, s->n_ranks);
-    PLB_PASS_NEW(p->message, sends);
-    PLB_PASS_NEW0(p->collective, s->comms.n);
-    PLB_PASS_NEW0(p->n_entered, s->comms.n ? s->comms.start[s->comms.n] : 0);
-    PLB_PASS_NEW(p->runnable, s->n_ranks);
-    PLB_PASS_NEW0(p->queued, s->n_ranks);
-    for (int64_t i = 0; i < sends; i++) {
-        p->message[i].longest = -1;
-    }
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        p->rank[r].send = p->pairs->send_start[r];
-        p->rank[r].receive = p->pairs->receive_start[r];
-        PLB_PASS_NEW0(p->rank[r].request, p->pairs->requests[r] + 1);
-    }
-    return PLB_OK;
-}
-
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      const plb_path_query_t *query, int64_t *longest, plb_path_hop_t *const *hop,
                      int32_t *stuck, plb_err_t *err)
 {
     path_t p = {.s = streams, .pairs = pairing, .query = query, .hop = hop};
-    int ret;
-    PLB_TRY(make(&p, err));
-    for (int32_t r = streams->n_ranks; r-- > 0;) {
+    const int32_t n_ranks = streams->n_ranks;
+    const int64_t sends = pairing->send_start[n_ranks];
+    int ret = PLB_OK;
+    PLB_NEW0(p.rank, n_ranks);
+    PLB_NEW(p.message, sends);
+    PLB_NEW0(p.collective, streams->comms.n);
+    PLB_NEW0(p.n_entered, streams->comms.n ? streams->comms.start[streams->comms.n] : 0);
+    PLB_NEW(p.runnable, n_ranks);
+    PLB_NEW0(p.queued, n_ranks);
+    for (int64_t i = 0; i < sends; i++) {
+        p.message[i].longest = -1;
+    }
+    for (int32_t r = n_ranks; r-- > 0;) {
+        p.rank[r].send = pairing->send_start[r];
+        p.rank[r].receive = pairing->receive_start[r];
+        PLB_NEW0(p.rank[r].request, pairing->requests[r] + 1);
         wake(&p, r);
     }
     while (p.n_runnable > 0) {
@@ -614,15 +586,15 @@ int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
         PLB_TRY(run(&p, r, err));
     }
     *stuck = 0;
-    for (int32_t r = 0; r < streams->n_ranks; r++) {
+    for (int32_t r = 0; r < n_ranks; r++) {
         longest[r] = p.rank[r].longest;
         *stuck += p.rank[r].at < streams->n[r];
     }
 out:
-    for (int32_t r = 0; p.rank != NULL && r < p.s->n_ranks; r++) {
+    for (int32_t r = 0; p.rank != NULL && r < n_ranks; r++) {
         plb_free(p.rank[r].request);
     }
-    for (int32_t c = 0; p.collective != NULL && c < p.s->comms.n; c++) {
+    for (int32_t c = 0; p.collective != NULL && c < streams->comms.n; c++) {
         for (int64_t i = 0; i < p.collective[c].n; i++) {
             PLB_FREE(p.collective[c].at[i].longest, p.collective[c].at[i].op);
         }

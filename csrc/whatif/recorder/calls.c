@@ -76,18 +76,12 @@ static void tell(const plb_group_t *self)
     free(text);
 }
 
-static plb_group_t *new_group(void)
-{
-    plb_group_t *self = plb_must_have(calloc(1, sizeof *self));
-    self->number = n_groups++;
-    return self;
-}
-
 static plb_group_t *define(MPI_Comm comm, uint64_t parent)
 {
-    plb_group_t *self = new_group();
+    plb_group_t *self = plb_must_have(calloc(1, sizeof *self));
     MPI_Group group;
     int inter = 0;
+    self->number = n_groups++;
     PMPI_Comm_test_inter(comm, &inter);
     PMPI_Comm_rank(comm, &self->rank);
     PMPI_Comm_group(comm, &group);
@@ -107,18 +101,8 @@ static plb_group_t *define(MPI_Comm comm, uint64_t parent)
 
 plb_group_t *plb_group(MPI_Comm comm)
 {
-    static MPI_Comm last_comm;
-    static plb_group_t *last;
-    if (last != NULL && comm == last_comm && plb_map_get(&groups, PLB_HANDLE(comm)) == last) {
-        return last;
-    }
     plb_group_t *self = plb_map_get(&groups, PLB_HANDLE(comm));
-    if (self == NULL && comm != MPI_COMM_NULL) {
-        self = define(comm, 1);
-    }
-    last_comm = comm;
-    last = self;
-    return self;
+    return self == NULL && comm != MPI_COMM_NULL ? define(comm, 1) : self;
 }
 
 void plb_record_start(int provided)
@@ -132,30 +116,18 @@ void plb_record_start(int provided)
     }
 }
 
-/* Log the collective of all members that makes a communicator, if it can be simulated. */
-static void meet(const plb_group_t *group)
-{
-    if (group != NULL && group->meets) {
-        plb_note((plb_op_t){.kind = PLB_OP_COLL,
-                            .what = PLB_ALLREDUCE,
-                            .bytes = 8,
-                            .tag = group->rank,
-                            .comm = group->number});
-    }
-}
-
 void plb_note_made(plb_makers_t by, MPI_Comm parent, MPI_Comm fresh)
 {
     const plb_group_t *group = plb_group(parent);
-    if (by != PLB_BY_MEMBERS) {
-        meet(group);
+    /* the collective of all members that makes the communicator */
+    if (by != PLB_BY_MEMBERS && group != NULL && group->n_remote == 0) {
+        plb_note_collective(NULL, PLB_ALLREDUCE, 0, 8, parent);
     }
     if (fresh != MPI_COMM_NULL) {
-        map_take(&groups, PLB_HANDLE(fresh)); /* MPI reuses handles */
         define(fresh, by == PLB_BY_TWO_GROUPS || group == NULL ? 1 : group->id);
-    }
-    if (by == PLB_BY_MEMBERS && fresh != MPI_COMM_NULL) {
-        meet(plb_group(fresh));
+        if (by == PLB_BY_MEMBERS) {
+            plb_note_collective(NULL, PLB_ALLREDUCE, 0, 8, fresh);
+        }
     }
 }
 
@@ -167,10 +139,9 @@ void plb_group_gone(MPI_Comm comm)
 
 static plb_group_t *copy_of(const plb_group_t *group)
 {
-    plb_group_t *self = new_group();
-    const int32_t number = self->number;
+    plb_group_t *self = plb_must_have(malloc(sizeof *self));
     *self = *group;
-    self->number = number;
+    self->number = n_groups++;
     self->own = NULL;
     self->id = name_of(self, plb_mix64(group->id + 2));
     tell(self);
@@ -197,11 +168,10 @@ typedef struct request {
     const plb_group_t *group;
     bool persistent, active;
     bool cancelled, unmatched; /* MPI_Cancel was called; it cancelled the request at once */
-    struct request *next;      /* next one with the same handle, or in the list `unused` */
+    struct request *next;      /* next one with the same handle */
 } request_t;
 
 static plb_map_t requests;
-static request_t *unused;
 static int32_t *returned; /* request numbers that can be used again */
 static int32_t n_returned, room_returned, n_numbers;
 
@@ -226,12 +196,7 @@ static void request_made(MPI_Request request, plb_op_t op, const plb_group_t *gr
     if (request == MPI_REQUEST_NULL) {
         return;
     }
-    request_t *self = unused;
-    if (self != NULL) {
-        unused = self->next;
-    } else {
-        self = plb_must_have(malloc(sizeof *self));
-    }
+    request_t *self = plb_must_have(malloc(sizeof *self));
     op.request = new_number();
     *self = (request_t){.op = op, .group = group, .persistent = persistent};
     /* Open MPI gives all sends that complete immediately the same handle, so requests with the
@@ -256,8 +221,7 @@ static void forget(request_t *self, uint64_t handle)
     } else {
         map_take(&requests, handle);
     }
-    self->next = unused;
-    unused = self;
+    free(self);
 }
 
 void plb_request_started(MPI_Request request)
@@ -308,13 +272,13 @@ static void done(uint64_t handle, const MPI_Status *status)
         return;
     }
     plb_op_t op = {.kind = PLB_OP_WAIT, .request = self->op.request, .peer = -1};
-    if (self->cancelled && status != MPI_STATUS_IGNORE) {
+    if (self->cancelled) {
         int cancelled = 0;
         PMPI_Test_cancelled(status, &cancelled);
         op.flags = cancelled ? PLB_OP_CANCELLED : 0;
     }
     if (self->op.kind == PLB_OP_IRECV && (self->op.flags & (PLB_OP_ANY_SOURCE | PLB_OP_ANY_TAG)) &&
-        status != MPI_STATUS_IGNORE && !op.flags) {
+        !op.flags) {
         op.peer = world_rank(self->group, status->MPI_SOURCE);
         op.tag = status->MPI_TAG;
     }
@@ -323,15 +287,6 @@ static void done(uint64_t handle, const MPI_Status *status)
     if (!self->persistent) {
         return_number(self->op.request);
         forget(self, handle);
-    }
-}
-
-void plb_request_tested(int flag, uint64_t was, const MPI_Status *status)
-{
-    if (flag) {
-        done(was, status);
-    } else {
-        plb_polled();
     }
 }
 
@@ -354,12 +309,6 @@ void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
     if (n <= 0) {
         plb_polled();
     }
-}
-
-void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status)
-{
-    const bool one = flag && index >= 0;
-    plb_request_tested(one, one ? was[index] : 0, status);
 }
 
 /* Log the beginning of an operation, and return its new request number. */
@@ -619,7 +568,6 @@ void plb_note_neighbours(MPI_Comm comm, int64_t bytes)
         plb_lacks("a neighbourhood collective with more than 1024 neighbours");
         return;
     }
-    /* Return group->own; the first call creates it. */
     if (group->own == NULL) {
         group->own = copy_of(group);
     }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/base.h"
@@ -43,6 +44,12 @@ void *plb_must_have(void *block);
 
 void *plb_map_get(const plb_map_t *self, uint64_t key);
 void plb_map_put(plb_map_t *self, uint64_t key, void *value);
+
+/* Free the block to which a variable points at the end of its scope (attribute `cleanup`). */
+static inline void plb_let_go(uint64_t *const *block)
+{
+    free(*block);
+}
 
 static inline uint64_t plb_handle(const void *handle, size_t size)
 {
@@ -87,15 +94,13 @@ void plb_request_started(MPI_Request request);
 void plb_request_freed(MPI_Request request);
 void plb_request_cancelled(MPI_Request request);
 
-/** Log a wait for a request, or a test of it.  flag: whether the request is complete; was: the
- * request's handle before the call.  plb_requests_all: for all of n requests. */
-void plb_request_tested(int flag, uint64_t was, const MPI_Status *status);
+/** Log a wait for n requests, or a test of all of them.  flag: whether all are complete; was:
+ * their handles before the call. */
 void plb_requests_all(int flag, int n, const uint64_t *was, const MPI_Status *status);
 /** Log the completion of the requests index[n].  Indices count from `base`: 0 in C, 1 in Fortran.
  * n is 0: none is complete; n < 0: no request was active. */
 void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
                        const MPI_Status *status);
-void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status);
 
 /* Logs point-to-point messages. */
 

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,7 +115,7 @@ static bool monitor_reach(int rank)
 /* ---- the log -------------------------------------------------------------------------------- */
 
 enum {
-    BUFFERED = 4096,          /* number of operations in the buffer */
+    BUFFERED = 4096,        /* number of operations in the buffer */
     FLUSH_NS = PLB_TICK_NS, /* if not sent for longer, the buffer is sent in the next call */
     /* ns: a process that did not run for a longer time may have slept; one that sleeps between two
      * polls and computes for less is polling */
@@ -139,8 +140,8 @@ static struct {
     int64_t carried;        /* part of `compute` that precedes calls without an operation */
     int64_t flushed;        /* wall time at which operations were last sent */
     int64_t beyond;         /* ns of processor time of the other threads */
-    int64_t foreign;        /* number of MPI calls by other threads */
-    bool asked;             /* whether the last call was a poll */
+    _Atomic int64_t foreign; /* number of MPI calls by other threads */
+    bool asked;              /* whether the last call was a poll */
     /* sums over pairs of successive polls: ns between them, without waits for a core; the square
      * of this; ns of sleep */
     double asked_wall, asked_square, napped;
@@ -151,7 +152,6 @@ static struct {
 } me;
 
 static __thread bool inside_call; /* inside a call of MPI by the program (MPI may call itself) */
-static pthread_mutex_t foreign_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- clocks --- */
 
@@ -172,9 +172,7 @@ bool plb_enter(void)
         return false;
     }
     if (!pthread_equal(pthread_self(), me.thread)) {
-        pthread_mutex_lock(&foreign_lock);
-        me.foreign++;
-        pthread_mutex_unlock(&foreign_lock);
+        atomic_fetch_add(&me.foreign, 1);
         return false;
     }
     inside_call = true;
@@ -290,8 +288,6 @@ void plb_lacks_in_call(const char *what)
         plb_leave();
     }
 }
-
-/* --- beginning and end --- */
 
 /* A marked procedure may run in a forked process: it must not write to the parent's connection. */
 static void stop_in_child(void)
@@ -439,11 +435,6 @@ void __cyg_profile_func_exit(void *function, void *site)
 
 /* ---- calibrate ----------------------------------------------------------------------------- */
 
-typedef struct call_costs {
-    double overhead;    /* seconds of a call */
-    double alpha, beta; /* seconds per message and per byte; -1: the rank has no partner */
-} call_costs_t;
-
 /* REPEATS: calls in a row, and attempts, of which the fastest counts: the longer the better. */
 enum { REPEATS = PLB_LONG, LARGE = 1 << 18 };
 
@@ -470,35 +461,35 @@ static double trip_seconds(MPI_Comm comm, int partner, bool first, void *buffer,
     return best;
 }
 
-/* Measure the costs, in some milliseconds.  Collective over MPI_COMM_WORLD. */
-static void call_costs(call_costs_t *out)
+/* Measure, in some milliseconds, the seconds of a call, and of a message and of a byte (-1: the
+ * rank has no partner), and tell the monitor.  Collective over MPI_COMM_WORLD. */
+static void call_costs(void)
 {
     int rank, size;
+    double overhead = 1.0, alpha = -1.0, beta = -1.0;
     MPI_Comm own;
-    *out = (call_costs_t){.alpha = -1.0, .beta = -1.0};
     PMPI_Comm_dup(MPI_COMM_WORLD, &own);
     PMPI_Comm_rank(own, &rank);
     PMPI_Comm_size(own, &size);
-    double best = 1.0;
     for (int k = 0; k < REPEATS; k++) {
         int flag;
         const double begin = PMPI_Wtime();
         for (int i = 0; i < REPEATS; i++) {
             PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, own, &flag, MPI_STATUS_IGNORE);
         }
-        best = least(best, (PMPI_Wtime() - begin) / REPEATS);
+        overhead = least(overhead, (PMPI_Wtime() - begin) / REPEATS);
     }
-    out->overhead = best;
     const int partner = rank ^ 1;
     static char buffer[LARGE]; /* static: an allocation could fail on only one of two ranks */
     if (partner < size) {
-        const double small = trip_seconds(own, partner, rank < partner, buffer, 8);
+        alpha = trip_seconds(own, partner, rank < partner, buffer, 8);
         const double large = trip_seconds(own, partner, rank < partner, buffer, LARGE);
-        out->alpha = small;
-        out->beta = (large > small ? large - small : 0.0) / LARGE;
+        beta = (large > alpha ? large - alpha : 0.0) / LARGE;
     }
     PMPI_Barrier(own);
     PMPI_Comm_free(&own);
+    frame_text('N', "{\"overhead\": %.4g, \"alpha\": %.4g, \"beta\": %.4g}", overhead, alpha,
+               beta);
 }
 
 static pid_t process; /* the process that is recorded; those that it forks are not recorded */
@@ -544,10 +535,7 @@ bool plb_record_open(int provided, bool *timed_only)
         unsetenv("LD_PRELOAD");
     }
     if (!*timed_only) {
-        call_costs_t costs;
-        call_costs(&costs);
-        frame_text('N', "{\"overhead\": %.4g, \"alpha\": %.4g, \"beta\": %.4g}", costs.overhead,
-                   costs.alpha, costs.beta);
+        call_costs();
     }
     return true;
 }

@@ -3,7 +3,7 @@
  *
  * This file and mpi_functions.h are tables.  wrap_c.c and wrap_fortran.c include both; wrap_c.c
  * includes this one twice, for int and MPI_Count.  With PLB_CLOCK_ONLY they make libpylb_pmpi,
- * which logs nothing and ignores the code below.  The files wrap_*.c define these macros:
+ * which logs nothing and ignores the code below.  These macros are defined below or in wrap_*.c:
  *   CALL(Name, name, parameters, arguments, code that logs the call)   Name, name: the function's
  *                       names in C and Fortran
  *   STATUS_CALL(...)    like CALL, for a function whose last parameter is a status, which the code
@@ -24,6 +24,11 @@
  *   IN_PLACE(buffer)    whether the buffer may be MPI_IN_PLACE; in Fortran always true */
 
 #define LIST(...) __VA_ARGS__
+#define CALL(...) CALL_AFTER(, __VA_ARGS__)
+#define STATUS_CALL(...) STATUS_CALL_AFTER(, __VA_ARGS__)
+#define STATUS_CALL_AFTER(...) WITH_STATUS(false, true, __VA_ARGS__)
+#define POLL_CALL(found, ...) POLL_CALL_AFTER(found, , __VA_ARGS__)
+#define POLL_CALL_AFTER(found, ...) WITH_STATUS(true, found, __VA_ARGS__)
 #define BYTES(count, type) plb_bytes(V(count), HANDLE(Type, type))
 
 /* --- messages --- */

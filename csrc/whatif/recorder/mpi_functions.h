@@ -33,9 +33,9 @@ CALL(Cancel, cancel, (RequestOut request), (request),
 
 #define WAS_REQUEST const uint64_t was = BITS(Request, request)
 STATUS_CALL_AFTER(WAS_REQUEST, Wait, wait, (RequestOut request), (request),
-                  plb_request_tested(true, was, STATUS))
+                  plb_requests_all(true, 1, &was, STATUS))
 POLL_CALL_AFTER(*flag, WAS_REQUEST, Test, test, (RequestOut request, IntOut flag), (request, flag),
-                plb_request_tested(*flag, was, STATUS))
+                plb_requests_all(*flag, 1, &was, STATUS))
 
 /* does not change the request */
 POLL_CALL(
@@ -48,9 +48,9 @@ MANY(false, true, Waitall, waitall, (), (), V(n), plb_requests_all(true, V(n), w
 MANY(true, *flag, Testall, testall, (IntOut flag, ), (flag, ), V(n),
      plb_requests_all(*flag, V(n), was, STATUS))
 MANY(false, true, Waitany, waitany, (IntOut index, ), (index, ), 1,
-     plb_requests_any(true, *index - BASE, was, STATUS))
+     plb_requests_some(*index >= BASE, index, BASE, was, STATUS))
 MANY(true, *flag, Testany, testany, (IntOut index, IntOut flag, ), (index, flag, ), 1,
-     plb_requests_any(*flag, *index - BASE, was, STATUS))
+     plb_requests_some(*flag != 0 && *index >= BASE, index, BASE, was, STATUS))
 MANY(false, true, Waitsome, waitsome, (IntOut done, IntOut indices, ), (done, indices, ), V(n),
      plb_requests_some(*done, indices, BASE, was, STATUS))
 MANY(true, *done != 0, Testsome, testsome, (IntOut done, IntOut indices, ), (done, indices, ),

@@ -38,20 +38,19 @@ typedef MPI_Message *MessageOut;
         plb_mpi_leave((polls) && !(found));                                                       \
     }
 
-#define WAITS(Name, name, params, args)                                                           \
+/* A function that is timed, but not logged. */
+#define CLOCKED(before, polls, found, Name, params, args)                                         \
     PLB_EXPORT int NAME(MPI_##Name) params                                                        \
     {                                                                                             \
-        TIMED(false, true, Name, args)                                                            \
-        return ret;                                                                               \
-    }
-
-#ifdef PLB_CLOCK_ONLY
-#define WRAP(polls, found, before, Name, params, args, ...)                                       \
-    PLB_EXPORT int NAME(MPI_##Name) params                                                        \
-    {                                                                                             \
+        before;                                                                                   \
         TIMED(polls, found, Name, args)                                                           \
         return ret;                                                                               \
     }
+#define WAITS(Name, name, params, args) CLOCKED(, false, true, Name, params, args)
+
+#ifdef PLB_CLOCK_ONLY
+#define WRAP(polls, found, before, Name, params, args, ...)                                       \
+    CLOCKED(, polls, found, Name, params, args)
 #define OWN_STATUS
 #define UNSEEN WAITS
 #else
@@ -73,24 +72,15 @@ typedef MPI_Message *MessageOut;
     MPI_Status own;                                                                               \
     status = status == MPI_STATUS_IGNORE ? &own : status
 #define UNSEEN(Name, name, params, args)                                                          \
-    PLB_EXPORT int NAME(MPI_##Name) params                                                        \
-    {                                                                                             \
-        plb_lacks_in_call("waiting in MPI_" #Name ", which counts as computing");                 \
-        TIMED(false, true, Name, args)                                                            \
-        return ret;                                                                               \
-    }
+    CLOCKED(plb_lacks_in_call("waiting in MPI_" #Name ", which counts as computing"), false,      \
+            true, Name, params, args)
 #endif
 
-#define CALL(...) CALL_AFTER(, __VA_ARGS__)
 #define CALL_AFTER(before, Name, name, params, args, ...)                                         \
     WRAP(false, true, before, Name, params, args, __VA_ARGS__)
 #define WITH_STATUS(polls, found, before, Name, name, params, args, ...)                          \
     WRAP(polls, found, before;                                                                    \
          OWN_STATUS, Name, (LIST params, MPI_Status * status), (LIST args, status), __VA_ARGS__)
-#define STATUS_CALL(...) STATUS_CALL_AFTER(, __VA_ARGS__)
-#define STATUS_CALL_AFTER(...) WITH_STATUS(false, true, __VA_ARGS__)
-#define POLL_CALL(found, ...) POLL_CALL_AFTER(found, , __VA_ARGS__)
-#define POLL_CALL_AFTER(found, ...) WITH_STATUS(true, found, __VA_ARGS__)
 
 /* --- functions that count items --- */
 
@@ -118,33 +108,22 @@ typedef MPI_Message *MessageOut;
 /* --- all other functions --- */
 
 #ifndef PLB_CLOCK_ONLY
-/* Copies of the handles, because the call may change them; and space for statuses. */
-typedef struct many {
-    uint64_t *was;
-    MPI_Status *own;
-} many_t;
-
-static MPI_Status *remember(many_t *self, int n, const MPI_Request *requests, MPI_Status *given)
+/* Return copies of the handles, because the call may change them, and space for statuses, to which
+ * *status is set if the program wants none. */
+static uint64_t *remember(int n, const MPI_Request *requests, MPI_Status **status)
 {
-    const bool own = given == MPI_STATUSES_IGNORE || given == MPI_STATUS_IGNORE;
-    self->was = plb_must_have(malloc(((size_t)n + 1) * sizeof *self->was));
-    self->own = own ? plb_must_have(malloc(((size_t)n + 1) * sizeof *self->own)) : NULL;
-    for (int i = 0; i < n; i++) {
-        self->was[i] = PLB_HANDLE(requests[i]);
+    uint64_t *was = plb_must_have(malloc(((size_t)n + 1) * (sizeof *was + sizeof **status)));
+    if (*status == MPI_STATUSES_IGNORE || *status == MPI_STATUS_IGNORE) {
+        *status = (MPI_Status *)(was + n + 1);
     }
-    return own ? self->own : given;
-}
-
-static void let_go(const many_t *self)
-{
-    free(self->was);
-    free(self->own);
+    for (int i = 0; i < n; i++) {
+        was[i] = PLB_HANDLE(requests[i]);
+    }
+    return was;
 }
 
 #define REMEMBER                                                                                  \
-    __attribute__((cleanup(let_go))) many_t many;                                                 \
-    status = remember(&many, n, requests, status);                                                \
-    const uint64_t *const was = many.was
+    __attribute__((cleanup(plb_let_go))) uint64_t *const was = remember(n, requests, &status)
 #endif
 
 #define MANY(polls, found, Name, name, params, args, n_statuses, ...)                             \

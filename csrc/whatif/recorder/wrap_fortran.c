@@ -55,7 +55,6 @@ typedef MPI_Offset *Offset;
 #define WRAP(polls, found, before, name, params, args, ...)                                       \
     NAMED(polls, found, name##_, before, (LIST params, F ierr), (LIST args, ierr), __VA_ARGS__)   \
     NAMED(polls, found, name##_f08_, before, (LIST params, F ierr), (LIST args, ierr), __VA_ARGS__)
-#define CALL(...) CALL_AFTER(, __VA_ARGS__)
 #define CALL_AFTER(before, Name, name, params, args, ...)                                         \
     WRAP(false, true, before, name, params, args, __VA_ARGS__)
 #define WAITS_AS(symbol, params, args) PLAIN(symbol, params, TIMED(false, true, symbol, args))
@@ -95,48 +94,31 @@ static const MPI_Status *in_c(const MPI_Fint *status, int n, MPI_Status *out)
 #define WITH_STATUS(polls, found, before, Name, name, params, args, ...)                          \
     WRAP(polls, found, before;                                                                    \
          OWN_STATUS, name, (LIST params, F status), (LIST args, status), __VA_ARGS__)
-#define STATUS_CALL(...) STATUS_CALL_AFTER(, __VA_ARGS__)
-#define STATUS_CALL_AFTER(...) WITH_STATUS(false, true, __VA_ARGS__)
-#define POLL_CALL(found, ...) POLL_CALL_AFTER(found, , __VA_ARGS__)
-#define POLL_CALL_AFTER(found, ...) WITH_STATUS(true, found, __VA_ARGS__)
 
 #include "mpi_counted.h"
 
 #ifndef PLB_CLOCK_ONLY
-/* Copies of the handles before a call with several requests; and space for statuses. */
-typedef struct many {
-    uint64_t *was;
-    MPI_Fint *own, *status;
-    MPI_Status *in_c;
-} many_t;
-
-static many_t remember(int n, const MPI_Fint *requests, MPI_Fint *statuses)
+/* Return copies of the handles before the call, and space for statuses: *c_status, in the form of
+ * C, and the one to which *status is set if the program wants none. */
+static uint64_t *remember(int n, const MPI_Fint *requests, MPI_Fint **status,
+                          MPI_Status **c_status)
 {
-    many_t out = {.was = plb_must_have(malloc(((size_t)n + 1) * sizeof *out.was)),
-                  .in_c = plb_must_have(malloc(((size_t)n + 1) * sizeof *out.in_c)),
-                  .status = statuses};
-    if (statuses == MPI_F_STATUSES_IGNORE || statuses == MPI_F_STATUS_IGNORE) {
-        out.own = out.status = plb_must_have(calloc((size_t)n + 1, STATUS_SIZE * sizeof *out.own));
+    uint64_t *was = plb_must_have(calloc((size_t)n + 1, sizeof *was + 2 * sizeof **c_status));
+    *c_status = (MPI_Status *)(was + n + 1);
+    if (*status == MPI_F_STATUSES_IGNORE || *status == MPI_F_STATUS_IGNORE) {
+        *status = (MPI_Fint *)(*c_status + n + 1);
     }
     for (int i = 0; i < n; i++) {
-        out.was[i] = BITS(Request, &requests[i]);
+        was[i] = BITS(Request, &requests[i]);
     }
-    return out;
-}
-
-static void let_go(const many_t *self)
-{
-    free(self->was);
-    free(self->own);
-    free(self->in_c);
+    return was;
 }
 
 #define REMEMBER(n_statuses)                                                                      \
-    __attribute__((cleanup(let_go))) const many_t many = remember(*n, requests, status);          \
-    const uint64_t *const was = many.was;                                                         \
-    const int n_valid = n_statuses;                                                               \
-    MPI_Status *const c_status = many.in_c;                                                       \
-    status = many.status
+    MPI_Status *c_status;                                                                         \
+    __attribute__((cleanup(plb_let_go))) uint64_t *const was =                                    \
+        remember(*n, requests, &status, &c_status);                                               \
+    const int n_valid = n_statuses
 #endif
 
 #define MANY(polls, found, Name, name, params, args, n_statuses, ...)                             \

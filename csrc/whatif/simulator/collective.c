@@ -44,20 +44,6 @@ static bool tree_hop(int32_t v, int32_t size, int64_t bytes, bool personal, bool
     return true;
 }
 
-static int64_t doubling_bytes(plb_collective_t what, int32_t size, int64_t bytes, int32_t bit)
-{
-    switch (what) {
-    case PLB_BARRIER:
-        return 0;
-    case PLB_ALLGATHER:
-        return bytes * min32(bit, size - bit);
-    case PLB_ALLTOALL:
-        return bytes * ((size + 1) / 2);
-    default:
-        return bytes;
-    }
-}
-
 /* A step on a ring: send to rank me + away, receive from rank me - away. */
 static plb_hop_t around(int32_t me, int32_t size, int32_t away, int64_t bytes)
 {
@@ -73,7 +59,14 @@ static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t by
         return false;
     }
     const int32_t bit = 1 << step;
-    *out = around(me, size, bit, doubling_bytes(what, size, bytes, bit));
+    *out = around(me, size, bit, bytes);
+    if (what == PLB_BARRIER) {
+        out->bytes = 0;
+    } else if (what == PLB_ALLGATHER) {
+        out->bytes = bytes * min32(bit, size - bit);
+    } else if (what == PLB_ALLTOALL) {
+        out->bytes = bytes * ((size + 1) / 2);
+    }
     /* in a scan, the ring is open: the first ranks receive nothing, the last ones send nothing */
     if (what == PLB_SCAN || what == PLB_EXSCAN) {
         out->to = me < size - bit ? out->to : -1;
@@ -89,28 +82,21 @@ static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t by
 static bool tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                       int32_t step, plb_hop_t *out)
 {
-    const bool personal = what == PLB_GATHER || what == PLB_SCATTER;
-    switch (what) {
-    case PLB_BCAST:
-    case PLB_SCATTER:
-    case PLB_GATHER:
-    case PLB_REDUCE:
-        if (!tree_hop((me - root + size) % size, size, bytes, personal,
-                      what == PLB_GATHER || what == PLB_REDUCE, step, out)) {
+    const bool up = what == PLB_GATHER || what == PLB_REDUCE;
+    if (up || what == PLB_BCAST || what == PLB_SCATTER) {
+        const bool personal = what == PLB_GATHER || what == PLB_SCATTER;
+        if (!tree_hop((me - root + size) % size, size, bytes, personal, up, step, out)) {
             return false;
         }
         out->to = out->to < 0 ? -1 : (int32_t)(((int64_t)out->to + root) % size);
         out->from = out->from < 0 ? -1 : (int32_t)(((int64_t)out->from + root) % size);
         return true;
-    case PLB_ALLTOALL:
-        if (bytes < PAIRWISE_BYTES) {
-            return doubling(what, me, size, bytes, step, out);
-        }
+    }
+    if (what == PLB_ALLTOALL && bytes >= PAIRWISE_BYTES) {
         *out = around(me, size, step < size - 1 ? step + 1 : 0, bytes);
         return step < size - 1;
-    default:
-        return doubling(what, me, size, bytes, step, out);
     }
+    return doubling(what, me, size, bytes, step, out);
 }
 
 /* Count steps and bytes on the longest path through the tree, for nonblocking collectives. */
@@ -129,10 +115,6 @@ static void tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32
     }
 }
 
-enum {
-    COLLECTIVE_CONTEXT = 1
-}; /* added to the communicator's context (context_of) for the messages of collectives */
-
 bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
 {
     const process_t *process = &self->process[rank];
@@ -147,6 +129,7 @@ int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb
     process_t *process = &self->process[rank];
     const plb_op_t *op = &process->op[process->at];
     const int32_t *member = self->comms->member + self->comms->start[op->comm];
+    const uint32_t context = context_of(op) + 1;
     plb_hop_t step;
     process->exchange = process->exchange < 0 ? 0 : process->exchange;
     while (plb_collective_next(self, rank, &step)) {
@@ -154,13 +137,12 @@ int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb
         if (step.to >= 0) {
             const message_t message = {
                 .src = rank, .slot = -1, .bytes = step.bytes, .op = process->at};
-            PLB_PASS(plb_message_send(self, member[step.to], context_of(op) + COLLECTIVE_CONTEXT,
-                                      message, err));
+            PLB_PASS(plb_message_send(self, member[step.to], context, message, err));
         }
         if (step.from >= 0) {
             PLB_PASS(plb_slot_open(self, rank, OWN_SLOT, err));
-            PLB_PASS(plb_message_receive(self, rank, context_of(op) + COLLECTIVE_CONTEXT,
-                                         member[step.from], 0, OWN_SLOT, err));
+            PLB_PASS(
+                plb_message_receive(self, rank, context, member[step.from], 0, OWN_SLOT, err));
             if (plb_slot_wait(self, rank, OWN_SLOT) == WAIT) {
                 *verdict = WAIT;
                 return PLB_OK;

@@ -73,16 +73,14 @@ static int channel_of(plb_whatif_t *self, uint32_t context, int32_t src, int32_t
 #define POOL(name)                                                                                \
     static int new_##name(plb_whatif_t *self, int32_t *out, plb_err_t *err)                       \
     {                                                                                             \
-        int ret = PLB_OK;                                                                         \
         if (self->free_##name >= 0) {                                                             \
             *out = self->free_##name;                                                             \
             self->free_##name = self->name[*out].next;                                            \
-            return ret;                                                                           \
+            return PLB_OK;                                                                        \
         }                                                                                         \
-        PLB_GROW(self->name, self->room_##name##s, self->n_##name##s + 1);                        \
+        PLB_PASS_GROW(self->name, self->room_##name##s, self->n_##name##s + 1);                   \
         *out = self->n_##name##s++;                                                               \
-    out:                                                                                          \
-        return ret;                                                                               \
+        return PLB_OK;                                                                            \
     }
 POOL(message)
 POOL(post)
@@ -166,19 +164,6 @@ int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_
 
 /* --- receiving --- */
 
-/* Return the first receive of a channel with a tag; *before: the receive before it, or -1. */
-static int32_t first_post(plb_whatif_t *self, const channel_t *channel, int32_t tag,
-                          int32_t *before)
-{
-    int32_t p = channel->post;
-    *before = -1;
-    while (p >= 0 && self->post[p].tag != tag) {
-        *before = p;
-        p = self->post[p].next;
-    }
-    return p;
-}
-
 static int32_t take_post(plb_whatif_t *self, channel_t *channel, int32_t p, int32_t before)
 {
     post_t *const all = self->post;
@@ -201,8 +186,11 @@ void plb_message_arrive(plb_whatif_t *self, int32_t rank)
     plb_agenda_set(self, rank, to->flying >= 0 ? self->message[to->flying].at : INFINITY);
 
     channel_t *channel = &self->channel[one->channel];
-    int32_t before;
-    const int32_t p = first_post(self, channel, one->tag, &before);
+    int32_t before = -1, p = channel->post;
+    while (p >= 0 && self->post[p].tag != one->tag) {
+        before = p;
+        p = self->post[p].next;
+    }
     if (p >= 0) {
         match(self, m, rank, take_post(self, channel, p, before), to->state == WAITING);
         return;

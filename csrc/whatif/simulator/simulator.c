@@ -8,9 +8,6 @@
 
 /* ---- processor ------------------------------------------------------------------------------ */
 
-/* Divides the processors' time among processes: egalitarian processor sharing.  Each of k
- * processes that compute on a processor gets 1/k of it at any time. */
-
 /* --- available time --- */
 
 /* Seconds in which the processor was available, from the start of its first period to `time`. */
@@ -161,38 +158,6 @@ static int init(plb_whatif_t *self, const plb_streams_t *s, plb_op_time_t *const
     return PLB_OK;
 }
 
-static void release(plb_whatif_t *self)
-{
-    for (int32_t r = 0; self->process != NULL && r < self->n_ranks; r++) {
-        plb_free(self->process[r].slot);
-    }
-    for (int32_t c = 0; self->icolls != NULL && c < self->comms->n; c++) {
-        for (int64_t i = 0; i < self->icolls[c].n; i++) {
-            plb_free(self->icolls[c].at[i].slot);
-        }
-        plb_free(self->icolls[c].at);
-    }
-    plb_keys_free(&self->channels);
-    PLB_FREE(self->process, self->processor, self->heap_room, self->agenda.item, self->agenda.at,
-             self->message, self->post, self->channel, self->icolls, self->icolls_entered);
-}
-
-static void read_times(const plb_whatif_t *self, plb_process_times_t *out)
-{
-    for (int32_t r = 0; r < self->n_ranks; r++) {
-        const process_t *one = &self->process[r];
-        out[r] = one->times;
-        out[r].unread = one->n_there;
-        for (int32_t m = one->flying; m >= 0; m = self->message[m].next) {
-            out[r].unread++;
-        }
-        if (one->state != ENDED) {
-            out[r].finish = one->since;
-            out[r].end = PLB_END_STUCK;
-        }
-    }
-}
-
 /* --- operations --- */
 
 static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t slot, plb_err_t *err)
@@ -211,37 +176,24 @@ static int send(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t sl
     return plb_message_send(self, op->peer, context_of(op), message, err);
 }
 
-/* Find the WAIT that has the recorded source and tag of a receive with wildcards; NULL: none. */
-static const plb_op_t *its_wait(const process_t *process)
-{
-    const int32_t request = process->op[process->at].request;
-    for (int64_t i = process->at + 1; i < process->n; i++) {
-        if (process->op[i].kind == PLB_OP_WAIT && process->op[i].request == request) {
-            return &process->op[i];
-        }
-    }
-    return NULL;
-}
-
-/* Post a receive.  One without a source never got a message in the recording, and gets none. */
+/* Post a receive.  One without a source never got a message in the recording, and gets none.  If a
+ * nonblocking receive has a wildcard, its WAIT has the source and the tag. */
 static int receive(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int32_t slot,
                    plb_err_t *err)
 {
-    PLB_PASS(plb_slot_open(self, rank, slot, err));
-    return op->peer < 0
-               ? PLB_OK
-               : plb_message_receive(self, rank, context_of(op), op->peer, op->tag, slot, err);
-}
-
-static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
-{
-    plb_op_t as = *op;
-    if (op->flags & (PLB_OP_ANY_SOURCE | PLB_OP_ANY_TAG)) {
-        const plb_op_t *wait = its_wait(&self->process[rank]);
-        as.peer = wait != NULL && wait->peer < self->n_ranks ? wait->peer : -1;
-        as.tag = wait != NULL ? wait->tag : 0;
+    const process_t *process = &self->process[rank];
+    int32_t peer = op->peer, tag = op->tag;
+    if (op->kind == PLB_OP_IRECV && (op->flags & (PLB_OP_ANY_SOURCE | PLB_OP_ANY_TAG))) {
+        const plb_op_t *wait = op + 1, *const end = process->op + process->n;
+        while (wait < end && (wait->kind != PLB_OP_WAIT || wait->request != op->request)) {
+            wait++;
+        }
+        peer = wait < end && wait->peer < self->n_ranks ? wait->peer : -1;
+        tag = wait < end ? wait->tag : 0;
     }
-    return receive(self, rank, &as, as.request + 1, err);
+    PLB_PASS(plb_slot_open(self, rank, slot, err));
+    return peer < 0 ? PLB_OK
+                    : plb_message_receive(self, rank, context_of(op), peer, tag, slot, err);
 }
 
 /* --- one operation after the other --- */
@@ -262,7 +214,7 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
     case PLB_OP_ISEND:
         return send(self, rank, op, op->request + 1, err);
     case PLB_OP_IRECV:
-        return irecv(self, rank, op, err);
+        return receive(self, rank, op, op->request + 1, err);
     case PLB_OP_RECV:
         PLB_PASS(receive(self, rank, op, OWN_SLOT, err));
         *verdict = plb_slot_wait(self, rank, OWN_SLOT);
@@ -346,9 +298,9 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
     return PLB_OK;
 }
 
+/* Give `rank` more work: seconds at speed 1. */
 static void compute(plb_whatif_t *self, int32_t rank, double work)
 {
-    /* Give `rank` more work: seconds at speed 1. */
     process_t *one = &self->process[rank];
     processor_t *p = &self->processor[one->processor];
     settle(self, p);
@@ -360,7 +312,7 @@ static void compute(plb_whatif_t *self, int32_t rank, double work)
     one->has_run = true;
     one->times.busy += work / p->speed;
     rekey(self, one->processor);
-    self->process[rank].state = COMPUTING;
+    one->state = COMPUTING;
 }
 
 /* Do the rank's next operations until it must compute, waits, or has no more operations. */
@@ -458,8 +410,30 @@ int plb_whatif(const plb_streams_t *streams, const plb_target_t *target,
         PLB_TRY(event(&self, self.agenda.item[0].id, err));
         PLB_TRY(plb_interrupted(16));
     }
-    read_times(&self, out);
+    for (int32_t r = 0; r < p; r++) {
+        const process_t *one = &self.process[r];
+        out[r] = one->times;
+        out[r].unread = one->n_there;
+        for (int32_t m = one->flying; m >= 0; m = self.message[m].next) {
+            out[r].unread++;
+        }
+        if (one->state != ENDED) {
+            out[r].finish = one->since;
+            out[r].end = PLB_END_STUCK;
+        }
+    }
 out:
-    release(&self);
+    for (int32_t r = 0; self.process != NULL && r < p; r++) {
+        plb_free(self.process[r].slot);
+    }
+    for (int32_t c = 0; self.icolls != NULL && c < streams->comms.n; c++) {
+        for (int64_t i = 0; i < self.icolls[c].n; i++) {
+            plb_free(self.icolls[c].at[i].slot);
+        }
+        plb_free(self.icolls[c].at);
+    }
+    plb_keys_free(&self.channels);
+    PLB_FREE(self.process, self.processor, self.heap_room, self.agenda.item, self.agenda.at,
+             self.message, self.post, self.channel, self.icolls, self.icolls_entered);
     return ret;
 }
