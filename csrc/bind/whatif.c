@@ -50,8 +50,7 @@ static int view_results(plb_py_call_t *c, const plb_streams_t *run, PyObject *li
 PLB_PY_DEF(
     fn, simulate,
     "ops:L comm_start:+ comm_member ... place speed node alpha:@ beta:@ share period overhead "
-    "eager "
-    "steps:L",
+    "eager steps:L",
     "Simulate recorded operations on a machine; see csrc/whatif/whatif.h.  steps: arrays of\n"
     "plb_op_time_t for the operations of each rank; empty: none.  Returns (p, 7) float64, for\n"
     "each rank: the seconds at which it ended; seconds of work, of waiting in MPI, and of\n"
@@ -96,8 +95,6 @@ PLB_PY_DEF(
     }
     return plb_py_answer(c, plb_py_out(c, to));
 }
-
-/* ---- the critical path ---------------------------------------------------------------------- */
 
 /* Compute the lengths for each query (change, procedure, from, to, kept, alpha, beta): a row of
  * lengths[queries, p] and an entry of stuck[queries]. */
