@@ -105,7 +105,7 @@ def mpi_extension(mpicc, words):
         "pylb._mpi",
         sources("base", "model", "measure")
         + [f for f in sources("comm") if "/transport_" not in f]  # this belongs to the C library
-        + [f"csrc/bind/{f}.c" for f in ("mpimodule", *MPI_SHELLS, *BOTH_SHELLS)],
+        + [f"csrc/bind/{f}.c" for f in (*MPI_SHELLS, *BOTH_SHELLS)],
         compile_args=compile_args,
         link_args=link_args,
     )

@@ -197,16 +197,11 @@ typedef struct watch {
     PLB_PY_HEAD plb_clock_t clock;
 } watch_t;
 
-static int set_clock(watch_t *self, plb_py_call_t *c)
+static int watch_init(watch_t *self, plb_py_call_t *c)
 {
     const char *name;
     PLB_PASS(PLB_READ(c, PLB_ONE(&name)));
     return plb_py_clock(name, &self->clock);
-}
-
-static int watch_init(watch_t *self, plb_py_call_t *c)
-{
-    return set_clock(self, c);
 }
 
 static void watch_fini(watch_t *self)
@@ -216,7 +211,7 @@ static void watch_fini(watch_t *self)
 
 PLB_PY_DEF(watch, use, "name", "Read this clock from now on.")
 {
-    return set_clock(self, c);
+    return watch_init(self, c);
 }
 
 PLB_PY_DEF(watch, seconds, "", "Return the seconds of the clock; the first value has no meaning.")

@@ -1,5 +1,6 @@
-/* Python binding of csrc/comm over MPI, with communicators of any module: collective steps,
- * exchanges with a known pattern, work lent within a step; linked into pylb._mpi. */
+/* pylb._mpi: csrc/comm over MPI, with communicators of any module: collective steps, exchanges
+ * with a known pattern, work lent within a step. */
+#define PLB_PY_MAIN
 #include "bind/views.h"
 
 #include "base/base.h"
@@ -459,7 +460,8 @@ typedef struct lane {
     order_t go, come; /* order of the rows that are sent (go) and received (come) */
     int64_t rows, new_rows, row_bytes;
     PyArray_Descr *descr;
-    int tag, ndim, busy;
+    int32_t tag;
+    int ndim, busy;
     npy_intp dim[NPY_MAXDIMS];
     char *packed, *came; /* copies of the rows that are sent and received, in the order in which
                             they travel; NULL: no copy is needed */
@@ -501,23 +503,6 @@ static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ran
     }
     self->new_rows = read_side(c, in, new_items, n_ranks, &self->in, &self->come);
     return self->new_rows < 0 ? -1 : 0;
-}
-
-/* Set dtype and shape of a row to those of `like`. */
-static int lane_kind(lane_t *self, PyArrayObject *like)
-{
-    PLB_PASS(plb_py_refuse(
-        PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like)), PyExc_ValueError,
-        "like: expected an array of one or more dimensions, without Python objects"));
-    self->descr = PyArray_DESCR(like);
-    Py_INCREF(self->descr);
-    self->ndim = PyArray_NDIM(like);
-    self->row_bytes = PyDataType_ELSIZE(self->descr);
-    for (int k = 1; k < self->ndim; k++) {
-        self->dim[k] = PyArray_DIM(like, k);
-        self->row_bytes *= self->dim[k];
-    }
-    return 0;
 }
 
 /* Whether `object` is a contiguous array of `rows` rows of this lane's dtype and shape. */
@@ -686,19 +671,26 @@ static void lane_fini(lane_t *self)
 
 static int lane_init(lane_t *self, plb_py_call_t *c)
 {
-    PyObject *owner, *sides, *like;
-    int32_t tag;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&owner), PLB_ONE(&sides), PLB_ONE(&like), PLB_ONE(&tag)));
-    PLB_PASS(plb_py_refuse(Py_TYPE(owner)->tp_dealloc != comm_dealloc || !PyArray_Check(like),
+    PyObject *owner, *sides, *object;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&owner), PLB_ONE(&sides), PLB_ONE(&object), PLB_ONE(&self->tag)));
+    PLB_PASS(plb_py_refuse(Py_TYPE(owner)->tp_dealloc != comm_dealloc || !PyArray_Check(object),
                            PyExc_TypeError, "comm, like: expected a Comm and an array"));
     plb_comm_t *comm = &((comm_t *)owner)->core;
     self->comm = Py_NewRef(owner);
-    self->tag = tag;
-    const int failed = lane_sides(self, c, sides, comm->size);
+    PLB_PASS(lane_sides(self, c, sides, comm->size));
     self->held = c->held; /* the lane needs the arrays as long as it exists */
     c->held.n = 0;
-    PLB_PASS(failed);
-    PLB_PASS(lane_kind(self, (PyArrayObject *)like));
+    PyArrayObject *like = (PyArrayObject *)object;
+    PLB_PASS(plb_py_refuse(
+        PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like)), PyExc_ValueError,
+        "like: expected an array of one or more dimensions, without Python objects"));
+    self->descr = (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR(like));
+    self->ndim = PyArray_NDIM(like);
+    self->row_bytes = PyDataType_ELSIZE(self->descr);
+    for (int k = 1; k < self->ndim; k++) {
+        self->dim[k] = PyArray_DIM(like, k);
+        self->row_bytes *= self->dim[k];
+    }
     plb_err_t *err = &c->err;
     PLB_PASS(plb_transfer_init(&self->core, comm, self->out.n + self->in.n, err));
     if (self->go.index != NULL) {
@@ -920,4 +912,11 @@ static const plb_py_def_t *const methods[] = {
     &fn_number_of, &fn_library_version, &fn_Is_initialized, &fn_Is_finalized, &fn_Abort, &fn_world,
     NULL};
 
-const plb_py_room_t plb_py_comm_ranks = {methods, {&comm_spec, &lane_spec, &share_spec}, NULL};
+static int mpi_exec(PyObject *module)
+{
+    static const plb_py_room_t room = {methods, {&comm_spec, &lane_spec, &share_spec}, NULL};
+    PLB_PASS(PyArray_ImportNumPyAPI());
+    return plb_py_add(module, &room);
+}
+
+PLB_PY_MODULE(_mpi, "Collective steps over MPI.", mpi_exec)

@@ -21,8 +21,4 @@ static int core_exec(PyObject *module)
     return 0;
 }
 
-PyMODINIT_FUNC PyInit__core(void);
-PyMODINIT_FUNC PyInit__core(void)
-{
-    return plb_py_module("pylb._core", "The C core of pylb without MPI.", core_exec);
-}
+PLB_PY_MODULE(_core, "The C core of pylb without MPI.", core_exec)

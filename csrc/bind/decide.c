@@ -37,27 +37,20 @@ static const plb_trigger_kind_t kind_callable = {
     .observe = observe_callable,
 };
 
-static const plb_trigger_kind_t *kind_of(PyObject *which)
-{
-    if (PyCallable_Check(which)) {
-        return &kind_callable;
-    }
-    const char *name = PyUnicode_AsUTF8(which);
-    const plb_trigger_kind_t *kind = name ? plb_trigger_find(name) : NULL;
-    if (kind == NULL && name != NULL) {
-        PyErr_Format(PyExc_ValueError, "trigger %s is not in the table", name);
-    }
-    return kind;
-}
-
 static int trigger_init(trigger_t *self, plb_py_call_t *c)
 {
     PyObject *which;
     const double *params;
     int64_t n = -1;
-    const plb_trigger_kind_t *kind;
+    const plb_trigger_kind_t *kind = &kind_callable;
     PLB_PASS(PLB_READ(c, PLB_ONE(&which), PLB_MANY(&params, &n)));
-    PLB_PASS((kind = kind_of(which)) == NULL);
+    if (!PyCallable_Check(which)) {
+        const char *name = PyUnicode_AsUTF8(which);
+        PLB_PASS(name == NULL);
+        kind = plb_trigger_find(name);
+        PLB_PASS(
+            plb_py_refuse(kind == NULL, PyExc_ValueError, "trigger %s is not in the table", name));
+    }
     PLB_PASS(plb_py_refuse(n != kind->n_params, PyExc_ValueError, "%s takes %d parameters",
                            kind->name, kind->n_params));
     PLB_PASS(plb_trigger_init(&self->core, kind, params, &c->err));
@@ -180,16 +173,13 @@ static PyObject *params_of(const plb_trigger_t *self)
     return out;
 }
 
-static PyObject *function_of(const plb_trigger_t *self)
-{
-    return Py_NewRef(self->kind == &kind_callable ? *(PyObject **)self->state : Py_None);
-}
-
 #define TRIGGER(X)                                                                                \
     X(trigger, name, PyUnicode_FromString(self->core.kind->name),                                 \
       "Name of the trigger in the table.")                                                        \
     X(trigger, params, params_of(&self->core), "Parameters of the trigger, a dict.")              \
-    X(trigger, function, function_of(&self->core), "The callable, or None.")                      \
+    X(trigger, function,                                                                          \
+      Py_NewRef(self->core.kind == &kind_callable ? *(PyObject **)self->core.state : Py_None),    \
+      "The callable, or None.")                                                                   \
     X(trigger, told, PyBool_FromLong(!isnan(*self->core.told.mean)),                              \
       "Whether what earlier runs have learned counts: it was given, and fits this run.")          \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words[self->core.verdict.reason]),         \

@@ -68,9 +68,4 @@ static int dgraph_exec(PyObject *module)
     return plb_py_add_functions(module, methods);
 }
 
-PyMODINIT_FUNC PyInit__dgraph(void);
-PyMODINIT_FUNC PyInit__dgraph(void)
-{
-    return plb_py_module("pylb._dgraph", "Graph colouring by Zoltan, ordering by PT-Scotch.",
-                         dgraph_exec);
-}
+PLB_PY_MODULE(_dgraph, "Graph colouring by Zoltan, ordering by PT-Scotch.", dgraph_exec)

@@ -6,8 +6,4 @@ static int metis_exec(PyObject *module)
     return plb_py_add_library(module, &plb_metis);
 }
 
-PyMODINIT_FUNC PyInit__metis(void);
-PyMODINIT_FUNC PyInit__metis(void)
-{
-    return plb_py_module("pylb._metis", "METIS for pylb.", metis_exec);
-}
+PLB_PY_MODULE(_metis, "METIS for pylb.", metis_exec)

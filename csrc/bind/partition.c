@@ -41,10 +41,8 @@ PLB_PY_DEF(
                       PLB_ONE(&q.n_weights), PLB_ONE(&q.n_dims), PLB_ONE(&q.imbalance),
                       PLB_ONE(&q.seed), PLB_ONE(&cycles), PLB_ONE(&options)));
     const plb_partitioner_t *library = name == NULL ? NULL : plb_partitioner_find(name);
-    if (name != NULL && library == NULL) {
-        plb_py_fail(PLB_ERR_MISSING, "%s has not been loaded", name);
-        return -1;
-    }
+    PLB_FAIL_IF(name != NULL && library == NULL, &c->err, PLB_ERR_MISSING,
+                "%s has not been loaded", name);
     int64_t n = q.n_vertices, k = q.n_parts, m = -1, nets = -1, pins = -1;
     int64_t weights = n * q.n_weights, coords = n * q.n_dims;
     PLB_PASS(PLB_READ(c, PLB_MANY(&q.weight, &weights), PLB_MANY(&q.share, &k),
@@ -61,10 +59,8 @@ PLB_PY_DEF(
         PyExc_ValueError, "%s: expected its last entry to be the length of %s",
         graph ? "net_start" : "start", graph ? "pin" : "to"));
     PLB_PASS(plb_py_options(c, options, &q.option, &q.n_options));
-    if ((library == NULL) != (given != NULL)) {
-        plb_py_fail(PLB_ERR_VALUE, "library and part: expected exactly one of the two");
-        return -1;
-    }
+    PLB_FAIL_IF((library == NULL) != (given != NULL), &c->err, PLB_ERR_VALUE,
+                "library and part: expected exactly one of the two");
     PLB_PASS((part = plb_py_new(c, NPY_INT32, n)) == NULL);
     if (given != NULL) {
         memcpy(part, given, (size_t)n * sizeof *part);

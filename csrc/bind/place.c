@@ -3,27 +3,18 @@
 
 #include "place/strategy.h"
 
-static PyObject *copies(const plb_snapshot_t *s)
+static PyObject *python_snapshot(const plb_snapshot_t *s)
 {
     const int64_t n = s->n_objects, d = s->n_components, p = s->n_ranks, m = s->n_edges;
     const int64_t c = s->n_multicasts, pins = s->n_pins, b = s->n_blocks;
     const int64_t v = s->n_speeds > 1 ? s->n_speeds : 1;
-    PyObject *out = PyDict_New();
-    int failed = out == NULL;
+    PyObject *arrays = PyDict_New();
+    int failed = arrays == NULL;
 #define COPY(name, type, count)                                                                   \
-    failed = failed || plb_py_put(out, #name, plb_py_copy(s->name, count, type)) != 0;
+    failed = failed || plb_py_put(arrays, #name, plb_py_copy(s->name, count, type)) != 0;
     PLB_PY_SNAPSHOT(COPY)
 #undef COPY
-    if (failed) {
-        Py_CLEAR(out);
-    }
-    return out;
-}
-
-static PyObject *python_snapshot(const plb_snapshot_t *s)
-{
-    PyObject *arrays = copies(s);
-    PyObject *module = arrays ? PyImport_ImportModule("pylb.model.snapshot") : NULL;
+    PyObject *module = failed ? NULL : PyImport_ImportModule("pylb.model.snapshot");
     PyObject *out = module ? PyObject_CallMethod(module, "from_core", "iiO", (int)s->n_ranks,
                                                  (int)s->n_components, arrays)
                            : NULL;

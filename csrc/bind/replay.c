@@ -7,9 +7,9 @@ static int read_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
 {
     *out = (plb_trace_t){0};
     int64_t n = -1, m, p, figures, two = 2;
-    PLB_PASS(plb_py_fields(c, object, "n_phases n_ranks entity_key:@",
+    PLB_PASS(plb_py_fields(c, object, "n_phases n_ranks n_subphases entity_key:@",
                            PLB_TABLE(PLB_ONE(&out->n_phases), PLB_ONE(&out->n_ranks),
-                                     PLB_MANY(&out->entity_key, &n))));
+                                     PLB_ONE(&out->n_subphases), PLB_MANY(&out->entity_key, &n))));
     out->n_entities = n;
     m = out->n_phases;
     p = out->n_ranks;
@@ -18,8 +18,7 @@ static int read_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
         c, object,
         "entity_migratable:@? task_ptr:+ edge_ptr:+ speed:@? background:@? "
         "memory_limit:@? node_memory_limit:@? node:@? near:@? figures:@? measured:@? "
-        "core_group:@? "
-        "group_cores:@? waits",
+        "core_group:@? group_cores:@? waits",
         PLB_TABLE(PLB_MANY(&out->entity_migratable, &n), PLB_MANY(&out->task_ptr, &m),
                   PLB_MANY(&out->edge_ptr, &m), PLB_MANY(&out->speed, &p),
                   PLB_MANY(&out->background, &p), PLB_MANY(&out->memory_limit, &p),
@@ -28,28 +27,26 @@ static int read_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
                   PLB_MANY(&out->measured, &p), PLB_MANY(&out->core_group, &p),
                   PLB_MANY(&out->group_cores, &p), PLB_ONE(&out->waits))));
     int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks, parts;
-    PLB_PASS(plb_py_fields(c, object, "n_subphases", PLB_TABLE(PLB_ONE(&out->n_subphases))));
-    parts = tasks * out->n_subphases;
     int64_t blocks = -1;
-    PLB_PASS(plb_py_fields(c, object, "task_block:@? block_bytes:@? block_home:@?",
-                           PLB_TABLE(PLB_MANY(&out->task_block, &tasks),
-                                     PLB_MANY(&out->block_bytes, &blocks),
-                                     PLB_MANY(&out->block_home, &blocks))));
-    out->n_blocks = out->block_bytes == NULL ? 0 : (int32_t)blocks;
-    return plb_py_fields(
+    parts = tasks * out->n_subphases;
+    PLB_PASS(plb_py_fields(
         c, object,
-        "task_subphases:@? task_entity:@? task_rank:@? task_home:@? task_load:@? task_seconds:@? "
-        "task_bytes:@? "
-        "task_memory:@? task_coords:@? task_work:@? task_migratable:@? edge_src:@? edge_dst:@? "
+        "task_block:@? block_bytes:@? block_home:@? task_subphases:@? task_entity:@? task_rank:@? "
+        "task_home:@? task_load:@? task_seconds:@? task_bytes:@? task_memory:@? task_coords:@? "
+        "task_work:@? task_migratable:@? edge_src:@? edge_dst:@? "
         "edge_bytes:@? edge_messages:@? edge_multicast:@?",
-        PLB_TABLE(PLB_MANY(&out->task_subphases, &parts), PLB_MANY(&out->task_entity, &tasks),
-                  PLB_MANY(&out->task_rank, &tasks), PLB_MANY(&out->task_home, &tasks),
-                  PLB_MANY(&out->task_load, &tasks), PLB_MANY(&out->task_seconds, &tasks),
-                  PLB_MANY(&out->task_bytes, &tasks), PLB_MANY(&out->task_memory, &tasks),
-                  PLB_MANY(&out->task_coords, &coords), PLB_MANY(&out->task_work, &tasks),
-                  PLB_MANY(&out->task_migratable, &tasks), PLB_MANY(&out->edge_src, &edges),
-                  PLB_MANY(&out->edge_dst, &edges), PLB_MANY(&out->edge_bytes, &edges),
-                  PLB_MANY(&out->edge_messages, &edges), PLB_MANY(&out->edge_multicast, &edges)));
+        PLB_TABLE(PLB_MANY(&out->task_block, &tasks), PLB_MANY(&out->block_bytes, &blocks),
+                  PLB_MANY(&out->block_home, &blocks), PLB_MANY(&out->task_subphases, &parts),
+                  PLB_MANY(&out->task_entity, &tasks), PLB_MANY(&out->task_rank, &tasks),
+                  PLB_MANY(&out->task_home, &tasks), PLB_MANY(&out->task_load, &tasks),
+                  PLB_MANY(&out->task_seconds, &tasks), PLB_MANY(&out->task_bytes, &tasks),
+                  PLB_MANY(&out->task_memory, &tasks), PLB_MANY(&out->task_coords, &coords),
+                  PLB_MANY(&out->task_work, &tasks), PLB_MANY(&out->task_migratable, &tasks),
+                  PLB_MANY(&out->edge_src, &edges), PLB_MANY(&out->edge_dst, &edges),
+                  PLB_MANY(&out->edge_bytes, &edges), PLB_MANY(&out->edge_messages, &edges),
+                  PLB_MANY(&out->edge_multicast, &edges))));
+    out->n_blocks = out->block_bytes == NULL ? 0 : (int32_t)blocks;
+    return 0;
 }
 
 typedef struct replay {
@@ -175,8 +172,7 @@ static const plb_py_def_t *const replay_methods[] = {&replay_loop,    &replay_fe
 PLB_PY_TYPE(
     replay, "pylb._core.Replay",
     "* n_ranks decider advisor ahead lag as_recorded foresight moves network:2 cost model:5 "
-    "per_move per_byte "
-    "steps:L keep_times keep_ranks",
+    "per_move per_byte steps:L keep_times keep_ranks",
     "Replays a recorded run under a decider (None: without one); see csrc/replay/replay.h.\n"
     "advisor: an `Advisor` of this decider, or None.\n"
     "model: a plb_lb_cost_t (csrc/model/model.h).  steps: the measured LB steps, each as\n"

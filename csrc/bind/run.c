@@ -252,19 +252,6 @@ static PyObject *recorder_iter(PyObject *object)
     return (PyObject *)loop;
 }
 
-/* End the time interval that the loop over a pylb._core.Recorder is measuring now, and add its
- * length to the load of the object that is being measured. */
-static void plb_py_recorder_cut(PyObject *recorder)
-{
-    const bool is_one = Py_TYPE(recorder)->tp_iter == recorder_iter;
-    loop_t *loop = is_one ? ((recorder_t *)recorder)->running : NULL;
-    if (loop != NULL) {
-        const int64_t now = plb_clock_ns(loop->clock);
-        stop_clock(loop, now);
-        loop->last = now;
-    }
-}
-
 static PyMethodDef recorder_methods[] = {{0}};
 
 PLB_PY_TYPE(recorder, "pylb._core.Recorder", "keys values:L seconds clock",
@@ -296,21 +283,13 @@ PLB_PY_DEF(
     const int64_t rows = plb_py_estimate_rows(object[1], n);
     double *table = plb_py_in_place(object[1], "table", NPY_FLOAT64, rows * n);
     double *window = plb_py_in_place(object[2], "window", NPY_FLOAT64, n);
-    if (loads == NULL || table == NULL || window == NULL) {
-        return -1;
-    }
+    PLB_PASS(loads == NULL || table == NULL || window == NULL);
     (rows == PLB_ESTIMATE_ROWS ? plb_estimate_update : plb_estimate_mean)(loads, n, table);
     for (int64_t i = 0; i < n; i++) {
         window[i] += loads[i];
         loads[i] = 0.0;
     }
     return PLB_OK;
-}
-
-static int add_loop(PyObject *module)
-{
-    loop_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &loop_spec, NULL);
-    return loop_type != NULL ? 0 : -1;
 }
 
 enum { N_ANSWERS = PLB_ATSYNC_FAILED + 1 };
@@ -502,16 +481,6 @@ PLB_PY_DEF(
     return give(c, self, answer);
 }
 
-static int64_t index_of(const atsync_t *self, PyObject *key)
-{
-    const long long wanted = PyLong_AsLongLong(key);
-    const int32_t k = PyErr_Occurred() ? -1 : plb_keys_find(plb_py_keys(self->keys), wanted);
-    if (k < 0 && !PyErr_Occurred()) {
-        PyErr_SetObject(PyExc_KeyError, key);
-    }
-    return k;
-}
-
 PLB_PY_DEF(
     atsync, reached, "key load=None",
     "End an iteration of one object; or ask again, if the previous answer was pause. Returns\n"
@@ -522,13 +491,24 @@ PLB_PY_DEF(
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     PLB_PASS(check_bound(self, true));
     PLB_PASS(PLB_READ(c, PLB_ONE(&key), PLB_ONE(&given)));
-    const int64_t i = index_of(self, key);
+    const long long wanted = PyLong_AsLongLong(key);
+    const int32_t i = PyErr_Occurred() ? -1 : plb_keys_find(plb_py_keys(self->keys), wanted);
+    if (i < 0 && !PyErr_Occurred()) {
+        PyErr_SetObject(PyExc_KeyError, key);
+    }
     const double load = i >= 0 && given != Py_None ? PyFloat_AsDouble(given) : 0.0;
     PLB_PASS(PyErr_Occurred() != NULL);
     const int64_t now = now_ns(), slot = self->slot[i];
     if (plb_atsync_runs(&self->core, slot)) {
         double *seconds = (double *)PyArray_DATA(self->seconds) + i;
-        plb_py_recorder_cut(self->recorder);
+        /* end the interval that a loop over a pylb._core.Recorder is measuring now */
+        const bool records = Py_TYPE(self->recorder)->tp_iter == recorder_iter;
+        loop_t *loop = records ? ((recorder_t *)self->recorder)->running : NULL;
+        if (loop != NULL) {
+            const int64_t cut = plb_clock_ns(loop->clock);
+            stop_clock(loop, cut);
+            loop->last = cut;
+        }
         *seconds = given != Py_None ? load : *seconds;
         self->idle = false;
         PLB_PASS(plb_atsync_reached(&self->core, slot, seconds, 1, now, &c->err));
@@ -710,7 +690,9 @@ static const plb_py_def_t *const methods[] = {&fn_end_pass, NULL};
 
 static int more(PyObject *module)
 {
-    return add_loop(module) || PyModule_AddIntConstant(module, "ATSYNC_WINDOW", PLB_ATSYNC_WINDOW);
+    loop_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &loop_spec, NULL);
+    return loop_type == NULL ||
+           PyModule_AddIntConstant(module, "ATSYNC_WINDOW", PLB_ATSYNC_WINDOW);
 }
 
 const plb_py_room_t plb_py_run = {methods, {&keys_spec, &recorder_spec, &atsync_spec}, more};

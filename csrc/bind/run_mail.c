@@ -374,10 +374,8 @@ static int key_of(PyObject *object, const char *name, int64_t *key)
     PLB_PASS(index == NULL);
     *key = PyLong_AsLongLongAndOverflow(index, &overflow);
     Py_DECREF(index);
-    if (overflow != 0) {
-        plb_py_fail(PLB_ERR_VALUE, "%s: expected an integer of 64 bits", name);
-    }
-    return overflow == 0 ? 0 : -1;
+    return overflow == 0 ? 0
+                         : plb_py_fail(PLB_ERR_VALUE, "%s: expected an integer of 64 bits", name);
 }
 
 /* Return the keys of the objects that are here; there are none before bind(). */
@@ -406,11 +404,10 @@ static int64_t place_of(mail_t *self, int64_t key)
 static int source_of(mail_t *self, PyObject *object, int64_t *source)
 {
     PLB_PASS(key_of(object, "source", source));
-    if (place_of(self, *source) < 0) {
-        plb_py_fail(PLB_ERR_KEY, "source %lld: no such object on this rank", (long long)*source);
-        return -1;
-    }
-    return 0;
+    return place_of(self, *source) >= 0
+               ? 0
+               : plb_py_fail(PLB_ERR_KEY, "source %lld: no such object on this rank",
+                             (long long)*source);
 }
 
 PLB_PY_DEF(mail, post, "target source data copy",
@@ -455,9 +452,7 @@ PLB_PY_DEF(mail, multicast, "targets source data copy",
     bool copy;
     Py_ssize_t n = 0;
     letter_t letter;
-    if (PLB_READ(c, PLB_ONE(&targets), PLB_ONE(&source), PLB_ONE(&data), PLB_ONE(&copy))) {
-        return -1;
-    }
+    PLB_PASS(PLB_READ(c, PLB_ONE(&targets), PLB_ONE(&source), PLB_ONE(&data), PLB_ONE(&copy)));
     const int64_t *target =
         source_of(self, source, &letter.source) == 0 ? keys_in(c, targets, &n) : NULL;
     PLB_PASS(target == NULL);
@@ -587,9 +582,7 @@ PLB_PY_DEF(
     "a list of (rank, number of messages, wire, others).")
 {
     /* packing and restoring can make objects send further messages, which wait in `out` */
-    if (move_all(&self->out, &self->going) != 0) {
-        return -1;
-    }
+    PLB_PASS(move_all(&self->out, &self->going));
     return plb_py_answer(c, pack(self, c, &self->going));
 }
 
@@ -609,9 +602,8 @@ PLB_PY_DEF(mail, pack_inboxes, "to",
     const int32_t *to;
     int64_t n = keys_of(self)->n;
     int32_t *where = plb_py_memory(c, self->in.n, sizeof *where);
-    if (where == NULL || PLB_READ(c, PLB_MANY(&to, &n)) != 0) {
-        return -1;
-    }
+    PLB_PASS(where == NULL);
+    PLB_PASS(PLB_READ(c, PLB_MANY(&to, &n)));
     memset(where, -1, (size_t)self->in.n * sizeof *where);
     for (int64_t k = 0; k < self->n; k++) {
         for (int64_t i = self->start[k]; i < self->start[k + 1]; i++) {
@@ -683,8 +675,7 @@ PLB_PY_DEF(
             PLB_PASS(own == NULL);
             if (i >= self->coming.n || self->coming.letter[i].data != letter.data) {
                 Py_DECREF(own);
-                plb_py_fail(PLB_ERR_STATE, "restoring a message must not deliver messages");
-                return -1;
+                return plb_py_fail(PLB_ERR_STATE, "restoring a message must not deliver messages");
             }
             self->coming.letter[i].data = own;
             Py_DECREF(letter.data);
@@ -842,10 +833,8 @@ PLB_PY_DEF(mail, inbox, "!key",
     int64_t wanted;
     PLB_PASS(key_of(c->arg, "key", &wanted));
     const int64_t k = place_of(self, wanted);
-    if (k < 0) {
-        plb_py_fail(PLB_ERR_KEY, "key %lld: no such object on this rank", (long long)wanted);
-        return -1;
-    }
+    PLB_FAIL_IF(k < 0, &c->err, PLB_ERR_KEY, "key %lld: no such object on this rank",
+                (long long)wanted);
     const int64_t begin = k < self->n ? self->start[k] : 0;
     const int64_t end = k < self->n ? self->start[k + 1] : 0;
     PyObject *out = PyList_New((Py_ssize_t)(end - begin));
@@ -881,9 +870,7 @@ PLB_PY_DEF(mail, forget, "!keys",
            "graph.  keys: a pylb._core.Keys of these objects.  Call bind() afterwards.")
 {
     const plb_keys_t *gone = plb_py_keys(c->arg);
-    if (gone == NULL || filter(self, gone, false) != 0) {
-        return -1;
-    }
+    PLB_PASS(gone == NULL || filter(self, gone, false) != 0);
     return plb_talk_drop(&self->talk, gone, &c->err);
 }
 

@@ -4,25 +4,15 @@
 
 #include <stdarg.h>
 
-static const char *class_of(int code)
-{
-    switch (code) {
-#define X(name, number, class, help)                                                              \
-    case number:                                                                                  \
-        return class;
-        PLB_ERRORS(X)
-#undef X
-    default:
-        return "SystemError";
-    }
-}
-
 PyObject *plb_py_raise(int code, const plb_err_t *err)
 {
     if (PyErr_Occurred()) {
         return NULL;
     }
-    const char *name = class_of(code);
+    const char *name = "SystemError";
+#define X(id, number, class, help) name = code == number ? class : name;
+    PLB_ERRORS(X)
+#undef X
     PyObject *module = PyImport_ImportModule("pylb.errors");
     PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
     if (module != NULL && type == NULL) {
@@ -135,12 +125,6 @@ static PyArrayObject *keep(plb_py_held_t *held, PyObject *array)
         held->array[held->n++] = (PyArrayObject *)array;
     }
     return (PyArrayObject *)array;
-}
-
-static int bad_length(const char *name, PyArrayObject *a, int64_t n)
-{
-    return plb_py_fail(PLB_ERR_VALUE, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
-                       (long long)n);
 }
 
 void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n)
@@ -312,7 +296,8 @@ static int read_array(plb_py_held_t *held, const item_t *item, PyObject *value,
     PLB_PASS(a == NULL);
     *to->n = *to->n < 0 ? PyArray_SIZE(a) - item->more : *to->n;
     if (PyArray_SIZE(a) != *to->n + item->more || *to->n < 0) {
-        return bad_length(name_of(item), a, *to->n < 0 ? 1 : *to->n + item->more);
+        return plb_py_fail(PLB_ERR_VALUE, "%s has %zd entries: expected %lld", name_of(item),
+                           PyArray_SIZE(a), (long long)(*to->n < 0 ? 1 : *to->n + item->more));
     }
     *data = PyArray_DATA(a);
     return 0;
@@ -342,16 +327,6 @@ static int read_text(const item_t *item, PyObject *value, const char **out)
         *out = NULL;
     }
     return *out != NULL ? 0 : -1;
-}
-
-static int read_object(const item_t *item, PyObject *value, PyObject **out)
-{
-    if (item->only != NULL && !PyObject_TypeCheck(value, item->only)) {
-        return plb_py_refuse(true, PyExc_TypeError, "%s: expected a %s, not %.80s", name_of(item),
-                             item->only->tp_name, Py_TYPE(value)->tp_name);
-    }
-    *out = value;
-    return 0;
 }
 
 /* Read a value into a target.  The owner of the value, or `held`, keeps what the target needs. */
@@ -394,7 +369,12 @@ static int read_item(plb_py_held_t *held, const item_t *item, PyObject *value,
     case 's':
         return read_text(item, value, to->to);
     case 'o':
-        return read_object(item, value, to->to);
+        *(PyObject **)to->to = value;
+        if (item->only != NULL && !PyObject_TypeCheck(value, item->only)) {
+            return plb_py_refuse(true, PyExc_TypeError, "%s: expected a %s, not %.80s",
+                                 name_of(item), item->only->tp_name, Py_TYPE(value)->tp_name);
+        }
+        return 0;
     default:
         return read_array(held, item, value, to);
     }

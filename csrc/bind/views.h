@@ -351,7 +351,7 @@ int plb_py_add(PyObject *module, const plb_py_room_t *room);
 int plb_py_add_value(PyObject *module, const char *name, PyObject *value);
 int plb_py_add_functions(PyObject *module, const plb_py_def_t *const *methods);
 
-/** Define the module `name`, which `exec` fills: what PyInit_ returns. */
+/** Define the module `name`, which `exec` fills.  PLB_PY_MODULE: also its PyInit_ function. */
 static inline PyObject *plb_py_module(const char *name, const char *text,
                                       int (*exec)(PyObject *module))
 {
@@ -366,6 +366,12 @@ static inline PyObject *plb_py_module(const char *name, const char *text,
     definition.m_doc = text;
     return PyModuleDef_Init(&definition);
 }
+#define PLB_PY_MODULE(name, text, exec)                                                           \
+    PyMODINIT_FUNC PyInit_##name(void);                                                           \
+    PyMODINIT_FUNC PyInit_##name(void)                                                            \
+    {                                                                                             \
+        return plb_py_module("pylb." #name, text, exec);                                          \
+    }
 
 /* C structs as Python dicts and tuples, and back, from tables of their fields.
  *

@@ -32,8 +32,7 @@ static int read_streams(plb_py_call_t *c, plb_streams_t *out)
 }
 
 /* View arrays of results, one for each rank and with a record for each operation. */
-static int view_results(plb_py_call_t *c, const plb_streams_t *run, PyObject *list, size_t size,
-                        void **out)
+static int view_results(const plb_streams_t *run, PyObject *list, size_t size, void **out)
 {
     PLB_PASS(plb_py_refuse(PyList_GET_SIZE(list) != run->n_ranks, PyExc_ValueError,
                            "expected an array of results for each rank"));
@@ -50,8 +49,7 @@ static int view_results(plb_py_call_t *c, const plb_streams_t *run, PyObject *li
 PLB_PY_DEF(
     fn, simulate,
     "ops:L comm_start:+ comm_member ... place speed node alpha:@ beta:@ share period overhead "
-    "eager "
-    "steps:L",
+    "eager steps:L",
     "Simulate recorded operations on a machine; see csrc/whatif/whatif.h.  steps: arrays of\n"
     "plb_op_time_t for the operations of each rank; empty: none.  Returns (p, 7) float64, for\n"
     "each rank: the seconds at which it ended; seconds of work, of waiting in MPI, and of\n"
@@ -81,7 +79,7 @@ PLB_PY_DEF(
     void **step = NULL;
     if (PyList_GET_SIZE(steps) > 0) {
         PLB_PASS((step = plb_py_memory(c, n_ranks, sizeof *step)) == NULL);
-        PLB_PASS(view_results(c, &run, steps, sizeof(plb_op_time_t), step));
+        PLB_PASS(view_results(&run, steps, sizeof(plb_op_time_t), step));
     }
     plb_process_times_t *times = plb_py_memory(c, n_ranks, sizeof *times);
     double *to = times ? plb_py_new2(c, NPY_FLOAT64, n_ranks, 7) : NULL;
@@ -96,8 +94,6 @@ PLB_PY_DEF(
     }
     return plb_py_answer(c, plb_py_out(c, to));
 }
-
-/* ---- the critical path ---------------------------------------------------------------------- */
 
 /* Compute the lengths for each query (change, procedure, from, to, kept, alpha, beta): a row of
  * lengths[queries, p] and an entry of stuck[queries]. */
@@ -137,7 +133,7 @@ PLB_PY_DEF(fn, path_lengths, "ops:L comm_start:+ comm_member ... queries:L hops:
     PLB_PASS(PLB_READ(c, PLB_ONE(&queries), PLB_ONE(&hops)));
     if (hops != NULL && PyList_GET_SIZE(hops) > 0) {
         PLB_PASS((hop = plb_py_memory(c, run.n_ranks, sizeof *hop)) == NULL);
-        PLB_PASS(view_results(c, &run, hops, sizeof(plb_path_hop_t), hop));
+        PLB_PASS(view_results(&run, hops, sizeof(plb_path_hop_t), hop));
     }
     if (PLB_PY_UNLOCKED(c, plb_pairing_make(&run, &pairing, &c->err)) == 0 &&
         (lengths = plb_py_new2(c, NPY_INT64, PyList_GET_SIZE(queries), run.n_ranks)) &&

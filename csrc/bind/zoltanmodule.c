@@ -182,8 +182,4 @@ static int zoltan_exec(PyObject *module)
     return plb_py_add_library(module, &plb_zoltan);
 }
 
-PyMODINIT_FUNC PyInit__zoltan(void);
-PyMODINIT_FUNC PyInit__zoltan(void)
-{
-    return plb_py_module("pylb._zoltan", "Zoltan for pylb.", zoltan_exec);
-}
+PLB_PY_MODULE(_zoltan, "Zoltan for pylb.", zoltan_exec)

@@ -182,24 +182,6 @@ static bool same_pins(const plb_hypergraph_t *self, int32_t a, int32_t b, int32_
     return true;
 }
 
-static void drop_merged(plb_hypergraph_t *self)
-{
-    int32_t kept = 0, at = 0;
-    for (int32_t e = 0; e < self->n_nets; e++) {
-        const int32_t from = self->net_start[e], n = plb_pins_of(self, e);
-        if (self->net_weight[e] == 0) {
-            continue;
-        }
-        memmove(self->pin + at, self->pin + from, (size_t)n * sizeof *self->pin);
-        self->net_weight[kept] = self->net_weight[e];
-        /* kept <= e, so this entry was read before */
-        self->net_start[kept++] = at;
-        at += n;
-    }
-    self->net_start[kept] = at;
-    self->n_nets = kept;
-}
-
 static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -222,7 +204,20 @@ static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_
         self->net_weight[a.id] += self->net_weight[b.id];
         self->net_weight[b.id] = 0;
     }
-    drop_merged(self);
+    int32_t kept = 0, at = 0;
+    for (int32_t e = 0; e < self->n_nets; e++) { /* leave out the nets that were merged */
+        const int32_t from = self->net_start[e], n = plb_pins_of(self, e);
+        if (self->net_weight[e] == 0) {
+            continue;
+        }
+        memmove(self->pin + at, self->pin + from, (size_t)n * sizeof *self->pin);
+        self->net_weight[kept] = self->net_weight[e];
+        /* kept <= e, so this entry was read before */
+        self->net_start[kept++] = at;
+        at += n;
+    }
+    self->net_start[kept] = at;
+    self->n_nets = kept;
 out:
     plb_loads_free(&order);
     plb_free(print);
@@ -406,17 +401,16 @@ static void levels_free(levels_t *self)
             plb_hypergraph_free(&self->hg[i]);
         }
     }
-    self->n = 0;
 }
 
 /* Coarsen level by level to about `coarsest` vertices.  Only vertices with the same label are
- * merged, and label[] gets the labels of the coarsest level; label NULL: no labels. */
+ * merged, and label[] gets the labels of the coarsest level; label NULL: no labels.  *self must be
+ * zeroed. */
 static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int64_t coarsest, int32_t *label,
                    plb_rng_t *rng, plb_err_t *err)
 {
     int ret = PLB_OK;
     self->hg[0] = *hg;
-    self->cluster[0] = NULL;
     self->n = 1;
     const int64_t most = 1 + total_weight(hg) * 3 / 2 / coarsest;
     while (self->n < MAX_LEVELS && self->hg[self->n - 1].n_vertices > coarsest) {
@@ -430,7 +424,6 @@ static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int64_t coarsest,
         }
         PLB_TRY(plb_interrupted(PLB_INTERRUPT_NOW));
         PLB_TRY(contract(fine, self->cluster[at], n, &self->hg[at + 1], err));
-        self->cluster[at + 1] = NULL;
         self->n++;
         /* clusters are numbered in the order of one of their vertices, so that an entry is
          * overwritten only after it was read */
@@ -633,28 +626,22 @@ out:
     return ret;
 }
 
-/* Partition by recursive multilevel bisection, then refine.  *after: connectivity - 1. */
-static int from_scratch(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
-                        int32_t *part, plb_quality_t *after, plb_err_t *err)
-{
-    int64_t room = 0;
-    for (int32_t p = 0; p < limits->n_parts; p++) {
-        room += limits->limit[p];
-    }
-    /* each part results from log2(n_parts) bisections; they share the allowed imbalance equally */
-    const double depth = ceil(log2(limits->n_parts > 2 ? limits->n_parts : 2));
-    const double slack = pow((double)room / (double)(1 + total_weight(self)), 1.0 / depth);
-    int ret = recurse(self, limits->limit, limits->n_parts, slack, rng, part, err);
-    return ret == PLB_OK ? plb_hypergraph_refine(self, limits, rng, part, after, err) : ret;
-}
-
 int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *limits,
                              plb_rng_t *rng, bool fresh, int32_t cycles, int32_t *part,
                              plb_err_t *err)
 {
     plb_quality_t quality;
-    PLB_PASS(fresh ? from_scratch(self, limits, rng, part, &quality, err)
-                   : plb_hypergraph_refine(self, limits, rng, part, &quality, err));
+    if (fresh) {
+        int64_t room = 0;
+        for (int32_t p = 0; p < limits->n_parts; p++) {
+            room += limits->limit[p];
+        }
+        /* each part results from log2(n_parts) bisections, which share the imbalance equally */
+        const double depth = ceil(log2(limits->n_parts > 2 ? limits->n_parts : 2));
+        const double slack = pow((double)room / (double)(1 + total_weight(self)), 1.0 / depth);
+        PLB_PASS(recurse(self, limits->limit, limits->n_parts, slack, rng, part, err));
+    }
+    PLB_PASS(plb_hypergraph_refine(self, limits, rng, part, &quality, err));
     for (int32_t i = 0; i < cycles; i++) {
         PLB_PASS(plb_interrupted(PLB_INTERRUPT_NOW));
         PLB_PASS(cycle(self, limits, rng, part, &quality, err));

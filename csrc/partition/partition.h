@@ -222,20 +222,6 @@ int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t tar
  * its largest ratio of weight to share replaces the imbalance. */
 int plb_partition_limits(const plb_question_t *in, int64_t *limit, plb_err_t *err);
 
-/* Parts on ranks. */
-
-/** The rank of a part.  Parts are assigned to ranks in order, as evenly as possible. */
-static inline int32_t plb_rank_of(int32_t part, int32_t n_ranks, int32_t n_parts)
-{
-    return (int32_t)((int64_t)part * n_ranks / n_parts);
-}
-
-/** The first part on a rank; if the rank has none, the first one on a later rank. */
-static inline int32_t plb_first_on(int32_t rank, int32_t n_ranks, int32_t n_parts)
-{
-    return (int32_t)(((int64_t)rank * n_parts + n_ranks - 1) / n_ranks);
-}
-
 /* Renumbers new parts such that the objects that stay in their part have a large total size.
  * Parts that get no number by this rule are numbered such that many objects stay on their rank
  * (Oliker and Biswas, PLUM, 1998; by their heuristic, at least half of the best size stays). */
@@ -245,7 +231,7 @@ static inline int32_t plb_first_on(int32_t rank, int32_t n_ranks, int32_t n_part
 enum { PLB_REMAP_MOST = 4096 };
 
 typedef struct plb_new_names {
-    int32_t n_parts, n_ranks; /* plb_rank_of gives the rank of a part */
+    int32_t n_parts, n_ranks; /* part q is on rank floor(q * n_ranks / n_parts) */
     const double *share; /* [n_parts] only parts of equal share swap numbers; NULL: all equal */
     const bool *fixed;   /* [n_parts] whether a part must keep its number; NULL: none must */
 

@@ -128,22 +128,6 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
     return PLB_OK;
 }
 
-static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
-                        const int32_t *part, plb_err_t *err)
-{
-    for (int32_t v = 0; v < in->n_vertices; v++) {
-        PLB_FAIL_IF(part[v] < 0 || part[v] >= in->n_parts, err, PLB_ERR_LIBRARY,
-                    "%s put vertex %d into part %d: there are %d parts", with->name, v, part[v],
-                    in->n_parts);
-        PLB_FAIL_IF(in->fixed != NULL && in->fixed[v] >= 0 && in->fixed[v] != part[v], err,
-                    PLB_ERR_LIBRARY,
-                    "%s put vertex %d into part %d, but it is "
-                    "fixed in part %d",
-                    with->name, v, part[v], in->fixed[v]);
-    }
-    return PLB_OK;
-}
-
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err)
 {
@@ -174,7 +158,14 @@ int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, i
                            in->n_dims > 0;
     if (connected && in->n_vertices >= in->n_parts) {
         PLB_PASS(with->run(&plain, part, err));
-        PLB_PASS(check_answer(with, in, part, err));
+    }
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        PLB_FAIL_IF(part[v] < 0 || part[v] >= in->n_parts, err, PLB_ERR_LIBRARY,
+                    "%s put vertex %d into part %d: there are %d parts", with->name, v, part[v],
+                    in->n_parts);
+        PLB_FAIL_IF(in->fixed != NULL && in->fixed[v] >= 0 && in->fixed[v] != part[v], err,
+                    PLB_ERR_LIBRARY, "%s put vertex %d into part %d, but it is fixed in part %d",
+                    with->name, v, part[v], in->fixed[v]);
     }
     /* regions of points stay as the library has cut them */
     const bool cuts = in->n_dims > 0 && in->start == NULL && in->net_start == NULL;

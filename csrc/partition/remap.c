@@ -7,8 +7,6 @@
 
 enum { NONE = -1 };
 
-/* ---- new names of parts ---------------------------------------------------------------- */
-
 typedef struct namer {
     const plb_new_names_t *in;
     int32_t *name; /* [n_parts] the new number of each part; NONE: not yet */
@@ -25,18 +23,6 @@ static void call(namer_t *s, int32_t part, int32_t name)
 {
     s->name[part] = name;
     s->taken[name] = true;
-}
-
-static int check(const plb_new_names_t *in, plb_err_t *err)
-{
-    const int32_t k = in->n_parts;
-    for (int64_t i = 0; i < in->n_kept; i++) {
-        const int32_t p = in->part[i], q = in->old[i];
-        PLB_FAIL_IF(p < 0 || p >= k || q < 0 || q >= k, err, PLB_ERR_RANGE,
-                    "kept[%lld] is the pair of parts (%d, %d): expected 0 ... %d", (long long)i, p,
-                    q, k - 1);
-    }
-    return PLB_OK;
 }
 
 /* Give each part the number of the old part with which it has most in common, the largest pairs
@@ -56,11 +42,23 @@ static int by_parts(namer_t *s, plb_err_t *err)
     return PLB_OK;
 }
 
+/* The rank of a part.  Parts are assigned to ranks in order, as evenly as possible. */
+static int32_t rank_of(int32_t part, int32_t n_ranks, int32_t n_parts)
+{
+    return (int32_t)((int64_t)part * n_ranks / n_parts);
+}
+
+/* The first part on a rank; if the rank has none, the first one on a later rank. */
+static int32_t first_on(int32_t rank, int32_t n_ranks, int32_t n_parts)
+{
+    return (int32_t)(((int64_t)rank * n_parts + n_ranks - 1) / n_ranks);
+}
+
 /* Return the first free name on a rank that the part may get: all are equally good. */
 static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
 {
-    const int32_t end = plb_first_on(rank + 1, s->in->n_ranks, s->in->n_parts);
-    for (int32_t q = plb_first_on(rank, s->in->n_ranks, s->in->n_parts); q < end; q++) {
+    const int32_t end = first_on(rank + 1, s->in->n_ranks, s->in->n_parts);
+    for (int32_t q = first_on(rank, s->in->n_ranks, s->in->n_parts); q < end; q++) {
         if (fits(s, part, q)) {
             return q;
         }
@@ -131,7 +129,7 @@ static void worth(const plb_new_names_t *in, const int32_t *name, double out[2])
     }
     for (int32_t p = 0; in->on_rank != NULL && p < in->n_parts; p++) {
         const int32_t to = name == NULL ? p : name[p];
-        const int32_t rank = plb_rank_of(to, in->n_ranks, in->n_parts);
+        const int32_t rank = rank_of(to, in->n_ranks, in->n_parts);
         out[1] += in->on_rank[(int64_t)rank * in->n_parts + p];
     }
 }
@@ -141,9 +139,12 @@ int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err)
     const int32_t k = in->n_parts;
     const bool ranks = in->on_rank != NULL && k <= PLB_REMAP_MOST;
     namer_t s = {.in = in, .name = name};
-    int ret = check(in, err);
-    if (ret != PLB_OK) {
-        return ret;
+    int ret = PLB_OK;
+    for (int64_t i = 0; i < in->n_kept; i++) {
+        const int32_t p = in->part[i], q = in->old[i];
+        PLB_FAIL_IF(p < 0 || p >= k || q < 0 || q >= k, err, PLB_ERR_RANGE,
+                    "kept[%lld] is the pair of parts (%d, %d): expected 0 ... %d", (long long)i, p,
+                    q, k - 1);
     }
     PLB_NEW0(s.taken, k);
     for (int32_t p = 0; p < k; p++) {
@@ -170,59 +171,44 @@ out:
     return ret;
 }
 
-/* ---- placements ------------------------------------------------------------------------ */
-
-/* Pairs of a rank and a part that have items in common. */
-typedef struct overlap {
-    int64_t n;
-    int32_t *rank, *part; /* [n] */
-    double *common;       /* [n] total weight of the common items */
-} overlap_t;
-
-static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
-                        int32_t p, overlap_t *out, plb_err_t *err)
+int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
+                int32_t p, const double *kind, int32_t *name, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int64_t *at = NULL;
+    /* pairs of a rank and a part that have items in common, and the total weight of these items */
+    int32_t *rank = NULL, *other = NULL;
+    double *common = NULL;
+    int64_t n_pairs = 0, *at = NULL;
     plb_groups_t on = {0}; /* lists of the items on each rank */
     PLB_NEW(at, p);
     PLB_TRY(plb_groups_init(&on, now, n, p, err));
-    PLB_NEW_EACH(n, out->rank, out->part, out->common);
+    PLB_NEW_EACH(n, rank, other, common);
     /* at[part]: index of the most recent pair with this part; if it is below `first`, the pair's
      * rank is not r */
     memset(at, -1, (size_t)p * sizeof *at);
     for (int32_t r = 0; r < p; r++) {
-        const int64_t first = out->n;
+        const int64_t first = n_pairs;
         for (int64_t k = on.start[r]; k < on.start[r + 1]; k++) {
             const int32_t to = part[on.item[k]];
             if (at[to] < first) {
-                at[to] = out->n++;
-                out->rank[at[to]] = r;
-                out->part[at[to]] = to;
-                out->common[at[to]] = 0.0;
+                at[to] = n_pairs++;
+                rank[at[to]] = r;
+                other[at[to]] = to;
+                common[at[to]] = 0.0;
             }
-            out->common[at[to]] += counts == NULL ? 1.0 : counts[on.item[k]];
+            common[at[to]] += counts == NULL ? 1.0 : counts[on.item[k]];
         }
     }
-out:
-    plb_groups_free(&on);
-    plb_free(at);
-    return ret;
-}
-
-int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
-                int32_t p, const double *kind, int32_t *name, plb_err_t *err)
-{
-    overlap_t overlap = {0};
-    int ret = find_overlap(n, now, part, counts, p, &overlap, err);
     const plb_new_names_t names = {.n_parts = p,
                                    .n_ranks = 1,
                                    .share = kind,
-                                   .n_kept = overlap.n,
-                                   .part = overlap.part,
-                                   .old = overlap.rank,
-                                   .kept = overlap.common};
-    ret = ret == PLB_OK ? plb_remap(&names, name, err) : ret;
-    PLB_FREE(overlap.rank, overlap.part, overlap.common);
+                                   .n_kept = n_pairs,
+                                   .part = other,
+                                   .old = rank,
+                                   .kept = common};
+    ret = plb_remap(&names, name, err);
+out:
+    plb_groups_free(&on);
+    PLB_FREE(at, rank, other, common);
     return ret;
 }

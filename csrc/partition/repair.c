@@ -315,9 +315,9 @@ out:
     return ret;
 }
 
-/* ---- builtin ----------------------------------------------------------------------------- */
+/* ---- pylb's own partitioner ----------------------------------------------------------------- */
 
-/* pylb's own partitioner: unlike METIS and Scotch, it takes hypergraphs and refines partitions. */
+/* Unlike METIS and Scotch, it takes hypergraphs and refines partitions. */
 
 static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32_t *part,
                      plb_err_t *err)
@@ -357,8 +357,7 @@ static int builtin_run(const plb_question_t *in, int32_t *part, plb_err_t *err)
     PLB_FAIL_IF(in->n_options > 0, err, PLB_ERR_VALUE,
                 "pylb's own partitioner has no option %s: expected no options", in->option[0]);
     for (int32_t v = 0; v < in->n_vertices; v++) {
-        const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
-        part[v] = fixed                                ? in->fixed[v]
+        part[v] = is_fixed(in, v)                      ? in->fixed[v]
                   : in->old != NULL && in->old[v] >= 0 ? in->old[v]
                                                        : v % in->n_parts;
     }

@@ -27,11 +27,10 @@ static const struct {
     {"MINCONN", METIS_OPTION_MINCONN, {NULL}},
     {"CONTIG", METIS_OPTION_CONTIG, {NULL}},
 };
-enum { N_OPTIONS = sizeof OPTIONS / sizeof *OPTIONS };
 
 static int set_option(idx_t *options, const char *name, const char *value, plb_err_t *err)
 {
-    for (int i = 0; i < N_OPTIONS; i++) {
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
         if (strcmp(OPTIONS[i].name, name) != 0) {
             continue;
         }
@@ -119,22 +118,6 @@ static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
     return ret;
 }
 
-/* Set target[n_parts * ncon], the shares, whose sum is 1 for each weight.  METIS refuses a share
- * that is 0 in single precision; a share of LEAST is already less than a unit of weight. */
-static void set_targets(const plb_question_t *in, idx_t ncon, real_t *target)
-{
-    const double LEAST = 1e-10;
-    double total = 0.0;
-    for (int32_t r = 0; r < in->n_parts; r++) {
-        total += in->share[r];
-    }
-    for (int32_t r = 0; r < in->n_parts; r++) {
-        for (idx_t c = 0; c < ncon; c++) {
-            target[r * ncon + c] = (real_t)fmax(in->share[r] / total, LEAST);
-        }
-    }
-}
-
 static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -143,8 +126,17 @@ static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
     idx_t ncon = in->n_weights > 1 ? in->n_weights : 1;
     PLB_TRY(set_options(in, options, err));
     if (in->share != NULL) {
+        /* The sum of the shares is 1 for each weight.  METIS refuses a share that is 0 in single
+         * precision; a share of LEAST is already less than a unit of weight. */
+        const double LEAST = 1e-10;
+        double total = 0.0;
         PLB_NEW(target, (int64_t)k * ncon);
-        set_targets(in, ncon, target);
+        for (int32_t r = 0; r < k; r++) {
+            total += in->share[r];
+        }
+        for (int64_t i = 0; i < (int64_t)k * ncon; i++) {
+            target[i] = (real_t)fmax(in->share[i / ncon] / total, LEAST);
+        }
     }
     const bool bisect = options[METIS_OPTION_PTYPE] == METIS_PTYPE_RB;
     int (*const ask)(idx_t *, idx_t *, idx_t *, idx_t *, idx_t *, idx_t *, idx_t *, idx_t *,

@@ -44,8 +44,6 @@ static int failed(const char *what, plb_err_t *err)
                     said[0] ? said : "no reason given");
 }
 
-/* ---- options -------------------------------------------------------------------------------- */
-
 static const struct {
     const char *word;
     SCOTCH_Num flag;
@@ -78,8 +76,7 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_question_t *in, plb_er
     return code == 0 ? PLB_OK : failed("SCOTCH_stratGraphMapBuild", err);
 }
 
-/* ---- parts of unequal size: a complete graph of weighted processors ------------------------- */
-
+/* Parts of unequal size are a complete graph of weighted processors. */
 static int set_parts(SCOTCH_Arch *arch, const plb_question_t *in, plb_err_t *err)
 {
     enum { TOTAL = 1 << 28 };
