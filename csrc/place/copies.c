@@ -838,6 +838,16 @@ static int place_again(layer_t *l, const plb_copies_t *of, double aim, double en
             memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
         }
     }
+    if (best > enough && of->move == 0.0) {
+        memcpy(l->best, l->keep, (size_t)l->s * sizeof *l->slot);
+        PLB_PASS(place_from_scratch(l, aim, of->tolerance, err));
+        const double fresh = l->time[slowest(l)];
+        /* It moves most copies: worth it only if near enough, or if the excess is halved. */
+        if (fresh >= best || (fresh > enough && 2.0 * (fresh - aim) > best - aim)) {
+            restore(l, l->best);
+        }
+        return PLB_OK;
+    }
     restore(l, l->keep);
     return PLB_OK;
 }

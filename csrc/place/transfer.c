@@ -19,6 +19,7 @@
 #include "place/internal.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/base.h"
 
@@ -96,9 +97,10 @@ typedef struct search {
     side_t *side;     /* storage for the sides of these partners */
     side_t **free_side;
     int32_t n_front, n_free;
-    int64_t turn;  /* number of times that objects were chosen for sets */
-    double excess; /* seconds above the limit, sum of all donors */
-    side_t from;   /* the sets of the donor */
+    int64_t turn;            /* number of times that objects were chosen for sets */
+    double excess;           /* seconds above the limit, sum of all donors */
+    side_t from;             /* the sets of the donor */
+    plb_item_t chosen[MOST]; /* the donor's objects in the best exchange */
     double *work;
 } search_t;
 
@@ -611,7 +613,11 @@ static int find_exchange(search_t *self, int32_t donor, double over, exchange_t 
         PLB_PASS(list_sets(self, &self->from, most, err));
         PLB_PASS(list_sets(self, self->front[n].side, most, err));
         look(self, n, best);
+        if (best->at == n) { /* a longer list of the donor's objects may follow */
+            memcpy(self->chosen, self->from.object, sizeof self->chosen);
+        }
     }
+    memcpy(self->from.object, self->chosen, sizeof self->chosen);
     return PLB_OK;
 }
 

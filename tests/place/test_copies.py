@@ -443,3 +443,17 @@ def test_a_window_of_batches_makes_steps_alike():
         return sum(max(x.sum() for x in step) for step in steps)
 
     assert worst(4) < worst(1)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_new_loads_are_placed_from_scratch_if_present_copies_are_far_off(limited):
+    rng = np.random.default_rng(5)
+    ratio = []
+    for n in range(20, 60):
+        more = {"memory": np.ones(n), "memory_limit": np.full(16, n)} if limited else {}
+        first, later = rng.zipf(1.6, (2, n)).clip(0, 300) + rng.random((2, n))
+        keys = {"slots": n + 16, "ranks": 16, **more}
+        before = pylb.place(first, "CopiesLB", **keys)
+        again = pylb.place(later, "CopiesLB", previous=before, **keys)
+        ratio.append(again.max_over_mean / pylb.place(later, "CopiesLB", **keys).max_over_mean)
+    assert np.mean(ratio) < 1.02

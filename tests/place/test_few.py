@@ -283,3 +283,25 @@ def test_two_sizes_on_unequal_ranks_are_not_placed_from_scratch(seed, heavy):
     plan = pylb.place(s, "BestFitLB")
     assert plan.after.max_over_mean < 1.05
     assert plan.migrations < 1100
+
+
+@pytest.mark.parametrize(
+    "name", ["BestFitLB", "RefineLB", "RefineSwapLB", "RefineCommLB", "VectorLB", "CCMLB"]
+)
+def test_exchanges_of_sets_keep_memory_limits(name):
+    """The objects that leave are those for which the exchange was checked."""
+    rng = np.random.default_rng(11)
+    for p in [16, 24, 40] * 10:
+        n = p * int(rng.choice([6, 8, 12]))
+        memory = rng.integers(1, 100, n)
+        limit = int(memory.sum() / p * rng.choice([1.1, 1.3, 1.6])) + 100
+        snap = pylb.Snapshot(
+            rng.lognormal(0.0, 1.5, n),
+            rank=rng.integers(0, p, n),
+            n_ranks=p,
+            speed=10.0 ** rng.uniform(-0.5, 0.5, p),
+            memory=memory,
+            memory_limit=np.full(p, limit),
+        )
+        plan = pylb.place(snap, name)
+        assert np.bincount(plan.rank, memory, p).max() <= limit
