@@ -15,7 +15,7 @@
  * exit or abort.  Compilers warn if a returned code is ignored.  pylb prints a line on standard
  * error only in these cases: a rank has waited ten seconds for the other ranks; ranks share cores;
  * the measured seconds contain waiting; the program did not carry out an advice; nothing has moved
- * in 200 steps although ranks wait for the slowest one.  The last three are printed only once.
+ * in 128 steps although ranks wait for the slowest one.  The last three are printed only once.
  *
  * Handles (pylb_advisor, pylb_trigger).  A call with a closed handle returns PYLB_ERR_STATE.  Use
  * a handle from only one thread at a time.

@@ -253,9 +253,9 @@ def _processors(
 
 
 def _check_most(name: str, values: NDArray[Any], most: int) -> None:
-    """Check that all indices are in 0 ... most - 1; memory is allocated for the largest one."""
-    for bad in values[(values < 0) | (values >= most)]:
-        raise OutOfRangeError(f"{name} has the entry {bad}: expected 0 ... {most - 1}")
+    """Check that no index is `most` or more (memory is allocated for the largest), or -`most`."""
+    for bad in values[(values < -most) | (values >= most)]:
+        raise OutOfRangeError(f"{name} has the entry {bad}: expected entries below {most}")
 
 
 def _integers(name: str, given: ArrayLike, owner: str) -> NDArray[Any]:

@@ -184,7 +184,7 @@ def test_the_cores_of_this_process():
     assert found.n_ranks == 3
     assert 0 < found.n_cores <= len(os.sched_getaffinity(0))
     for wrong in (b"", _core.cores()[1:]):
-        with pytest.raises(ValueError, match="all: expected the bytes of cores"):
+        with pytest.raises(ValueError, match="expected all: the bytes of cores"):
             _core.crowd(wrong, 0)
 
 
