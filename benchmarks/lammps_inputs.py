@@ -25,6 +25,7 @@ from pathlib import Path
 
 from common.figures import save
 from common.mpi import ask_mpi
+from lammps_runs import INTERVALS, TARGET
 
 from pylb import console
 
@@ -43,8 +44,6 @@ INPUTS = {
     "peri": "in.peri-pmb",
     "shear": "in.shear",
 }
-INTERVALS = [50, 100, 150, 200, 300, 400, 600, 800, 1200, 2000]
-TARGET = 1.03  # times the best fixed interval
 
 
 def with_balance(script: str, every: int) -> str:

@@ -962,7 +962,7 @@ static int compute_all(plb_sharer_t *self, int64_t begin, bool *lends, plb_err_t
             self->held = (int)most - 1 > 0 ? (int)most - 1 : 0;
         }
         while (self->low < self->high) {
-            compute(self, fmax(rest(self) / (MOST_HELD + 1), least(self, HOLDS)));
+            compute(self, fmax(rest(self) / PLB_LONG, least(self, HOLDS)));
         }
         figures->longest = self->unknown ? 0.0 : on_cores(self, self->all[TIME]);
         figures->bound = self->unknown ? 0.0 : bound;

@@ -846,9 +846,9 @@ static int place_again(layer_t *l, const plb_copies_t *of, double aim, double en
         if (fresh >= best || (fresh > enough && 2.0 * (fresh - aim) > best - aim)) {
             restore(l, l->best);
         }
-        return PLB_OK;
+    } else {
+        restore(l, l->keep);
     }
-    restore(l, l->keep);
     return PLB_OK;
 }
 

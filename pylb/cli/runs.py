@@ -28,7 +28,7 @@ from pylb.errors import (
     MissingFileError,
     StrategyError,
     UnknownStrategyError,
-    nearest,
+    unknown,
 )
 from pylb.io import h5, hdf5
 from pylb.io.records import is_record
@@ -97,9 +97,7 @@ class Functions:
             return registry.strategy(self._calls.get(name, name), **params)
         except UnknownStrategyError:
             known = sorted({"auto", *BASELINES, *registry.strategies()})
-            raise UnknownStrategyError(
-                f"no strategy {name!r}: there are {', '.join(known)}{nearest(name, known)}"
-            ) from None
+            raise UnknownStrategyError(unknown("strategy", name, known)) from None
 
     def trigger(self, text: str) -> kinds.Trigger:
         """Return the trigger for a text such as "periodic every=10"."""

@@ -243,7 +243,7 @@ def columns(name: str, rank: int, file: File, source: Sequence[int]) -> tuple[Co
         ends = np.cumsum([len(phase) for phase in items], dtype=int)
         rows = [np.arange(ends[s] - len(items[s]), ends[s]) for s in source]
         at = np.concatenate(rows) if rows else np.zeros(0, int)
-        of = {name: column[at] for name, column in of.items()}
+        of = {field: column[at] for field, column in of.items()}
         of["phase"] = np.repeat(np.arange(len(source)), list(map(len, rows)))
         of[key] = np.full(len(at), rank, np.int32)
         out.append(of)

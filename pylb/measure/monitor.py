@@ -205,11 +205,9 @@ class SpeedLearner:
         work : (n,) float64, optional
             The user's own estimate of the object's work, in any unit; 0: no estimate.
         """
-        keys = _array("key", key, np.int64)
-        n = (keys.size,)
-        keys = _array("key", keys, np.int64, n)
+        n = (checks.array("key", key).size,)
         self._core.observe(
-            keys,
+            _array("key", key, np.int64, n),
             _array("rank", rank, np.int32, n),
             _array("seconds", seconds, np.float64, n),
             None if work is None else _array("work", work, np.float64, n),

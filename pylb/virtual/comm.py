@@ -445,8 +445,8 @@ MOST_RANKS = 10_000
 class VirtualCluster:
     """A parallel machine of `n_ranks` virtual ranks in this process.
 
-    ``cluster.run(main)`` calls ``main(comm)`` on every rank, as ``mpiexec -n p`` would, and
-    ``pylb.Balancer(comm)`` works there unchanged.  One rank runs at a time, in an order that is
+    ``cluster.run(main)`` calls ``main(comm)`` on every rank, like ``mpiexec -n p``;
+    ``pylb.Balancer(comm)`` needs no change there.  One rank runs at a time, in an order that is
     the same in every run.  Each rank has its own virtual time, which passes while the rank runs, so
     loads, waits and iteration times are those of p processors.
 
