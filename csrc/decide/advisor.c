@@ -109,7 +109,7 @@ static double ratio_of(const plb_iteration_t *it)
 }
 
 /* moving: seconds in which the slowest rank moved its data, without the time to plan */
-static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
+static int end_step(plb_advisor_t *self, double moving, bool goes_on, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
     const double planning = self->places ? p->seconds_statistics + p->seconds_strategy : 0.0;
@@ -121,12 +121,14 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
         .cost = given ? self->price : moving + planning,
         .moved = !self->stays,
         .given = given,
+        .goes_on = goes_on,
     };
+    const bool first = !self->decider->goes_on;
     const int ret = plb_decider_balanced(self->decider, &done, err);
     if (ret == PLB_OK) {
         self->due = self->placed = false;
         self->moved = self->moved || !self->places || self->migrations > 0;
-        self->ratio = self->usual;
+        self->ratio = first ? self->usual : self->ratio;
         self->balanced = true;
         self->growth[0] *= self->decider->ledger.params[PLB_LEDGER_fade];
         self->growth[1] *= self->decider->ledger.params[PLB_LEDGER_fade];
@@ -150,12 +152,25 @@ static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *
     return plb_decider_placed(self->decider, &placing, NULL, err);
 }
 
+/* Whether a partial LB step, after which the first iteration is `it`, should be followed by
+ * another one.  That is expected to remove the same fraction of the imbalance, a tenth or more. */
+static bool goes_on(const plb_advisor_t *self, const plb_iteration_t *it, double cost)
+{
+    const plb_trigger_t *t = self->decider->trigger;
+    const double fraction = 1.0 - (ratio_of(it) - 1.0) / (self->before - 1.0);
+    const double left = t->end == INT64_MAX ? fmax((double)t->n, PLB_LONG)
+                                            : (double)(t->end - it->iteration - 1);
+    return self->partial && fraction >= 2.0 * PLB_NOTABLE &&
+           fraction * (it->max - it->mean) * left > cost;
+}
+
 static int settle(plb_advisor_t *self, const plb_iteration_t *it,
                   const plb_advisor_outcome_t *outcome, plb_err_t *err)
 {
     if (outcome->n_rebalanced == 0 && !isnan(self->with_move)) {
+        const double cost = fmax(self->with_move - it->time, 0.0);
         PLB_PASS(place_own(self, it, err));
-        return end_step(self, fmax(self->with_move - it->time, 0.0), err);
+        return end_step(self, cost, goes_on(self, it, cost), err);
     }
     if (outcome->n_rebalanced == 0) {
         plb_advisor_abandon(self);
@@ -166,7 +181,7 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
         PLB_PASS(place_own(self, it, err));
         self->placed = true;
     }
-    return end_step(self, outcome->cost, err);
+    return end_step(self, outcome->cost, !self->places && goes_on(self, it, outcome->cost), err);
 }
 
 /* ---- what the user should know -------------------------------------------------------------- */
@@ -328,7 +343,7 @@ int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const 
     self->placed = true;
     self->migrations = migrations;
     self->bytes = bytes;
-    return migrations > 0 ? PLB_OK : end_step(self, 0.0, err);
+    return migrations > 0 ? PLB_OK : end_step(self, 0.0, false, err);
 }
 
 void plb_advisor_abandon(plb_advisor_t *self)
