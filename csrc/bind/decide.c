@@ -706,11 +706,12 @@ static void advisor_fini(advisor_t *self)
     Py_XDECREF(self->decider);
 }
 
-PLB_PY_DEF(advisor, observe, "record now may_preview seconds partial",
-           "Observe a step.  record: its merged statistics; now: number of the step that has\n"
-           "just ended (with a lag, later); seconds: its length on this rank; partial: whether an\n"
-           "LB step removes only a part of the imbalance.  Returns NOTHING, PREVIEW or BALANCE of\n"
-           "ASKS.")
+PLB_PY_DEF(
+    advisor, observe, "record now may_preview seconds partial",
+    "Observe a step.  record: its merged statistics; now: number of the step that has\n"
+    "just ended (with a lag, later); seconds: its length on this rank; partial: whether an\n"
+    "LB step removes only a part of the imbalance.  Returns NOTHING, PREVIEW or BALANCE of\n"
+    "ASKS.")
 {
     PyObject *tuple;
     int64_t now;

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/base.h"
 
@@ -153,15 +154,17 @@ static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *
 }
 
 /* Whether a partial LB step, after which the first iteration is `it`, should be followed by
- * another one.  That is expected to remove the same fraction of the imbalance, a tenth or more. */
+ * another one, which is expected to remove as large a fraction of the imbalance as the last ones
+ * (several, because of noise). */
 static bool goes_on(const plb_advisor_t *self, const plb_iteration_t *it, double cost)
 {
     const plb_trigger_t *t = self->decider->trigger;
-    const double fraction = 1.0 - (ratio_of(it) - 1.0) / (self->before - 1.0);
-    const double left = t->end == INT64_MAX ? fmax((double)t->n, PLB_LONG)
-                                            : (double)(t->end - it->iteration - 1);
-    return self->partial && fraction >= 2.0 * PLB_NOTABLE &&
-           fraction * (it->max - it->mean) * left > cost;
+    const int n = self->n_partial < PLB_FEW ? self->n_partial : PLB_FEW;
+    const double before = self->earlier[n - 1], removed = (before - ratio_of(it)) / n;
+    const double left =
+        t->end == INT64_MAX ? fmax((double)t->n, PLB_LONG) : (double)(t->end - it->iteration - 1);
+    return self->partial && removed > PLB_NOISE &&
+           removed / (before - 1.0) * (it->max - it->mean) * left > cost;
 }
 
 static int settle(plb_advisor_t *self, const plb_iteration_t *it,
@@ -296,6 +299,9 @@ static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
     self->with_move = NAN;
     self->before = ratio_of(&self->decider->seen);
     self->usual = usual_of(self);
+    self->n_partial = self->decider->goes_on ? self->n_partial + 1 : 1;
+    memmove(&self->earlier[1], self->earlier, (PLB_FEW - 1) * sizeof *self->earlier);
+    self->earlier[0] = self->before;
     return PLB_OK;
 }
 

@@ -41,6 +41,8 @@ typedef struct plb_advisor {
      * to neighbours.  Then LB steps follow each other while the next one is expected to repay its
      * cost, and all count as one (plb_step_done_t.goes_on). */
     bool partial;
+    int n_partial;           /* number of LB steps that have followed each other */
+    double earlier[PLB_FEW]; /* max/mean before the last of them, newest first */
     double with_move; /* seconds of the iteration after the last advice; NAN: it is not over */
     int64_t at;       /* iteration after which the last LB step was advised; -1: none yet */
     int64_t migrations, bytes; /* number and bytes of objects that the plan moves; 0: no plan */

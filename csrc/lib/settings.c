@@ -83,12 +83,9 @@ static int set_number(plb_settings_t *self, const char *option, const char *valu
     const struct {
         const char *name;
         int64_t least, most, *to;
-    } counts[] = {{"every", 1, MOST, &self->every},
-                  {"lag", 0, (1 << 20) - 1, &self->lag},
-                  {"ahead", 0, 1, &self->ahead},
-                  {"partial", 0, 1, &self->partial},
-                  {"seed", 0, MOST, &self->seed},
-                  {"memory_limit", 1, MOST, &self->memory_limit},
+    } counts[] = {{"every", 1, MOST, &self->every}, {"lag", 0, (1 << 20) - 1, &self->lag},
+                  {"ahead", 0, 1, &self->ahead},    {"partial", 0, 1, &self->partial},
+                  {"seed", 0, MOST, &self->seed},   {"memory_limit", 1, MOST, &self->memory_limit},
                   {"steps", 0, MOST, &self->steps}};
     const bool learns = strcmp(option, "learn_speeds") == 0, yes = strcmp(value, "yes") == 0;
     double number;
@@ -200,7 +197,8 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
         return PLB_FAIL(
             err, PLB_ERR_KEY,
             "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
-            "ahead, partial, steps, pause_if_useless, learn_speeds, network, clock, memory_limit, seed, "
+            "ahead, partial, steps, pause_if_useless, learn_speeds, network, clock, memory_limit, "
+            "seed, "
             "record, verify, strategy.X or trigger.X",
             option);
     }

@@ -771,7 +771,10 @@ class AdvisingMode(DecidingMode):
         looks = bool(state.places) and state.features is None
         settings = state.decider.settings
         ask = same_answer(
-            state.agreement, settings, now, lambda: self.core.observe(stats, now, looks, elapsed, partial)
+            state.agreement,
+            settings,
+            now,
+            lambda: self.core.observe(stats, now, looks, elapsed, partial),
         )
         if ask == PREVIEW:
             ask = self.core.previewed(state.step().preview(), now)

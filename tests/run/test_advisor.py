@@ -84,19 +84,20 @@ def test_a_redistribution_between_neighbours_is_repeated_while_it_pays():
     """An LB step of this program moves a third of the difference to each neighbour."""
 
     def seconds(partial, steps=300):
-        lb, spent = pylb.Advisor(ranks=8), 0.0
+        lb, spent, noise = pylb.Advisor(ranks=8), 0.0, np.random.default_rng(0)
         work = np.array([4.0, *[1.0] * 7])
         for step in lb.iterate(steps):
-            spent += work.max()
-            if lb.advise(seconds=work, partial=partial):
+            now = work * (1.0 + 0.02 * noise.standard_normal(8))
+            spent += now.max()
+            if lb.advise(seconds=now, partial=partial):
                 lb.rebalanced(0.5)
                 spent += 0.5
                 flow = np.diff(work, prepend=work[0], append=work[-1]) / 3
                 work = work + np.diff(flow)
         return spent / (work.mean() * steps)
 
-    assert seconds(True) < 1.1
-    assert seconds(True) < 0.95 * seconds(False)
+    assert seconds(True) < 1.4
+    assert seconds(True) < 0.75 * seconds(False)
     with pytest.raises(PylbError, match="partial is True, and cells are given"):
         pylb.Advisor().advise(loads=[1.0], partial=True)
 
