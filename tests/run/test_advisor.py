@@ -86,7 +86,7 @@ def test_a_redistribution_between_neighbours_is_repeated_while_it_pays():
     def seconds(partial, steps=300):
         lb, spent, noise = pylb.Advisor(ranks=8), 0.0, np.random.default_rng(0)
         work = np.array([4.0, *[1.0] * 7])
-        for step in lb.iterate(steps):
+        for _ in lb.iterate(steps):
             now = work * (1.0 + 0.02 * noise.standard_normal(8))
             spent += now.max()
             if lb.advise(seconds=now, partial=partial):
