@@ -626,6 +626,7 @@ class AdvisorLoop(IterationLoop):
         with self._told():
             self.complete()
         self.in_loop = True
+        self._watch.resume()  # what precedes the loop is not part of its first step
         self.n, self._open, self.step = n, False, self._state.done
         is_over = False
         try:
