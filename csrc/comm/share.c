@@ -10,16 +10,16 @@
 /* Ranks lend within groups of about this many, so that no rank reads more than this many numbers.
  * The groups are strided: a front of heavy neighbours is spread over all groups. */
 enum { GROUP = 512 };
-/* A chunk takes at least this long: a call of a Python function takes 10 us.  Lending must save as
- * much: a call that lends ends with a reduction, and computes in chunks.
- * tuned: seconds; benchmarks/share_simulated.py, from here on "sim": with half of it, the first
- * call of ranks of unlike speeds takes 1.21 times the bound, not 1.17 */
-#define LEAST_CHUNK 4e-4
+/* A chunk takes at least twice as long as waking up: a call of a Python function takes 10 us.
+ * Lending must save as much: a call that lends ends with a reduction, and computes in chunks.
+ * (benchmarks/share_simulated.py, from here on "sim": with half of it, the first call of ranks of
+ * unlike speeds takes 1.21 times the bound, not 1.17.) */
+static const double LEAST_CHUNK = 2e-9 * PLB_WAKE_NS;
 /* A decision that nothing pays costs about 50 us: it holds for the next calls, if these are short,
  * until so many seconds have passed, and for MOST_HELD calls at most: then a failure is noticed.
  * (docs/measured/lending.md: such a call takes 1.1 to 1.4 times as long as an Iallreduce.) Without
  * lending, chunks only teach where the heavy rows are, and take as long. */
-static const double HOLDS = PLB_SHARE_PARTS * LEAST_CHUNK;
+static const double HOLDS = 2e-9 * PLB_WAKE_NS * PLB_SHARE_PARTS;
 enum { MOST_HELD = PLB_LONG - 1 };
 /* How many ranks are asked at a time, and in vain in a call at most.  (sim, the first call on 8
  * ranks: 1.18 times the bound; with 1 at a time 1.31; with 4 in vain 1.55.) */

@@ -376,8 +376,8 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            (db->snapshot.n_components == 1 || !self->candidates[which].strategy.takes_phases);
 }
 
-/* TRY: seconds per object that one attempt with a tolerance is assumed to take;
- * rank 0 is busy for 0.2 s with 10^6 objects (benchmarks/scale.py) */
+/* TRY: what one attempt with a tolerance is assumed to take.
+ * tuned: seconds per object; rank 0 is busy for 0.2 s with 10^6 objects (benchmarks/scale.py) */
 static const double TOLERANCES[] = {0.5 * PLB_NOTABLE, PLB_NOTABLE, 2.0 * PLB_NOTABLE}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 
