@@ -45,7 +45,8 @@ enum {
 /* The objects of a rank that may migrate and have a load, in ascending order of load. */
 typedef struct line {
     int64_t start;   /* index of the first object in item[] */
-    int32_t n, room; /* n: -1 until the rank's objects are listed */
+    int32_t n, room; /* n: -1 until the rank's objects are listed; room: number of objects for
+                        which there is (or will be) memory */
     bool sorted;
 } line_t;
 
@@ -132,18 +133,22 @@ static void sort_all(search_t *self)
 
 /* ---- the objects of a rank ------------------------------------------------------------------ */
 
-/* Write the objects of ranks to their lines, without unpredictable branches: each one is written
- * to the next place of its rank, but this place advances only if the object may be given away.
- * Objects of other ranks are all written to item[behind]. */
+/* Write the objects of ranks to their lines.  Each one is written to the next place of its rank,
+ * but this place advances only if the object may be given away: an unpredictable branch would take
+ * longer.  Objects of other ranks are all written to item[behind]. */
 static void fill_lines(search_t *self, int64_t *next, int64_t behind)
 {
     const plb_snapshot_t *in = self->on->in;
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        const int32_t r = self->on->rank[i];
-        const int64_t k = next[r];
-        const double load = in->load[i];
-        self->item[k] = (plb_item_t){load, (int32_t)i};
-        next[r] = k + ((k != behind) & (load > 0.0) & plb_may_migrate(in, i));
+    const int32_t *rank = self->on->rank;
+    for (int64_t i = 0; i < in->n_objects;) { /* successive objects are often on one rank */
+        const int32_t r = rank[i];
+        int64_t k = next[r];
+        for (; i < in->n_objects && rank[i] == r; i++) {
+            const double load = in->load[i];
+            self->item[k] = (plb_item_t){load, (int32_t)i};
+            k += (k != behind) & (load > 0.0) & plb_may_migrate(in, i);
+        }
+        next[r] = k;
     }
 }
 
@@ -152,18 +157,15 @@ static int list_ranks(search_t *self, bool all, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_state_t *on = self->on;
-    const int64_t n = on->in->n_objects;
     int64_t *next = NULL, end = self->n_items;
-    PLB_NEW0(next, on->p);
-    for (int64_t i = 0, begin; i < n; next[on->rank[begin]] += i - begin) {
-        for (begin = i; i < n && on->rank[i] == on->rank[begin]; i++) {
-        }
-    }
+    PLB_NEW(next, on->p);
     for (int32_t r = 0; r < on->p; r++) {
-        if (self->line[r].n < 0 && (all || on->t[r] > self->limit)) {
-            self->line[r] = (line_t){end, 0, (int32_t)next[r], false};
-            self->longest = next[r] > self->longest ? next[r] : self->longest;
-            end += next[r];
+        line_t *line = &self->line[r];
+        if (line->n < 0 && (all || on->t[r] > self->limit)) {
+            line->start = end;
+            line->n = 0;
+            self->longest = line->room > self->longest ? line->room : self->longest;
+            end += line->room;
         }
     }
     PLB_GROW(self->item, self->room, end + 1);
@@ -231,8 +233,9 @@ static void leave(search_t *self, int32_t r, plb_item_t object)
 static int enter(search_t *self, int32_t r, plb_item_t object, plb_err_t *err)
 {
     line_t *line = &self->line[r];
-    if (line->n < 0) {
-        return PLB_OK; /* it will be listed with the rank's objects */
+    if (line->n < 0) { /* it will be listed with the rank's objects */
+        line->room++;
+        return PLB_OK;
     }
     if (line->n == line->room) { /* the line moves to the end */
         const int32_t room = 2 * line->room + 4;
@@ -675,6 +678,7 @@ static int exchange_all(search_t *self, plb_err_t *err)
 int plb_transfer(plb_state_t *on, double limit, unsigned families, double *work, plb_err_t *err)
 {
     search_t self = {.on = on, .limit = limit, .work = work};
+    const int64_t n = on->in->n_objects;
     int ret = PLB_OK;
     double most = 0.0;
     for (int32_t r = 0; r < on->p; r++) {
@@ -686,6 +690,10 @@ int plb_transfer(plb_state_t *on, double limit, unsigned families, double *work,
     PLB_NEW_EACH(on->p, self.line, self.donor.item, self.partner.item);
     for (int32_t r = 0; r < on->p; r++) {
         self.line[r] = (line_t){.n = -1};
+    }
+    for (int64_t i = 0, begin; i < n; self.line[on->rank[begin]].room += (int32_t)(i - begin)) {
+        for (begin = i; i < n && on->rank[i] == on->rank[begin]; i++) {
+        }
     }
     self.share = fmax(0.0, limit - plb_state_mean(on));
     PLB_TRY(list_ranks(&self, false, err));
