@@ -164,6 +164,7 @@ static int list_ranks(search_t *self, bool all, plb_err_t *err)
         if (line->n < 0 && (all || on->t[r] > self->limit)) {
             line->start = end;
             line->n = 0;
+            line->room += line->room / 8 + 8; /* so that few lines move to the end, see enter() */
             self->longest = line->room > self->longest ? line->room : self->longest;
             end += line->room;
         }
@@ -186,14 +187,18 @@ out:
     return ret;
 }
 
+/* Make sure that the line of a rank is listed. */
+static int list_line(search_t *self, int32_t r, plb_err_t *err)
+{
+    return self->line[r].n < 0 ? list_ranks(self, true, err) : PLB_OK;
+}
+
 /* Make sure that the line of a rank is listed and sorted. */
 static int sort_line(search_t *self, int32_t r, plb_err_t *err)
 {
     line_t *line = &self->line[r];
     double low = INFINITY, high = 0.0;
-    if (line->n < 0) {
-        PLB_PASS(list_ranks(self, true, err));
-    }
+    PLB_PASS(list_line(self, r, err));
     if (line->sorted) {
         return PLB_OK;
     }
@@ -221,13 +226,24 @@ static int64_t first_from(const search_t *self, int32_t r, double load)
     return low;
 }
 
-static void leave(search_t *self, int32_t r, plb_item_t object)
+/* Take the object at index `at` of a line from its rank. */
+static plb_item_t take(search_t *self, int32_t r, int64_t at)
 {
+    plb_state_t *on = self->on;
     line_t *line = &self->line[r];
     plb_item_t *item = self->item + line->start;
-    int64_t at = 0;
-    PLB_BISECT(at, line->n, k, !plb_item_before(item[k], object))
-    memmove(item + at, item + at + 1, (size_t)(--line->n - at) * sizeof *item);
+    const plb_item_t object = item[at];
+    line->n--;
+    if (line->sorted) {
+        memmove(item + at, item + at + 1, (size_t)(line->n - at) * sizeof *item);
+    } else {
+        item[at] = item[line->n];
+    }
+    on->t[r] -= object.key * on->pace[r];
+    if (on->left != NULL && on->in->memory != NULL) {
+        on->left[r] += on->in->memory[object.id];
+    }
+    return object;
 }
 
 static int enter(search_t *self, int32_t r, plb_item_t object, plb_err_t *err)
@@ -262,19 +278,16 @@ static int enter(search_t *self, int32_t r, plb_item_t object, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Move an object.  The donor, and a partner that gives an object back, must have lines. */
-static int move(search_t *self, plb_item_t object, int32_t from, int32_t to, plb_err_t *err)
+/* Put an object that was taken on rank r. */
+static int put(search_t *self, int32_t r, plb_item_t object, plb_err_t *err)
 {
     plb_state_t *on = self->on;
-    leave(self, from, object);
-    on->t[from] -= object.key * on->pace[from];
-    on->t[to] += object.key * on->pace[to];
-    on->rank[object.id] = to;
+    on->t[r] += object.key * on->pace[r];
+    on->rank[object.id] = r;
     if (on->left != NULL && on->in->memory != NULL) {
-        on->left[from] += on->in->memory[object.id];
-        on->left[to] -= on->in->memory[object.id];
+        on->left[r] -= on->in->memory[object.id];
     }
-    return enter(self, to, object, err);
+    return enter(self, r, object, err);
 }
 
 /* ---- moves and swaps ------------------------------------------------------------------------ */
@@ -361,20 +374,26 @@ static bool has_room(const search_t *self, int32_t from, int32_t to, int64_t mor
     return left == NULL || (left[to] >= more && left[from] >= -more);
 }
 
-/* Find a swap in the window, else the one that transfers the most load below it. */
+/* Find a swap in the window, else the one that transfers the most load below it.  The partner's
+ * objects are tried in any order, because to sort them would take longer. */
 static step_t find_swap(search_t *self, int32_t from, int32_t to, const window_t *window)
 {
     step_t best = {-1, -1, 0.0};
     const plb_item_t *mine = items_of(self, from), *its = items_of(self, to);
     const int32_t n = self->line[from].n, m = self->line[to].n;
-    int64_t a = 0, b = n == 0 ? m : first_from(self, to, mine[0].key - window->high);
-    for (int probe = 0; probe < PROBES && b < m && best.load < window->low; probe++, b++) {
-        PLB_BISECT(a, n, k, mine[k].key > window->high + its[b].key)
-        const double load = a == 0 ? 0.0 : mine[a - 1].key - its[b].key;
+    const int32_t each = m > PROBES ? m / PROBES : 1;
+    int64_t b = 0;
+    for (int probe = 0; probe < PROBES && b < m && best.load < window->low; probe++, b += each) {
+        const double most = window->high + its[b].key;
+        const plb_item_t *at = mine; /* the last object with at most this load, without branches */
+        for (int64_t left = n, half; left > 1; left -= half) {
+            half = left / 2;
+            at += half & -(int64_t)(at[half].key <= most);
+        }
+        const double load = n > 0 ? at->key - its[b].key : 0.0;
         if (load > best.load && load <= window->high &&
-            has_room(self, from, to,
-                     memory_of(self, mine[a - 1].id) - memory_of(self, its[b].id))) {
-            best = (step_t){a - 1, b, load};
+            has_room(self, from, to, memory_of(self, at->id) - memory_of(self, its[b].id))) {
+            best = (step_t){at - mine, b, load};
         }
     }
     return best;
@@ -391,7 +410,7 @@ static int choose(search_t *self, int32_t from, int32_t to, bool swaps, step_t *
         return PLB_OK;
     }
     if (swaps) {
-        PLB_PASS(sort_line(self, to, err));
+        PLB_PASS(list_line(self, to, err));
         swap = find_swap(self, from, to, &window);
     }
     if (swap.load < window.low) {
@@ -420,11 +439,11 @@ static int serve(search_t *self, bool swaps, bool *made, plb_err_t *err)
             self->aside[n++] = plb_heap_pop(&self->partner);
             continue;
         }
-        const plb_item_t give = items_of(self, from)[step.give];
+        const plb_item_t give = take(self, from, step.give);
         if (step.back >= 0) {
-            PLB_PASS(move(self, items_of(self, to)[step.back], to, from, err));
+            PLB_PASS(put(self, from, take(self, to, step.back), err));
         }
-        PLB_PASS(move(self, give, from, to, err));
+        PLB_PASS(put(self, to, give, err));
         plb_heap_rekey(&self->partner, -gap_of(self, to));
         *made = true;
     }
@@ -627,7 +646,11 @@ static int find_exchange(search_t *self, int32_t donor, double over, exchange_t 
 static int hand_over(search_t *self, const side_t *from, int32_t mask, int32_t to, plb_err_t *err)
 {
     for (; mask != 0; mask &= mask - 1) {
-        PLB_PASS(move(self, from->object[__builtin_ctz((unsigned)mask)], from->r, to, err));
+        const plb_item_t object = from->object[__builtin_ctz((unsigned)mask)];
+        const plb_item_t *item = items_of(self, from->r);
+        int64_t at = 0;
+        PLB_BISECT(at, self->line[from->r].n, k, !plb_item_before(item[k], object))
+        PLB_PASS(put(self, to, take(self, from->r, at), err));
     }
     return PLB_OK;
 }
