@@ -8,9 +8,10 @@ with the machine (`network=machine`), and with ScotchLB, which knows no costs.  
 ranks 0 and 2 are on one host, and 1 and 3 on the other one, as by `mpiexec --map-by node`.
 
 All figures are those of the last 16 iterations: bytes between hosts (median); max/mean; the median
-time of an iteration; the mean load of the slowest rank; and, calculated from these, the time of an
-iteration in which no byte waits for another program: this load, and half of the bytes between hosts
-over the bandwidth, because both hosts send at the same time, and all after they have computed.
+time of an iteration, in which a rank computes and waits; and a time that is calculated for the mean
+load of the variants, so that it shows only the effect of the placement: this load times max/mean,
+and half of the bytes between hosts over the bandwidth, as both hosts send at the same time, after
+they have computed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def solve(name: str, comm: Any, **words: Any) -> Any:
 
 
 def figures(record: Path, machine: pylb.Machine, run: Any) -> list[float]:
-    """Return the bytes, max/mean, and the three times of an iteration."""
+    """Return the bytes, max/mean, time and mean load of an iteration."""
     trace = pylb.Trace.load(record)
     node, tail = machine.node, slice(-LAST, None)
     between = []
@@ -65,9 +66,10 @@ def figures(record: Path, machine: pylb.Machine, run: Any) -> list[float]:
         between.append(pylb.evaluate(moved).bytes_network)
     it, nbytes = run.metrics, float(np.median(between))
     ratio = it.max[tail].sum() / it.mean[tail].sum()
-    load = it.max[tail].mean()
-    times = np.median(it.time[tail]), load, load + 0.5 * nbytes * machine.between.beta
-    return [nbytes, float(ratio), *map(float, times)]
+    return [
+        nbytes,
+        *map(float, (ratio, np.median((it.mean + it.idle)[tail]), it.mean[tail].mean())),
+    ]
 
 
 def program(name: str, by_node: bool, out: Path) -> None:
@@ -120,11 +122,15 @@ def main() -> None:
             if code:
                 raise SystemExit(code)
             found[name] = json.loads(file.read_text())
-            rows = []
-            for strategy, network, nbytes, ratio, *times in found[name]["rows"]:
-                rows.append([strategy, network, nbytes / 1e6, ratio, *(1e3 * t for t in times)])
-            heads = ["strategy", "network", "MB between hosts", "max/mean"]
-            heads += ["ms/iteration", "of this load", "calculated"]
+            rows, beta = [], found[name]["between"][1]
+            mean = np.mean([row[5] for row in found[name]["rows"]])
+            for strategy, network, nbytes, ratio, seconds, _ in found[name]["rows"]:
+                calculated = mean * ratio + 0.5 * nbytes * beta
+                rows.append(
+                    [strategy, network, nbytes / 1e6, ratio, 1e3 * seconds, 1e3 * calculated]
+                )
+            heads = ["strategy", "network", "MB between hosts", "max/mean", "ms/iteration"]
+            heads += ["calculated"]
             show(heads, rows, title=f"{name}, {args.mbit:g} Mbit/s between two hosts")
     save(args.out / "distances.json", found)
 
