@@ -45,6 +45,7 @@ class AdvisorInput:
 
     def measure(
         self,
+        step: int,
         advice: Advice | None,
         seconds: Any,
         loads: Any,
@@ -54,7 +55,7 @@ class AdvisorInput:
         partial: bool,
         **arrays: Any,
     ) -> Measured:
-        """Check the arguments; return the measurements of this rank in the step that ends."""
+        """Check the arguments; return the measurements of this rank in step `step`, which ends."""
         watch = self._watch
         watch.check_closed("advise()")
         is_given = [x is not None for x in (loads, weights, features)]
@@ -121,10 +122,10 @@ class AdvisorInput:
                 cells = cells._replace(parts=of_cells, totals=parts)
         phases = tuple(watch.parts) or tuple(map(str, range(len(cells.totals))))
         known = self._state.cells
-        checks.same_phases(phases, known.phases, known.rank, "step", self._state.done)
+        checks.same_phases(phases, known.phases, known.rank, "step", step)
         if phases:
             form += zlib.crc32(repr(phases).encode()) >> 1 << 32
-            words += f" with the phases {', '.join(phases)} in step {self._state.done}"
+            words += f" with the phases {', '.join(phases)} in step {step}"
         changed = any(is_given) and self._state.cells.changed(cells)
         sent = self._state.cells.sent
         if changed:  # other steps do not check the edges, because the check is slow
@@ -171,8 +172,7 @@ class AdvisorInput:
                     f"seconds is {seconds!r}: expected one number for each of {together.size} ranks"
                 )
             told = checks.vector("seconds", seconds, together.size)
-            for r in np.flatnonzero(~((told >= 0) & (told <= 1e30)))[:1]:
-                raise DomainError(f"seconds[{r}] is {told[r]:g}: expected seconds, 0 ... 1e30")
+            checks.amounts("seconds", told)
             together.loads = told
             return float(told[0]), none
         watch.check_outside()
@@ -194,7 +194,13 @@ class AdvisorInput:
             )
         if np.ndim(seconds) == 0:
             return checks.seconds("seconds", seconds), none
-        parts = loads_of(np.asarray(seconds)[None])[1][:, 0]
+        parts = checks.vector("seconds", seconds)
+        checks.amounts("seconds", parts)
+        if not 1 <= len(parts) <= _core.MOST_PHASES:
+            raise DomainError(
+                f"seconds has {len(parts)} numbers: expected one for each of at most "
+                f"{_core.MOST_PHASES} phases"
+            )
         return float(parts.sum()), parts
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
@@ -551,6 +557,7 @@ class Advisor(RunResults):
                 number = checks.whole("step", step, 0)
             loop.check_twice()
             measured = self._input.measure(
+                loop.step,
                 loop.advice,
                 *(seconds, loads, weights, features),
                 *(checks.flag("ahead", ahead), checks.flag("partial", partial)),
