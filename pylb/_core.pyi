@@ -321,6 +321,9 @@ def trace_optimum(
     trace: Any, strategies: tuple[tuple[Any, ...], ...], cost: float, seed: int, width: int,
     upper: float, /
 ) -> tuple[float, _I64, float, bool, _I32 | None]: ...
+def lending_times(
+    alone: ArrayLike, speed: ArrayLike, longest: ArrayLike, bytes: ArrayLike, /
+) -> _F64: ...
 
 @final
 class Replay:

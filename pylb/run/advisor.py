@@ -29,7 +29,6 @@ from pylb.run.loops import AdvisorLoop
 from pylb.run.modes import AdvisingMode, AdvisorShadow, AdvisorState, Measured, MeasuringMode
 from pylb.run.options import checked_count, loop_is_open, options_of
 from pylb.run.results import RunResults
-from pylb.run.share import Sharer
 
 log = logging.getLogger("pylb")
 WAYS = ("loads", "weights", "features")  # arguments that give the loads of cells
@@ -326,7 +325,6 @@ class Advisor(RunResults):
     #: ``seconds()`` reads `clock`, in seconds, and never decreases.  The time of a cell is the
     #: difference of two readings.
     seconds: Callable[[], float]
-    _sharer: Sharer | None
 
     @suggesting
     def __init__(
@@ -381,7 +379,7 @@ class Advisor(RunResults):
         self._mode: MeasuringMode = MODES[options.mode](self._state)
         self._watch = Stopwatch(options.clock)
         self.seconds = self._watch.clock.seconds
-        self._comm, self._sharer = comm, None
+        self._comm = comm
         self._loop = AdvisorLoop(self._state, self._mode, self._watch)
         self._input = AdvisorInput(self._state, self._watch)
 
@@ -637,12 +635,10 @@ class Advisor(RunResults):
         """
         self._watch.check_closed("share()")
         self._check_alone("share()")
-        if self._sharer is None:
-            self._sharer = Sharer(self._comm, mode=self._state.options.mode)
-            self._state.records.lending = self._sharer.sums
+        sharer = self._sharer
         began = self.seconds()
-        out = self._sharer.share(fn, *arrays, **options)
-        self._watch.shared(began, self._sharer.worked)
+        out = sharer.share(fn, *arrays, **options)
+        self._watch.shared(began, sharer.worked)
         return out
 
     def rank_loads(self) -> F64:
