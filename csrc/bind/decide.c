@@ -578,24 +578,13 @@ PLB_PY_DEF(decider, receipts, "recent=False",
     return plb_py_answer(c, out);
 }
 
-static const plb_py_def_t *const decider_methods[] = {&decider_network,
-                                                      &decider_limit,
-                                                      &decider_expect,
-                                                      &decider_observe,
-                                                      &decider_see,
-                                                      &decider_next,
-                                                      &decider_judge,
-                                                      &decider_preview,
-                                                      &decider_begin,
-                                                      &decider_previewed,
-                                                      &decider_choose,
-                                                      &decider_place,
-                                                      &decider_placed,
-                                                      &decider_balanced,
-                                                      &decider_abandon,
-                                                      &decider_receipts,
-                                                      &decider_learn,
-                                                      NULL};
+static const plb_py_def_t *const decider_methods[] = {
+    &decider_network,   &decider_limit,    &decider_expect,
+    &decider_observe,   &decider_see,      &decider_next,
+    &decider_judge,     &decider_preview,  &decider_begin,
+    &decider_previewed, &decider_choose,   &decider_place,
+    &decider_placed,    &decider_balanced, &decider_abandon,
+    &decider_receipts,  &decider_learn,    NULL};
 
 #define X(name, type) PLB_PY_FIELD(plb_dropped_t, name),
 static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
@@ -673,8 +662,8 @@ static int constants(PyObject *module)
                             plb_py_names(placing, sizeof placing / sizeof *placing)) ||
            PyModule_AddIntConstant(module, "PLACING", N_PLACING) ||
            plb_py_add_value(module, "ASKS",
-                            Py_BuildValue("iiiii", PLB_ASK_NOTHING, PLB_ASK_JUDGE,
-                                          PLB_ASK_PREVIEW, PLB_ASK_BEGIN, PLB_ASK_BALANCE));
+                            Py_BuildValue("iiiii", PLB_ASK_NOTHING, PLB_ASK_JUDGE, PLB_ASK_PREVIEW,
+                                          PLB_ASK_BEGIN, PLB_ASK_BALANCE));
 }
 
 /* ---- the advisor ---------------------------------------------------------------------------- */

@@ -490,8 +490,8 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
 
 static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
 {
-    const double most = fmax(fmax(PLB_NOTABLE * it->mean, 0.5 * (it->max - it->mean)),
-                             PLB_SPREADS * self->usual);
+    const double most =
+        fmax(fmax(PLB_NOTABLE * it->mean, 0.5 * (it->max - it->mean)), PLB_SPREADS * self->usual);
     self->sudden = self->grown > most;
     self->jumps += self->sudden ? 1.0 : 0.0;
     self->observed += 1.0;
@@ -562,8 +562,8 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
  * of an iteration. */
 static const double SLOW = 0.05, SLOW_FRACTION = 0.05;
 
-/* An LB step is due: return PLB_ASK_BALANCE, or PLB_ASK_BEGIN if its strategy takes long and may run
- * beside the next iteration. */
+/* An LB step is due: return PLB_ASK_BALANCE, or PLB_ASK_BEGIN if its strategy takes long and may
+ * run beside the next iteration. */
 static plb_ask_t ask_for_step(plb_decider_t *self, bool may_wait)
 {
     const double t = self->fastest;

@@ -140,9 +140,7 @@ class LBStep:
         moving = _core.clock()
         moves = objects.kept(placed.moves)
         keys, needed = objects.keys[moves.places], objects.correspondents(moves)
-        nbytes = migrate(
-            self.agreement, self.iteration, objects, moves, placed.speed, self.overlap
-        )
+        nbytes = migrate(self.agreement, self.iteration, objects, moves, placed.speed, self.overlap)
         moved = objects.addresses.move(self.iteration, keys, moves.to, *needed)
         end = _core.clock()
         of_all = self.agreement.reduce(

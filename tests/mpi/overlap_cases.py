@@ -122,7 +122,7 @@ def an_object_that_cannot_be_restored(comm):
 
 def a_slow_strategy_runs_beside_an_iteration(comm):
     """From the second LB step on, it runs in a thread, and the LB step is one iteration later."""
-    threads, folder = [], tempfile.TemporaryDirectory()
+    threads = []
     choice = {"every": 2, "pause_if_useless": False, "learn_speeds": True}
 
     def slow(snapshot):
@@ -157,10 +157,11 @@ def a_slow_strategy_runs_beside_an_iteration(comm):
             assert [r.iteration for r in lb.history] == [1, 4, 7], lb.history
             # the objects were others in iteration 7, so the strategy is called again
             assert comm.bcast(threads) == [True, False, False, True], threads
-            lb.save(folder.name + "/run.h5")
-            if comm.rank == 0:
-                run = pylb.Trace.load(folder.name + "/run.h5").replay(slow, **choice)
-                assert run.decisions == lb.history, (run.decisions, lb.history)
+            with tempfile.TemporaryDirectory() as folder:
+                lb.save(f"{folder}/run.h5")
+                if comm.rank == 0:
+                    again = pylb.Trace.load(f"{folder}/run.h5").replay(slow, **choice).decisions
+                    assert again == lb.history, (again, lb.history)
         else:
             raised(errors.StrategyError, "no idea", run)
 
