@@ -222,7 +222,8 @@ class Advisor:
         cls, decider: Decider, places: bool, share: float = 1.0, untold: bool = False
     ) -> Advisor: ...
     def observe(
-        self, record: tuple[Any, ...], now: int, may_preview: bool, seconds: float, /
+        self, record: tuple[Any, ...], now: int, may_preview: bool, seconds: float,
+        partial: bool, /
     ) -> int: ...
     def previewed(self, gain: float, now: int, /) -> int: ...
     def placed(
