@@ -142,7 +142,7 @@ class Agent:
     def round(self, notes: NDArray[np.void], tally: _Tally, /) -> tuple[bytes, _Tally]: ...
 
 # decide
-ASKS: Final[tuple[int, int, int, int]]
+ASKS: Final[tuple[int, int, int, int, int]]
 FIGURES: Final[tuple[str, ...]]
 PLACING: Final[int]
 
@@ -177,16 +177,15 @@ class Decider:
     def __new__(
         cls, *, n_ranks: int, candidates: tuple[tuple[Any, ...], ...], trigger: Trigger,
         selects: bool, selection: ArrayLike, ledger: ArrayLike, gives_up: bool, learns: bool,
-        watches: bool, move_at_most: float, network: tuple[float, float], seed: int, keep: int,
+        watches: bool, move_at_most: float, beside: bool, network: tuple[float, float], seed: int,
+        keep: int,
     ) -> Decider: ...
     n_lb_steps: Final[int]
     dropped: Final[dict[str, Any]]
     foresees: Final[bool]
     can_judge: Final[bool]
     goes_on: Final[bool]
-    reason: Final[int]
     ledger: Final[tuple[bool, float, float, int]]
-    speed: Final[_F64 | None]
     def network(self, alpha: float, beta: float, /) -> None: ...
     def limit(self, bytes: int, /) -> None: ...
     def expect(self, end: int | None, cost: float, moving: float = ..., /) -> None: ...
@@ -199,6 +198,7 @@ class Decider:
     def judge(self, gain: float, /) -> None: ...
     def preview(self, snapshot: Any, here: _F64 | None, work: _F64 | None, /) -> float: ...
     def previewed(self, gain: float, /) -> int: ...
+    def begin(self, snapshot: Any, here: _F64 | None, work: _F64 | None, /) -> None: ...
     def choose(self, reason: int = -1, n_objects: int = 0, /) -> tuple[int, int]: ...
     def place(
         self, snapshot: Any, here: _F64 | None, work: _F64 | None, figures: _F64, speed: _F64,

@@ -587,6 +587,7 @@ def replay(
             gives_up=pause_if_useless,
             learn_speeds=learns(learn_speeds, trace.speed),
             move_at_most=known.get("move_at_most", 0.0),
+            beside=bool(known.get("overlap")),
             seed=seed,
             distributed=not advised,
         )

@@ -78,7 +78,7 @@ class AdvisorInput:
         form = sum(1 << i for i, one in enumerate(there) if one)
         words = f"advise({', '.join(itertools.compress(names, there))})"
         model: LoadModel | None = None
-        self._state.check(places=any(is_given))
+        self._state.check(any(is_given), ahead)
         time = watch.elapsed() if watch.work.used or watch.measures else 0.0
         if not any(is_given):
             extra = [name for name in ARRAYS if arrays[name] is not None]
@@ -511,7 +511,7 @@ class Advisor(RunResults):
         ahead : bool
             True: if this call advises to rebalance, the data move while the next step computes
             (`Advice.migrate_begin`).  That step runs on the old placement: its `advise` describes
-            the old cells, and returns None.
+            the old cells, and returns None.  It must be the same in all steps.
         partial : bool
             True: the program's own redistribution removes only a part of the imbalance, e.g.
             because data go only to neighbours.  Then pylb advises one in each of several steps,

@@ -617,7 +617,6 @@ class AdvisorLoop(IterationLoop):
         self._last = 0.0  # clock time at the end of the previous step
         self._elapsed = 0.0  # seconds of the most recent step on this rank
         self._expected = 0  # index of the step that `iterate` has yielded most recently
-        self._ahead = False  # the argument `ahead` of the most recent `advise`
 
     @property
     def running(self) -> bool:
@@ -676,7 +675,8 @@ class AdvisorLoop(IterationLoop):
             *(Step.START, self.step, state.options.arguments(f"{loop}, {words}")), error=error
         )
         assert measured is not None
-        if measured.ahead:
+        state.ahead = measured.ahead
+        if state.ahead:
             state.records.parameters = {**state.records.parameters, "ahead": True}
         self._watch.use(state.clock())
         state.choose(places=measured.form & 7 > 0)  # loads, weights or features
@@ -739,7 +739,6 @@ class AdvisorLoop(IterationLoop):
                 self.advice = None
             self._watch.move.take()
         self.step += 1
-        self._ahead = measured.ahead
         state.agreement.at = f"in step {self.step}"
         due = stats is not None and self._enter(stats)
         if due:
@@ -750,7 +749,7 @@ class AdvisorLoop(IterationLoop):
                 self.advice = Advice(
                     *(state.agreement, self._watch, self.step - 1, part),
                     n=len(state.cells.keys),
-                    ahead=self._ahead,
+                    ahead=measured.ahead,
                 )
         now = _core.clock()
         state.records.seconds += max(now - self._last, 0.0)
@@ -784,7 +783,7 @@ class AdvisorLoop(IterationLoop):
         """Record the statistics of a step; return whether an LB step is due.  May be collective."""
         state = self._state
         # If the program gives seconds instead of timing them, `time_max` is 0.
-        state.ended = self.step - 1 + self._ahead, stats.time_max or self._elapsed
+        state.ended = self.step - 1 + bool(state.ahead), stats.time_max or self._elapsed
         if not stats.time_max > 0:  # no rank was timed: the largest load is the time of the step
             most, least = stats.load_max, stats.load_min
             stats = stats._replace(
