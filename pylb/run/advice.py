@@ -148,7 +148,7 @@ class Stopwatch:
 
     def resume(self) -> None:
         """Begin to time a step."""
-        self._resumed = _core.clock()
+        self._resumed, self._delayed = _core.clock(), _core.run_delay()
         self.begin_work()
 
     def begin_work(self, done: float = 0.0) -> None:
@@ -173,9 +173,14 @@ class Stopwatch:
         else:
             self.work.add(seconds)
 
-    def elapsed(self) -> float:
-        """Return the seconds since the step began, without those of the redistribution."""
-        return max(_core.clock() - self._resumed - self.move.seconds, 0.0)
+    def elapsed(self) -> tuple[float, float]:
+        """Return the seconds since the step began, without those of the redistribution.
+
+        The second number is the part in which this rank waited for a core, if the clock excludes it.
+        """
+        waits = self.work.clock.endswith("wall")
+        delay = 0.0 if waits else max(_core.run_delay() - self._delayed, 0.0)
+        return max(_core.clock() - self._resumed - self.move.seconds, 0.0), delay
 
 
 class Advice:

@@ -73,7 +73,7 @@ class AdvisorInput:
         words = f"advise({', '.join(itertools.compress(names, there))})"
         model: LoadModel | None = None
         self._state.check(places=any(is_given))
-        time = watch.elapsed() if watch.work.used or watch.measures else 0.0
+        time, delay = watch.elapsed() if watch.work.used or watch.measures else (0.0, 0.0)
         if not any(is_given):
             extra = [name for name in ARRAYS if arrays[name] is not None]
             if extra:
@@ -132,6 +132,7 @@ class AdvisorInput:
             features,
             model,
             time,
+            delay if seconds is None and loads is None else 0.0,
             *((0.0, False, 0.0) if advice is None else self._outcome(advice, cells, changed)),
             ahead,
             phases,
