@@ -221,7 +221,7 @@ class Decider:
 @final
 class Advisor:
     def __new__(
-        cls, decider: Decider, places: bool, share: float = 1.0, untold: bool = False
+        cls, decider: Decider, places: bool, waits: bool = False, untold: bool = False
     ) -> Advisor: ...
     def observe(
         self, record: tuple[Any, ...], now: int, may_preview: bool, seconds: float, /

@@ -707,14 +707,13 @@ typedef struct advisor {
 static int advisor_init(advisor_t *self, plb_py_call_t *c)
 {
     PyObject *decider;
-    bool places, untold = false;
-    double share = 1.0;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&decider), PLB_ONE(&places), PLB_ONE(&share), PLB_ONE(&untold)));
+    bool places, waits = false, untold = false;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&decider), PLB_ONE(&places), PLB_ONE(&waits), PLB_ONE(&untold)));
     plb_decider_t *core = plb_py_decider(decider);
     PLB_PASS(core == NULL);
     self->decider = Py_NewRef(decider);
     plb_advisor_init(&self->core, core, places);
-    self->core.share = share;
+    self->core.share = waits ? core->share : 1.0;
     self->core.untold = untold;
     return 0;
 }
@@ -797,10 +796,10 @@ static const plb_py_def_t *const advisor_methods[] = {&advisor_observe,
                                                       NULL};
 
 PLB_PY_TYPE(
-    advisor, "pylb._core.Advisor", "decider places share=1.0 untold=False",
+    advisor, "pylb._core.Advisor", "decider places waits=False untold=False",
     "Drives a `Decider` for a program that moves its data itself; csrc/decide/advisor.h\n"
-    "says how.  places: whether the decider plans where data go, or only when they move; untold:\n"
-    "whether the program may move them without a report.", )
+    "says how.  places: whether the decider plans where data go, or only when they move; waits:\n"
+    "whether loads include waits for a core; untold: whether data may move without a report.", )
 
 plb_advisor_t *plb_py_advisor(PyObject *object)
 {

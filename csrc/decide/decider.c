@@ -488,10 +488,10 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
                               ledger_theta(&self->ledger, self->ledger.strategy), err);
 }
 
-/* Set `span` and `even`.  On shared cores, an iteration takes at least as long as the cores need for
- * all loads (plb_sharing_t), so balance can only remove what is above this.  But work may need no
- * core, e.g. on a GPU; then ranks that have done less are idle, and a balanced iteration takes at
- * most as long as this one without the mean idle time. */
+/* Set `span` and `even`.  On shared cores, an iteration takes at least as long as the cores need
+ * for all loads (plb_sharing_t), so balance can only remove what is above this.  But work may need
+ * no core, e.g. on a GPU; then ranks that have done less are idle, and a balanced iteration takes
+ * at most as long as this one without the mean idle time. */
 static void use_cores(plb_decider_t *self, const plb_iteration_t *it)
 {
     self->span = it->max;
@@ -506,8 +506,7 @@ static void use_cores(plb_decider_t *self, const plb_iteration_t *it)
 static void watch_jumps(plb_decider_t *self)
 {
     const double u = self->span - self->even;
-    const double most =
-        fmax(fmax(PLB_NOTABLE * self->even, 0.5 * u), PLB_SPREADS * self->usual);
+    const double most = fmax(fmax(PLB_NOTABLE * self->even, 0.5 * u), PLB_SPREADS * self->usual);
     self->sudden = self->grown > most;
     self->jumps += self->sudden ? 1.0 : 0.0;
     self->observed += 1.0;
@@ -798,8 +797,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         remember(self, chosen, p->passed_over);
     }
     remember(self, r->strategy, isnan(p->present) ? p->predicted_with_messages : p->present);
-    PLB_PASS(
-        plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost, left, err));
+    PLB_PASS(plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost, left, err));
     self->left[r->strategy] = left;
     if (self->most_bytes > 0.0) {
         self->per_byte = moving / self->most_bytes;

@@ -550,7 +550,7 @@ typedef struct plb_decider {
     /* seconds of the last iteration, and of the same with perfect balance: max and mean, unless
      * ranks share cores (see use_cores in decider.c) */
     double span, even;
-    bool started;                               /* whether an iteration was observed */
+    bool started; /* whether an iteration was observed */
     /* Number of iterations since the last LB step, and sums of their max, mean, min and `even`. */
     double n_since, sum_max, sum_mean, sum_min, sum_even;
     double grown;           /* seconds by which max - mean has grown in the last iteration */

@@ -174,10 +174,7 @@ class Stopwatch:
             self.work.add(seconds)
 
     def elapsed(self) -> tuple[float, float]:
-        """Return the seconds since the step began, without those of the redistribution.
-
-        The second number is the part in which this rank waited for a core, if the clock excludes it.
-        """
+        """Return the seconds of the step without redistribution, and of waits that are no work."""
         waits = self.work.clock.endswith("wall")
         delay = 0.0 if waits else max(_core.run_delay() - self._delayed, 0.0)
         return max(_core.clock() - self._resumed - self.move.seconds, 0.0), delay

@@ -738,9 +738,8 @@ class DecidingMode(MeasuringMode):
         """Return a new state machine, the same as in the C library, that uses this decider."""
         state, saved = self._state, self._state.records.saved
         decider.core.share(saved.cores.share)
-        share = saved.cores.share if saved.waits else 1.0
         untold = not state.places and state.clock().startswith("mpi")
-        return _core.Advisor(decider.core, bool(state.places), share, untold)
+        return _core.Advisor(decider.core, bool(state.places), saved.waits, untold)
 
 
 class AdvisingMode(DecidingMode):
