@@ -224,7 +224,8 @@ class Advisor:
         cls, decider: Decider, places: bool, waits: bool = False, untold: bool = False
     ) -> Advisor: ...
     def observe(
-        self, record: tuple[Any, ...], now: int, may_preview: bool, seconds: float, /
+        self, record: tuple[Any, ...], now: int, may_preview: bool, seconds: float,
+        partial: bool, /
     ) -> int: ...
     def previewed(self, gain: float, now: int, /) -> int: ...
     def placed(

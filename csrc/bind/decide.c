@@ -723,10 +723,12 @@ static void advisor_fini(advisor_t *self)
     Py_XDECREF(self->decider);
 }
 
-PLB_PY_DEF(advisor, observe, "record now may_preview seconds",
-           "Observe a step.  record: its merged statistics; now: number of the step that has\n"
-           "just ended (with a lag, later); seconds: its length on this rank.  Returns\n"
-           "NOTHING, PREVIEW or BALANCE of ASKS.")
+PLB_PY_DEF(
+    advisor, observe, "record now may_preview seconds partial",
+    "Observe a step.  record: its merged statistics; now: number of the step that has\n"
+    "just ended (with a lag, later); seconds: its length on this rank; partial: whether an\n"
+    "LB step removes only a part of the imbalance.  Returns NOTHING, PREVIEW or BALANCE of\n"
+    "ASKS.")
 {
     PyObject *tuple;
     int64_t now;
@@ -735,8 +737,8 @@ PLB_PY_DEF(advisor, observe, "record now may_preview seconds",
     plb_stats_t all;
     plb_iteration_t it;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    PLB_PASS(
-        PLB_READ(c, PLB_ONE(&tuple), PLB_ONE(&now), PLB_ONE(&may_preview), PLB_ONE(&seconds)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&tuple), PLB_ONE(&now), PLB_ONE(&may_preview), PLB_ONE(&seconds),
+                      PLB_ONE(&self->core.partial)));
     PLB_PASS(plb_py_record(c, tuple, &all));
     const plb_advisor_outcome_t outcome = {all.cost_max, all.n_rebalanced};
     plb_advisor_iteration(&all, &it);

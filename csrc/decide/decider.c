@@ -766,6 +766,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     const plb_placing_t *p = &r->placing;
     const int32_t chosen = self->chosen;
     const bool other = self->instead >= 0 && !isnan(p->passed_over);
+    const bool goes_on = done->goes_on || p->moves_left > 0.0;
     r->migrations = done->migrations;
     r->nbytes = done->bytes;
     r->seconds_migration = done->seconds_migration;
@@ -806,8 +807,8 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (r->kind == PLB_DECISION_SPEEDS || self->goes_on) {
         take_back_hold(self);
     }
-    r->slice = self->goes_on ? last_of(self)->slice + 1.0 : p->moves_left > 0.0 ? 1.0 : NAN;
-    self->goes_on = p->moves_left > 0.0;
+    r->slice = self->goes_on ? last_of(self)->slice + 1.0 : goes_on ? 1.0 : NAN;
+    self->goes_on = goes_on;
     self->receipts[self->n_receipts++] = *r;
     *r = (plb_receipt_t){0}; /* self->receipts now owns the arrays of *r */
     self->last = self->n_receipts - 1;

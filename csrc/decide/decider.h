@@ -694,6 +694,7 @@ typedef struct plb_step_done {
     double seconds_migration;  /* seconds of the migrations; NAN: not known */
     double cost;               /* seconds of the whole LB step */
     bool moved;                /* false: nothing has moved (shadow mode) */
+    bool goes_on;              /* the next LB step is a further part of this one, a "slice" */
     bool given; /* true: `cost` is the whole cost, even zero; false: the larger of `cost` and the
                    sum of its known parts counts */
 } plb_step_done_t;

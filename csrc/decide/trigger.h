@@ -44,7 +44,7 @@ typedef struct plb_observation {
     X(REPAYS, "an LB step and a batch of balanced iterations would take less time than the same " \
               "batch without an LB step")                                                         \
     X(PAYS, "the imbalance is above the threshold and has cost as much as an LB step")            \
-    X(SLICE, "the last LB step moved only a part, so that no iteration becomes much longer")
+    X(SLICE, "the last LB step moved only a part")
 
 typedef enum plb_reason {
 #define X(name, words) PLB_REASON_##name,

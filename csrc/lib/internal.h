@@ -53,10 +53,11 @@ typedef struct plb_settings {
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
-    int64_t ahead;            /* 1: data move during the step after the advice; 0: before it */
-    int64_t memory_limit;     /* bytes that the cells of a rank may occupy; 0: no limit */
-    double verify;            /* fraction of the lent rows that their owner computes again */
-    bool off;                 /* true: measure only; false: rebalance, too */
+    int64_t partial;      /* 1: an LB step removes only a part of the imbalance; 0: all of it */
+    int64_t ahead;        /* 1: data move during the step after the advice; 0: before it */
+    int64_t memory_limit; /* bytes that the cells of a rank may occupy; 0: no limit */
+    double verify;        /* fraction of the lent rows that their owner computes again */
+    bool off;             /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
     int pause_if_useless, learn_speeds; /* 1: yes; 0: no; -1: not given */
     plb_clock_t clock; /* PLB_CLOCK_NONE: the program measures, and passes all seconds */

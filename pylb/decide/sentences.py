@@ -197,8 +197,9 @@ def _price(r: Any) -> str:
         if s > 0
     ]
     if r.slice > 0:
-        left = count(int(r.moves_left), "object")
-        moved += f". This was slice {r.slice:.0f} of the moves, with {left} still to move"
+        moved += f". This was slice {r.slice:.0f} of the moves"
+        if r.moves_left >= 0:
+            moved += f", with {count(int(r.moves_left), 'object')} still to move"
     of = f", of which {', '.join(steps)}" if steps else ""
     cost = "would have cost" if r.migrations and not r.moved else "cost"
     meanwhile = ""

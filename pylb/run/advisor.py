@@ -51,6 +51,7 @@ class AdvisorInput:
         weights: Any,
         features: Any,
         ahead: bool,
+        partial: bool,
         **arrays: Any,
     ) -> Measured:
         """Check the arguments; return the measurements of this rank in the step that ends."""
@@ -62,13 +63,18 @@ class AdvisorInput:
                 "cells are given with ranks=: expected only seconds, one number for each rank; to "
                 "place objects, use pylb.place"
             )
+        if any(is_given) and partial:
+            raise DomainError(
+                "partial is True, and cells are given: expected partial=False, because an advice "
+                "with new ranks moves all cells that are to move"
+            )
         if sum(is_given) > 1:
             raise DomainError(
                 "more than one of loads, weights and features is given: expected only one of them"
             )
         # `form` encodes which arguments are given (0: no cells); `words` lists them in errors.
-        names = (*WAYS, *arrays, "ahead")
-        there = [*is_given, *(x is not None for x in arrays.values()), ahead]
+        names = (*WAYS, *arrays, "ahead", "partial")
+        there = [*is_given, *(x is not None for x in arrays.values()), ahead, partial]
         form = sum(1 << i for i, one in enumerate(there) if one)
         words = f"advise({', '.join(itertools.compress(names, there))})"
         model: LoadModel | None = None
@@ -135,6 +141,7 @@ class AdvisorInput:
             delay if seconds is None and loads is None else 0.0,
             *((0.0, False, 0.0) if advice is None else self._outcome(advice, cells, changed)),
             ahead,
+            partial,
             phases,
         )
 
@@ -455,6 +462,7 @@ class Advisor(RunResults):
         shared: tuple[ArrayLike, ...] | None = None,
         step: int | None = None,
         ahead: bool = False,
+        partial: bool = False,
     ) -> Advice | None:
         """End a step: give its time, and get the advice whether to rebalance.  Collective.
 
@@ -501,6 +509,10 @@ class Advisor(RunResults):
             True: if this call advises to rebalance, the data move while the next step computes
             (`Advice.migrate_begin`).  That step runs on the old placement: its `advise` describes
             the old cells, and returns None.
+        partial : bool
+            True: the program's own redistribution removes only a part of the imbalance, e.g.
+            because data go only to neighbours.  Then pylb advises one in each of several steps,
+            until the next one would not repay its cost, and judges all of them as one.
 
         Returns
         -------
@@ -541,7 +553,8 @@ class Advisor(RunResults):
             loop.check_twice()
             measured = self._input.measure(
                 loop.advice,
-                *(seconds, loads, weights, features, checks.flag("ahead", ahead)),
+                *(seconds, loads, weights, features),
+                *(checks.flag("ahead", ahead), checks.flag("partial", partial)),
                 keys=keys,
                 nbytes=nbytes,
                 memory=memory,

@@ -760,7 +760,7 @@ class AdvisorLoop(IterationLoop):
         if cut:
             state.records.cut()
         state.cells.accept(measured.cells, measured.changed, measured.sent)
-        state.cells.phases = measured.phases
+        state.cells.phases, state.partial = measured.phases, measured.partial
         state.features, state.model = measured.features, measured.model or state.model
 
     def _enter(self, stats: Stats) -> bool:

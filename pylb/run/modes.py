@@ -635,6 +635,7 @@ class Measured(NamedTuple):
     rebalanced: bool  # whether this rank carried out the LB step that was advised before the step
     hidden: float  # seconds for which it computed while the data of that LB step moved
     ahead: bool  # whether the migration that is advised now may go on during the next step
+    partial: bool  # whether the program's redistribution removes only a part of the imbalance
     phases: tuple[str, ...] = ()  # names of the phases
 
 
@@ -653,6 +654,7 @@ class AdvisorState(RunState):
         # If an LB step is advised now: index of the last step before it takes effect, which is the
         # present step or (`ahead`) the next one; and seconds of the present step on this rank.
         self.ended = (-1, 0.0)
+        self.partial = False  # see `Measured`, in the most recent step
 
     def observe(self, stats: Stats) -> None:
         self.cells.n_objects = stats.n_objects
@@ -767,12 +769,15 @@ class AdvisingMode(DecidingMode):
         user's function.
         """
         state = self._state
-        now, elapsed = state.ended
+        (now, elapsed), partial = state.ended, state.partial
         was_off = state.decider.core.ledger[0]
         looks = bool(state.places) and state.features is None
         settings = state.decider.settings
         ask = same_answer(
-            state.agreement, settings, now, lambda: self.core.observe(stats, now, looks, elapsed)
+            state.agreement,
+            settings,
+            now,
+            lambda: self.core.observe(stats, now, looks, elapsed, partial),
         )
         if ask == PREVIEW:
             ask = self.core.previewed(state.step().preview(), now)
