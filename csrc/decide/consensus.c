@@ -529,6 +529,7 @@ static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
         .utilization = row->utilization,
         .messages = all->messages,
         .bytes = all->message_bytes,
+        .idle = row->idle,
     };
     const int ret = self->decider == NULL ? plb_trigger_observe(self->trigger, &o, err)
                                           : plb_decider_observe(self->decider, &it, err);

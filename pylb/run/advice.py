@@ -149,6 +149,7 @@ class Stopwatch:
     def resume(self) -> None:
         """Begin to time a step."""
         self._resumed = _core.clock() - self.move.seconds
+        self._delayed = _core.run_delay()
         self.begin_work()
 
     def begin_work(self, done: float = 0.0) -> None:
@@ -172,9 +173,11 @@ class Stopwatch:
         else:
             self.work.add(seconds)
 
-    def elapsed(self) -> float:
-        """Return the seconds since the step began, without those of the redistribution."""
-        return max(_core.clock() - self._resumed - self.move.seconds, 0.0)
+    def elapsed(self) -> tuple[float, float]:
+        """Return the seconds of the step without redistribution, and of waits that are no work."""
+        waits = self.work.clock.endswith("wall")
+        delay = 0.0 if waits else max(_core.run_delay() - self._delayed, 0.0)
+        return max(_core.clock() - self._resumed - self.move.seconds, 0.0), delay
 
 
 class Advice:

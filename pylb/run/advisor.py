@@ -79,7 +79,7 @@ class AdvisorInput:
         words = f"advise({', '.join(itertools.compress(names, there))})"
         model: LoadModel | None = None
         self._state.check(any(is_given), ahead)
-        time = watch.elapsed() if watch.work.used or watch.measures else 0.0
+        time, delay = watch.elapsed() if watch.work.used or watch.measures else (0.0, 0.0)
         if not any(is_given):
             extra = [name for name in ARRAYS if arrays[name] is not None]
             if extra:
@@ -138,6 +138,7 @@ class AdvisorInput:
             features,
             model,
             time,
+            delay if seconds is None and loads is None else 0.0,
             *((0.0, False, 0.0) if advice is None else self._outcome(advice, cells, changed)),
             ahead,
             partial,

@@ -719,7 +719,7 @@ class AdvisorLoop(IterationLoop):
         if not self._open:
             self._begin(measured, error)
         words = "" if measured is None else measured.words
-        self._elapsed = self._watch.elapsed()
+        self._elapsed = self._watch.elapsed()[0]
         sample = _sample(measured, number, state.options.facts.background)
         stats: Stats | None
         if lag := int(state.options.lag):
@@ -806,7 +806,7 @@ def _sample(measured: Measured | None, number: int, background: float) -> Contri
         False,
         len(cells.loads),
         np.array([cells.seconds]),
-        max(measured.time - cells.seconds - background, 0.0),
+        max(measured.time - measured.delay - cells.seconds - background, 0.0),
         measured.sent.messages,
         measured.sent.nbytes,
         measured.time,
