@@ -24,9 +24,9 @@
 #include "base/base.h"
 
 enum {
-    /* Objects that are tried for a move or a swap.
-     * tuned: objects; with 16, a search within tight memory limits makes 20 % more migrations */
-    PROBES = 64,
+    /* Objects that are tried for a move or a swap: with 16, a search within tight memory limits
+     * makes 20 % more migrations. */
+    PROBES = 4 * PLB_TRIES,
     /* Objects of each rank in sets; in the sets for the first PLB_TRIES / 2 partners, FEW.
      * tuned: objects; with 8 for all, searches with few objects per rank take twice as long; with
      * 5 or 6 for all, ten ranks of 15 objects end 5 to 17 % above the bound instead of at most
