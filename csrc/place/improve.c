@@ -59,15 +59,15 @@ typedef struct line {
 typedef struct search {
     plb_state_t *on;
     const plb_aim_t *aim;
-    bool by_transfer;     /* whether plb_transfer makes steps, and those below, if any, follow */
-    bool singly;          /* whether the steps below are made */
-    bool plain;           /* whether only loads count, without memory */
-    bool bounded;         /* whether a step only redistributes the work of two ranks */
-    bool by_value;        /* whether floor[k] is the slowest other rank's time; see above */
-    bool crowded;         /* whether some ranks exceed their memory limits */
-    double value;         /* value of the present placement */
-    step_t best;          /* the best step of this round */
-    int32_t k, a, b;      /* component, slowest rank, other rank; see above */
+    bool by_transfer; /* whether plb_transfer makes steps */
+    bool singly;      /* whether the steps below are made, if so, after those of plb_transfer */
+    bool plain;       /* whether only loads count, without memory */
+    bool bounded;     /* whether a step only redistributes the work of two ranks */
+    bool by_value;    /* whether floor[k] is the slowest other rank's time; see above */
+    bool crowded;     /* whether some ranks exceed their memory limits */
+    double value;     /* value of the present placement */
+    step_t best;      /* the best step of this round */
+    int32_t k, a, b;  /* component, slowest rank, other rank; see above */
     double *here, *there; /* [d] seconds of ranks a and b */
     double *rest, *floor; /* [d] seconds of the slowest other rank; see above */
     double *least;        /* [d] lower bound of the slowest rank's seconds after a step */
@@ -488,17 +488,14 @@ static bool is_done(const search_t *self)
 static int descend(search_t *self, plb_err_t *err)
 {
     plb_state_t *on = self->on;
-    if (self->by_transfer) {
-        PLB_PASS(plb_transfer(on, self->aim->value, self->aim->families, &self->work, err));
-        self->value = plb_state_value(on);
-        if (!self->singly || is_done(self)) {
-            return PLB_OK;
-        }
-        PLB_PASS(plb_state_list(on, err));
-    }
-    bool more = true;
+    bool more = self->singly;
     double until = self->work - PATIENCE, before = INFINITY;
     self->value = plb_state_value(on);
+    if (self->by_transfer && !is_done(self)) {
+        PLB_PASS(plb_transfer(on, self->aim->value, self->aim->families, &self->work, err));
+        self->value = plb_state_value(on);
+        PLB_PASS(more ? plb_state_list(on, err) : PLB_OK);
+    }
     for (int32_t n = 0; more && self->work > 0.0 && !is_done(self); n++) {
         const bool crowded = !on->fits;
         PLB_PASS(one_round(self, n, &more));

@@ -158,9 +158,6 @@ double plb_state_value(plb_state_t *self);
 /** Return the work of each rank in component 0 if all ranks ended together. */
 double plb_state_mean(const plb_state_t *self);
 
-/** Return a lower bound of the value of all placements. */
-double plb_state_least(const plb_state_t *self);
-
 /** Return the value that results if `value` is extended by component k, whose slowest rank takes
  * `seconds`. */
 static inline double plb_state_add(const plb_state_t *self, double value, double seconds,
