@@ -369,6 +369,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
         out.utilization = measured[PLB_FIGURE_UTILIZATION];
         out.messages = plb_whole(measured[PLB_FIGURE_MESSAGES]);
         out.bytes = plb_whole(measured[PLB_FIGURE_BYTES]);
+        out.idle = measured[PLB_FIGURE_IDLE];
     } else if (self->opt.crossing) {
         sums_t sums = {0.0, 0.0};
         each_crossing(self, self->phase, add_sums, &sums);
