@@ -18,9 +18,7 @@ enum {
     FEW_ITEMS = 24,
     MOST_NODES = 1 << 18,
 };
-/* Bins x exchanges; and items x bins up to which the differencing method is tried.
- * tuned: numbers; with a tenth, 10^5 items in 10^4 bins end 1.0 % above the bound, not 0.2 % */
-#define MOST_WORK 3e7
+
 /* Loads are predictions with an error of per cents: so near to the bound, little is to be gained.
  */
 #define NEAR 1.001
@@ -243,29 +241,20 @@ static void find_exchange(const packing_t *self, double *best, const set_t **giv
             j++;
         }
         /* the two sets of b around the best one, and more if the capacity forbids these */
-        for (int64_t near = 0, h = j; near < 8 && h < b->n; near++, h++) {
-            const set_t *y = &b->set[h];
-            const double d = x->cost - y->cost;
-            const double worst = self->sum[a->bin] - d;
-            if (worst >= *best || d <= 0.0) {
-                break;
-            }
-            if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
-                self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
-                *best = worst, *give = x, *take = y;
-                break;
-            }
-        }
-        for (int64_t near = 0, h = j - 1; near < 8 && h >= 0; near++, h--) {
-            const set_t *y = &b->set[h];
-            const double worst = self->sum[b->bin] + x->cost - y->cost;
-            if (worst >= *best) {
-                break;
-            }
-            if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
-                self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
-                *best = worst, *give = x, *take = y;
-                break;
+        for (int step = 1; step >= -1; step -= 2) {
+            int64_t h = step > 0 ? j : j - 1;
+            for (int k = 0; k < PLB_WINDOW && h >= 0 && h < b->n; k++, h += step) {
+                const set_t *y = &b->set[h];
+                const double d = x->cost - y->cost;
+                const double worst = step > 0 ? self->sum[a->bin] - d : self->sum[b->bin] + d;
+                if (worst >= *best || d <= 0.0) {
+                    break;
+                }
+                if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
+                    self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
+                    *best = worst, *give = x, *take = y;
+                    break;
+                }
             }
         }
     }
@@ -359,7 +348,7 @@ static int improve(packing_t *self, plb_err_t *err)
         self->next[i] = self->head[self->bin[i]];
         self->head[self->bin[i]] = i;
     }
-    for (int64_t k = 0; k < PLB_LONG * (int64_t)of->m && (double)k * of->m < MOST_WORK; k++) {
+    for (int64_t k = 0; k < PLB_LONG * (int64_t)of->m && (double)k * of->m < PLB_WORK; k++) {
         for (int32_t b = 0; b < of->m; b++) {
             self->order[b].key = self->sum[self->order[b].id];
         }
@@ -716,7 +705,7 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
     const double enough = of->equal
                               ? plb_greater(self.bound * (1.0 + 1e-7), least_difference(&self))
                               : self.bound * (1.0 + 1e-12);
-    if (least > enough && of->was == NULL && (double)n * m <= MOST_WORK) {
+    if (least > enough && of->was == NULL && (double)n * m <= PLB_WORK) {
         PLB_TRY(difference(&self, loads.item, err));
         if (largest(&self) < least && has_room(&self)) {
             PLB_TRY(finish(&self, bin, &least, err));

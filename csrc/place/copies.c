@@ -785,7 +785,7 @@ enum { N_LIMITS = sizeof LIMIT / sizeof *LIMIT };
 static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
     double best = INFINITY, enough = aim * (1.0 + tolerance),
-           target = aim * (1.0 + 0.1 * tolerance);
+           target = aim * (1.0 + 2.0 * PLB_NOTABLE * tolerance);
     for (int i = 0; i < (l->extra ? 2 * N_LIMITS : 1) && best > enough; i++) {
         count_copies(l, LIMIT[i % N_LIMITS] * aim);
         for (int32_t o = 0; l->memory != NULL && o < l->n; o++) {

@@ -204,8 +204,8 @@ NOT_TUNED = re.compile(
     # counted, measured, or published
     "|PLB_MAXIMA|PLB_CYCLE_AHEADS|PLB_LEARNER_INTERVALS|ASK_ROUNDS|DE_BRUIJN|HUBER|MAD|SIGMAS|FEW"
     "|OBJECT_BYTES|MESSAGE_BYTES|PAIRWISE_BYTES|LARGE|N|PASSES|PLB_HEAP_ARITY|PLB_REFINE_OVERLOAD"
-    # defaults of options
-    "|PLB_SHARE_BETA|PLB_WAIT_PATIENCE_NS|PERIOD|params"
+    # defaults of options, and what docs/ promises
+    "|PLB_SHARE_BETA|PLB_WAIT_PATIENCE_NS|PERIOD|params|NEAR|SLOW"
 )
 
 
