@@ -29,9 +29,9 @@
  * the value by the fraction PLB_WORTH.  After the first local optimum, KICKS random changes of up
  * to three objects may cost PATIENCE, too; an eighth of KICKS where only loads count, because
  * steps are thorough there, or where nothing fits, because nothing ends the search.  There are
- * none with more than MOST_KICKED objects: they help only where these are few.  (60 objects, 6
- * ranks: with half of PATIENCE, CCMLB ends 0.1 % slower, with twice as much the same.)
- * tuned: changes; KICKS: with a tenth of PATIENCE, CCMLB ends 4 % slower (60 objects, 6 ranks) */
+ * none with more than MOST_KICKED objects: they help only where these are few.
+ * KICKS: tuned: changes; with a tenth of PATIENCE, CCMLB ends 4 % slower, with half of it 0.1 %
+ * slower, with twice as much the same (60 objects, 6 ranks) */
 enum { PATIENCE = PLB_WORK / 10, KICKS = 256, MOST_KICKED = 2 * KICKS };
 
 typedef struct step {
