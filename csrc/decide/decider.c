@@ -576,9 +576,9 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
     return plb_decider_observe(self, &now, err);
 }
 
-/* A strategy takes long if all its calls took more than SLOW seconds and more than this fraction
- * of an iteration. */
-static const double SLOW = 0.05, SLOW_FRACTION = 0.05;
+/* A strategy takes long if all its calls took longer than this, and than PLB_NOTABLE of an
+ * iteration (docs/inside.md). */
+static const double SLOW = 0.05;
 
 /* An LB step is due: return PLB_ASK_BALANCE, or PLB_ASK_BEGIN if its strategy takes long and may
  * run beside the next iteration. */
@@ -586,7 +586,7 @@ static plb_ask_t ask_for_step(plb_decider_t *self, bool may_wait)
 {
     const double t = self->fastest;
     if (!self->opt.beside || self->late || !may_wait || isinf(t) ||
-        t <= fmax(SLOW, SLOW_FRACTION * self->seen.time)) {
+        t <= fmax(SLOW, PLB_NOTABLE * self->seen.time)) {
         return PLB_ASK_BALANCE;
     }
     self->late = true;

@@ -25,15 +25,14 @@
 
 #include "base/base.h"
 
-/* The search examines at most WORK numbers, a few tenths of a second, and ends earlier if PATIENCE
- * of them did not lower the value by the fraction PLB_WORTH.  After the first local optimum, KICKS
- * random changes of up to three objects may cost PATIENCE, too; an eighth of KICKS where only
- * loads count, because steps are thorough there, or where nothing fits, because nothing ends the
- * search.  There are none with more than MOST_KICKED objects: they help only where these are few.
- * WORK: tuned: numbers; a tenth of it gives the same placements up to 50,000 objects
- * PATIENCE: tuned: numbers; not varied alone
- * KICKS: tuned: changes; with a tenth of PATIENCE, CCMLB ends 4 % slower (60 objects, 6 ranks) */
-enum { WORK = 50000000, PATIENCE = WORK / 10, KICKS = 256, MOST_KICKED = 2 * KICKS };
+/* The search examines at most PLB_WORK numbers, and ends earlier if PATIENCE of them did not lower
+ * the value by the fraction PLB_WORTH.  After the first local optimum, KICKS random changes of up
+ * to three objects may cost PATIENCE, too; an eighth of KICKS where only loads count, because
+ * steps are thorough there, or where nothing fits, because nothing ends the search.  There are
+ * none with more than MOST_KICKED objects: they help only where these are few.
+ * KICKS: tuned: changes; with a tenth of PATIENCE, CCMLB ends 4 % slower, with half of it 0.1 %
+ * slower, with twice as much the same (60 objects, 6 ranks) */
+enum { PATIENCE = PLB_WORK / 10, KICKS = 256, MOST_KICKED = 2 * KICKS };
 
 typedef struct step {
     int64_t relief;    /* by how many bytes less the two ranks exceed their memory limits */
@@ -556,7 +555,7 @@ static int kicks(search_t *self, plb_err_t *err)
 
 int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
 {
-    search_t self = {.on = on, .aim = aim, .work = WORK};
+    search_t self = {.on = on, .aim = aim, .work = PLB_WORK};
     const bool homes = on->slot != NULL && on->in->home != NULL && on->of.delta > 0.0;
     self.bounded = (on->own == NULL || !on->of.messages) && !homes;
     self.plain = on->own == NULL && on->left == NULL && !homes;

@@ -7,7 +7,9 @@
 #include "base/base.h"
 
 enum {
-    /* tuned: states that the beam keeps per call of a strategy in a phase; not varied alone */
+    /* The beam keeps this many states per call of a strategy in a phase.
+     * tuned: states; 36 searches of two runs: with 1 or 2, schedules take 0.5 % longer; with 16,
+     * 0.4 % less */
     STATES_PER_CALL = 4,
     NARROW = 2 * STATES_PER_CALL, /* of a first search, whose result bounds the second one */
     MOST_NUMBERS = 1 << 26,       /* most ranks in the placements of all states: 256 MiB */
