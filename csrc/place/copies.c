@@ -306,8 +306,9 @@ static void sort_objects(layer_t *l)
 }
 
 /* Best fit of the copies that were counted, then of further ones into what is left: all go to the
- * ranks that need the most for each free slot, if they are to take as long as the mean. */
-static int start_greedy(layer_t *l, plb_err_t *err)
+ * ranks that need the most for each free slot, if they are to take as long as the mean; or
+ * (`least`) to the least loaded ranks that have a free slot, as EPLB does. */
+static int start_greedy(layer_t *l, bool least, plb_err_t *err)
 {
     memcpy(l->want, l->k, (size_t)l->n * sizeof *l->k);
     plb_heap_t heap = {l->spare, 0}; /* ranks with free slots */
@@ -316,7 +317,7 @@ static int start_greedy(layer_t *l, plb_err_t *err)
     for (int32_t r = 0; r < l->p; r++) {
         n_free[r] = l->first[r + 1] - l->first[r];
         if (n_free[r] > 0) {
-            heap.item[heap.n++] = (plb_item_t){-l->mean / n_free[r], r};
+            heap.item[heap.n++] = (plb_item_t){least ? 0.0 : -l->mean / n_free[r], r};
         }
     }
     plb_heap_build(&heap);
@@ -338,7 +339,8 @@ static int start_greedy(layer_t *l, plb_err_t *err)
         for (int32_t t = 0; t < n_taken; t++) {
             const int32_t r = taken[t];
             if (n_free[r] > 0) {
-                plb_heap_push(&heap, (plb_item_t){(l->time[r] - l->mean) / n_free[r], r});
+                const double lack = (l->mean - l->time[r]) / n_free[r];
+                plb_heap_push(&heap, (plb_item_t){least ? l->time[r] : -lack, r});
             }
         }
     }
@@ -789,20 +791,22 @@ enum { N_LIMITS = sizeof LIMIT / sizeof *LIMIT };
  * placement is near `aim` and not worse than EPLB's. */
 static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
-    double best = INFINITY, enough = aim * (1.0 + tolerance);
-    for (int i = 0; i < (l->extra ? 2 * N_LIMITS : 1) && best > enough; i++) {
+    double best = INFINITY, eplb = INFINITY, enough = aim * (1.0 + tolerance);
+    const int last = l->extra ? 2 * N_LIMITS : 0; /* as EPLB starts */
+    for (int i = 0; i < last + (best > eplb || last == 0) && best > enough; i++) {
         count_copies(l, LIMIT[i % N_LIMITS] * aim);
         for (int32_t o = 0; l->memory != NULL && o < l->n; o++) {
             l->k[o] = 1, l->one[o] = l->load[o]; /* all find room, then further copies follow */
         }
         sort_objects(l);
         if (i == 0) {
-            enough = plb_lesser(enough, plb_greater(aim, eplb_time(l)));
+            eplb = plb_greater(aim, eplb_time(l));
+            enough = plb_lesser(enough, eplb);
         }
         if (l->memory == NULL && i + 1 < 2 * N_LIMITS && is_crowded(l, enough)) {
             continue;
         }
-        PLB_PASS(start_greedy(l, err));
+        PLB_PASS(start_greedy(l, i == last, err));
         PLB_PASS(improve(l, NULL, enough, false, err));
         PLB_PASS(i < N_LIMITS && l->extra ? PLB_OK : improve(l, NULL, enough, true, err));
         if (l->time[slowest(l)] < best) {
