@@ -49,13 +49,13 @@ typedef struct sim_request {
 typedef struct sim_rank {
     ucontext_t begin;
     jmp_buf here; /* where it goes on; swapcontext makes system calls, which take a microsecond */
-    bool runs, sleeps; /* sleeps: its polls have no effect until something happens */
+    bool runs, sleeps;        /* sleeps: its polls have no effect until something happens */
     double now, speed, waits; /* waits: when the present wait began */
     request_t *request;       /* the collective call that it waits for, or NULL */
-    message_t *inbox; /* in order of arrival */
-    int group, member; /* group: communicator; member: rank in it */
-    int n_calls[2];    /* collective calls in communicator 0, and in the group */
-    double *cost;      /* [n_rows] of the rows of this rank in this call */
+    message_t *inbox;         /* in order of arrival */
+    int group, member;        /* group: communicator; member: rank in it */
+    int n_calls[2];           /* collective calls in communicator 0, and in the group */
+    double *cost;             /* [n_rows] of the rows of this rank in this call */
     plb_rng_t rng;
     plb_share_figures_t figures;
 } sim_rank_t;
@@ -135,8 +135,8 @@ void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)
 static void pause_once(sim_rank_t *self)
 {
     const double waited = self->now - self->waits;
-    self->now += waited < 1e-9 * PLB_WAIT_YIELD_NS ? 2e-6
-                                                   : fmin(0.25 * waited, 1e-9 * PLB_WAIT_MOST_NS);
+    self->now +=
+        waited < 1e-9 * PLB_WAIT_YIELD_NS ? 2e-6 : fmin(0.25 * waited, 1e-9 * PLB_WAIT_MOST_NS);
 }
 
 /* Something happens at `time` for which rank r may wait: it notices it in its next poll. */

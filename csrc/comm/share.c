@@ -10,8 +10,8 @@
 /* The plan is made within groups of at most this many ranks, so that no rank reads more numbers.
  * With n groups, each n-th rank is in the same group, and n neighbours, a block, are in n groups.
  * n is no multiple of 2, 3 or 5: so each group has its part of a front of heavy neighbours, and of
- * ranks that are e.g. each fourth of a node.  A rank asks its partners: the ranks of its group, and
- * those of its block.  So groups that end early get work from the others. */
+ * ranks that are e.g. each fourth of a node.  A rank asks its partners: the ranks of its group,
+ * and those of its block.  So groups that end early get work from the others. */
 enum { GROUP = 512 };
 /* A decision that nothing pays costs about 50 us: it holds for the next calls, if these are short,
  * until so many seconds have passed, and for MOST_HELD calls at most: then a failure is noticed.
@@ -810,8 +810,8 @@ static int plan(plb_sharer_t *self, plb_err_t *err)
     MPI_Request request;
     const plb_share_offer_t mine = {rest(self) * speed(self), self->told.ratio, self->told.of};
     self->told.of = -1.0;
-    PLB_MPI(MPI_Iallgather(&mine, N, MPI_DOUBLE, self->offer, N, MPI_DOUBLE, self->group,
-                           &request));
+    PLB_MPI(
+        MPI_Iallgather(&mine, N, MPI_DOUBLE, self->offer, N, MPI_DOUBLE, self->group, &request));
     PLB_TRY(meanwhile(self, &request, err));
     plb_share_speeds(self->offer, self->n_group, self->speed);
     const double toll = 2.0 * self->options.beta * self->all[BYTES] / fmax(self->all[WORK], 1e-12);
