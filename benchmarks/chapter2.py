@@ -131,7 +131,7 @@ def on_virtual_ranks(p: int, strategy: str, every: int, solve: Any, *args: Any) 
     cluster = pylb.VirtualCluster(p)
     way = {"mode": "off"} if strategy == "none" else {"strategy": strategy, "every": every}
     run = cluster.run(lambda comm: solve(comm, *args, clock="cpu", **way))[0]
-    of = run.iterations
+    of = run.metrics
     return {
         "step": float(np.median(of.time[every:])),
         "max": float(np.median(of.max[every:])),

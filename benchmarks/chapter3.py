@@ -255,7 +255,7 @@ def parts_of(run: runs.Run) -> dict[str, float]:
 
     The rest, "messages", includes the collective step that delivers them.
     """
-    it, n = run.iterations, len(run.metrics.time)
+    it, n = run.metrics, len(run.metrics.time)
     work, slowest, steps = it.mean.sum(), it.max.sum(), run.report.lb_seconds
     seconds = {
         "work": work,

@@ -299,7 +299,8 @@ static int decider_init(decider_t *self, plb_py_call_t *c)
                       PLB_ONE(&opt.selects), PLB_MANY(&opt.selection, &n_selection),
                       PLB_MANY(&opt.ledger, &n_ledger), PLB_ONE(&opt.gives_up),
                       PLB_ONE(&opt.learns), PLB_ONE(&opt.watches), PLB_ONE(&opt.move_at_most),
-                      PLB_ONE(&opt.network.alpha), PLB_ONE(&opt.seed), PLB_ONE(&opt.keep)));
+                      PLB_ONE(&opt.beside), PLB_ONE(&opt.network.alpha), PLB_ONE(&opt.seed),
+                      PLB_ONE(&opt.keep)));
     opt.n = (int32_t)PyTuple_GET_SIZE(rows);
     plb_candidate_strategy_t *candidates = plb_py_candidates(c, rows);
     plb_trigger_t *core = candidates != NULL ? plb_py_trigger(trigger) : NULL;
@@ -327,6 +328,11 @@ PLB_PY_DEF(decider, network, "alpha beta",
     return plb_decider_network(&self->core, network, &c->err);
 }
 
+PLB_PY_DEF(decider, share, "share", "Set the cores per rank, if all ranks share cores; else 1.")
+{
+    return PLB_READ(c, PLB_ONE(&self->core.share));
+}
+
 PLB_PY_DEF(decider, limit, "bytes", "Set the memory limit of rank 0 in bytes; negative: none.")
 {
     int64_t bytes;
@@ -348,16 +354,18 @@ PLB_PY_DEF(
 }
 
 PLB_PY_DEF(
-    decider, observe, "iteration time max mean min total utilization messages bytes hidden=0.0",
+    decider, observe,
+    "iteration time max mean min total utilization messages bytes hidden=0.0 idle=0.0",
     "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of the\n"
     "loads; lowest utilization; messages and bytes; seconds for which a rank computed while\n"
-    "data of the last LB step moved.  Returns whether the trigger says to rebalance.")
+    "data of the last LB step moved; mean seconds for which a rank waited for others.  Returns\n"
+    "whether the trigger says to rebalance.")
 {
     plb_iteration_t it = {.hidden = 0.0};
     PLB_PASS(PLB_READ(c, PLB_ONE(&it.iteration), PLB_ONE(&it.time), PLB_ONE(&it.max),
                       PLB_ONE(&it.mean), PLB_ONE(&it.min), PLB_ONE(&it.total),
                       PLB_ONE(&it.utilization), PLB_ONE(&it.messages), PLB_ONE(&it.bytes),
-                      PLB_ONE(&it.hidden)));
+                      PLB_ONE(&it.hidden), PLB_ONE(&it.idle)));
     PLB_PASS(plb_decider_observe(&self->core, &it, &c->err));
     return plb_py_answer(c, PyBool_FromLong(self->core.trigger->verdict.balance));
 }
@@ -376,7 +384,8 @@ PLB_PY_DEF(
     decider, next, "asked may_preview",
     "Return what to do now, one of ASKS.  NOTHING: go on; JUDGE: call `judge` with the\n"
     "seconds that the most recent LB step has saved, then `next` again; PREVIEW: call\n"
-    "`preview`, which computes whether a new placement would save time; BALANCE: rebalance.\n"
+    "`preview`, which computes whether a new placement would save time; BALANCE: rebalance;\n"
+    "BEGIN: call `begin`, which lets the strategy run while the next iteration computes.\n"
     "asked: whether an LB step is due; may_preview: False at the end of a loop.")
 {
     bool asked, may_preview;
@@ -394,8 +403,17 @@ PLB_PY_DEF(decider, judge, "gain",
     return plb_decider_judge(&self->core, gain, &c->err);
 }
 
+PLB_PY_DEF(decider, saving, "was now",
+           "Return these seconds.  now: sum of the loads since the LB step on the slowest rank;\n"
+           "was: the same under the placement before.")
+{
+    double was, now;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&was), PLB_ONE(&now)));
+    return plb_py_answer(c, PyFloat_FromDouble(plb_decider_saving(&self->core, was, now)));
+}
+
 PLB_PY_DEF(decider, previewed, "gain",
-           "Set the result of `preview`, on all ranks.  Returns NOTHING or BALANCE of ASKS.")
+           "Set the result of `preview`, on all ranks.  Returns one of ASKS, like `next`.")
 {
     double gain;
     plb_ask_t ask = PLB_ASK_NOTHING;
@@ -423,41 +441,36 @@ PLB_PY_DEF(
     return plb_py_answer(c, Py_BuildValue("ii", (int)self->core.chosen, (int)self->core.instead));
 }
 
-/* Read the first argument, the snapshot; set *n to the number of its objects. */
-static int read_snapshot(plb_py_call_t *c, plb_database_t *out, int64_t *n)
+/* Read the arguments snapshot, here and work; set *n to the number of objects. */
+static int read_database(plb_py_call_t *c, plb_database_t *out, int64_t *n)
 {
     PyObject *snapshot;
+    *out = (plb_database_t){.here = NULL};
     PLB_PASS(PLB_READ(c, PLB_ONE(&snapshot)));
     PLB_PASS(plb_py_snapshot(c, snapshot, &out->snapshot));
     *n = out->snapshot.n_objects;
-    return 0;
-}
-
-static int check_keys(const plb_database_t *db)
-{
-    return plb_py_refuse(db->snapshot.key == NULL && db->here != NULL, PyExc_ValueError,
+    int64_t nd = *n * out->snapshot.n_components;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&out->here, &nd), PLB_MANY(&out->work, n)));
+    return plb_py_refuse(out->snapshot.key == NULL && out->here != NULL, PyExc_ValueError,
                          "the snapshot has no keys: expected keys, because speeds are learned");
 }
 
 enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 
 PLB_PY_DEF(
-    decider, place, "snapshot ... here:@? work:@? figures speed rank drift:@?=None",
+    decider, place, "snapshot ... here:@? work:@? ... figures speed rank drift:@?=None",
     "Place the objects; call it on the rank that has the loads.  here: mean seconds of each\n"
     "object on its present rank, like the loads; work: the user's estimates; drift: growth of\n"
     "the loads per iteration; each (n,) float64 or None.  Fills figures, float64 in the order\n"
     "of FIGURES; speed, (p,) float64 (all zero: equal or unknown speeds); and rank, (n,) int32.")
 {
-    plb_database_t db = {.here = NULL};
+    plb_database_t db;
     double *placing, *speed;
     int32_t *rank;
-    int64_t n, nd, n_placing = N_PLACING, p = self->core.opt.n_ranks;
-    PLB_PASS(read_snapshot(c, &db, &n));
-    nd = n * db.snapshot.n_components;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&db.here, &nd), PLB_MANY(&db.work, &n),
-                      PLB_MANY(&placing, &n_placing), PLB_MANY(&speed, &p), PLB_MANY(&rank, &n),
+    int64_t n, n_placing = N_PLACING, p = self->core.opt.n_ranks;
+    PLB_PASS(read_database(c, &db, &n));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&placing, &n_placing), PLB_MANY(&speed, &p), PLB_MANY(&rank, &n),
                       PLB_MANY(&db.drift, &n)));
-    PLB_PASS(check_keys(&db));
     return PLB_PY_UNLOCKED(c, plb_decider_place(&self->core, &db, rank, speed,
                                                 (plb_placing_t *)(void *)placing, &c->err));
 }
@@ -468,15 +481,21 @@ PLB_PY_DEF(
     "would save.  Returns 0 if the ranks seem equally fast, unless a rank has changed its\n"
     "speed or the last LB step has achieved far less than it predicted.")
 {
-    plb_database_t db = {.here = NULL};
+    plb_database_t db;
     double gain = 0.0;
-    int64_t n, nd;
-    PLB_PASS(read_snapshot(c, &db, &n));
-    nd = n * db.snapshot.n_components;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&db.here, &nd), PLB_MANY(&db.work, &n)));
-    PLB_PASS(check_keys(&db));
+    int64_t n;
+    PLB_PASS(read_database(c, &db, &n));
     PLB_PASS(PLB_PY_UNLOCKED(c, plb_decider_preview(&self->core, &db, &gain, &c->err)));
     return plb_py_answer(c, PyFloat_FromDouble(gain));
+}
+
+PLB_PY_DEF(decider, begin, "snapshot ... here:@? work:@?",
+           "Let the strategy begin to place, on the rank that has the loads; see `place`.")
+{
+    plb_database_t db;
+    int64_t n;
+    PLB_PASS(read_database(c, &db, &n));
+    return PLB_PY_UNLOCKED(c, plb_decider_begin(&self->core, &db, &c->err));
 }
 
 PLB_PY_DEF(
@@ -575,23 +594,11 @@ PLB_PY_DEF(decider, receipts, "recent=False",
     return plb_py_answer(c, out);
 }
 
-static const plb_py_def_t *const decider_methods[] = {&decider_network,
-                                                      &decider_limit,
-                                                      &decider_expect,
-                                                      &decider_observe,
-                                                      &decider_see,
-                                                      &decider_next,
-                                                      &decider_judge,
-                                                      &decider_preview,
-                                                      &decider_previewed,
-                                                      &decider_choose,
-                                                      &decider_place,
-                                                      &decider_placed,
-                                                      &decider_balanced,
-                                                      &decider_abandon,
-                                                      &decider_receipts,
-                                                      &decider_learn,
-                                                      NULL};
+static const plb_py_def_t *const decider_methods[] = {
+    &decider_network,  &decider_share,     &decider_saving,   &decider_limit, &decider_expect,
+    &decider_observe,  &decider_see,       &decider_next,     &decider_judge, &decider_preview,
+    &decider_begin,    &decider_previewed, &decider_choose,   &decider_place, &decider_placed,
+    &decider_balanced, &decider_abandon,   &decider_receipts, &decider_learn, NULL};
 
 #define X(name, type) PLB_PY_FIELD(plb_dropped_t, name),
 static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
@@ -604,8 +611,6 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
       "Whether an estimate of the cost of the first LB step would be used.")                      \
     X(decider, goes_on, PyBool_FromLong(self->core.goes_on),                                      \
       "Whether the next LB step is a further slice of the last one.")                             \
-    X(decider, reason, PyLong_FromLong(self->core.trigger->verdict.reason),                       \
-      "Number of the reason of the last verdict, for `choose`.")                                  \
     X(decider, can_judge, PyBool_FromLong(plb_decider_can_judge(&self->core)),                    \
       "Whether iterations have ended since the last LB step and the last call of `judge`.")       \
     X(decider, ledger,                                                                            \
@@ -614,17 +619,13 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
       "State of the ledger: (whether LB steps are switched off, seconds that LB steps cost, "     \
       "seconds that they saved, iteration until which they are off).")                            \
     X(decider, dropped, plb_py_dict(dropped_fields, &self->core.dropped),                         \
-      "Sums over the receipts that were dropped, a dict.")                                        \
-    X(decider, speed,                                                                             \
-      self->core.opt.learns ? plb_py_speeds(self->core.learner) : Py_NewRef(Py_None),             \
-      "Estimated speeds of the ranks, (p,); None: they seem equally fast, or their speeds are "   \
-      "not known.")
+      "Sums over the receipts that were dropped, a dict.")
 PLB_PY_PROPERTIES(decider, DECIDER)
 
 PLB_PY_TYPE(
     decider, "pylb._core.Decider",
     "* n_ranks candidates:T trigger selects selection ledger gives_up learns watches "
-    "move_at_most network:2 seed keep",
+    "move_at_most beside network:2 seed keep",
     "Decides when to rebalance and with which strategy (csrc/decide/decider.h).\n"
     "candidates: (what, name, refinement, looks_at, params) of each strategy; `what` is its\n"
     "name in the table, or a callable.",
@@ -675,8 +676,8 @@ static int constants(PyObject *module)
                             plb_py_names(placing, sizeof placing / sizeof *placing)) ||
            PyModule_AddIntConstant(module, "PLACING", N_PLACING) ||
            plb_py_add_value(module, "ASKS",
-                            Py_BuildValue("iiii", PLB_ASK_NOTHING, PLB_ASK_JUDGE, PLB_ASK_PREVIEW,
-                                          PLB_ASK_BALANCE));
+                            Py_BuildValue("iiiii", PLB_ASK_NOTHING, PLB_ASK_JUDGE, PLB_ASK_PREVIEW,
+                                          PLB_ASK_BEGIN, PLB_ASK_BALANCE));
 }
 
 /* ---- the advisor ---------------------------------------------------------------------------- */
@@ -689,14 +690,13 @@ typedef struct advisor {
 static int advisor_init(advisor_t *self, plb_py_call_t *c)
 {
     PyObject *decider;
-    bool places, untold = false;
-    double share = 1.0;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&decider), PLB_ONE(&places), PLB_ONE(&share), PLB_ONE(&untold)));
+    bool places, waits = false, untold = false;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&decider), PLB_ONE(&places), PLB_ONE(&waits), PLB_ONE(&untold)));
     plb_decider_t *core = plb_py_decider(decider);
     PLB_PASS(core == NULL);
     self->decider = Py_NewRef(decider);
     plb_advisor_init(&self->core, core, places);
-    self->core.share = share;
+    self->core.share = waits ? core->share : 1.0;
     self->core.untold = untold;
     return 0;
 }
@@ -706,10 +706,12 @@ static void advisor_fini(advisor_t *self)
     Py_XDECREF(self->decider);
 }
 
-PLB_PY_DEF(advisor, observe, "record now may_preview seconds",
-           "Observe a step.  record: its merged statistics; now: number of the step that has\n"
-           "just ended (with a lag, later); seconds: its length on this rank.  Returns\n"
-           "NOTHING, PREVIEW or BALANCE of ASKS.")
+PLB_PY_DEF(
+    advisor, observe, "record now may_preview seconds partial",
+    "Observe a step.  record: its merged statistics; now: number of the step that has\n"
+    "just ended (with a lag, later); seconds: its length on this rank; partial: whether an\n"
+    "LB step removes only a part of the imbalance.  Returns NOTHING, PREVIEW or BALANCE of\n"
+    "ASKS.")
 {
     PyObject *tuple;
     int64_t now;
@@ -718,8 +720,8 @@ PLB_PY_DEF(advisor, observe, "record now may_preview seconds",
     plb_stats_t all;
     plb_iteration_t it;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    PLB_PASS(
-        PLB_READ(c, PLB_ONE(&tuple), PLB_ONE(&now), PLB_ONE(&may_preview), PLB_ONE(&seconds)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&tuple), PLB_ONE(&now), PLB_ONE(&may_preview), PLB_ONE(&seconds),
+                      PLB_ONE(&self->core.partial)));
     PLB_PASS(plb_py_record(c, tuple, &all));
     const plb_advisor_outcome_t outcome = {all.cost_max, all.n_rebalanced};
     plb_advisor_iteration(&all, &it);
@@ -779,10 +781,10 @@ static const plb_py_def_t *const advisor_methods[] = {&advisor_observe,
                                                       NULL};
 
 PLB_PY_TYPE(
-    advisor, "pylb._core.Advisor", "decider places share=1.0 untold=False",
+    advisor, "pylb._core.Advisor", "decider places waits=False untold=False",
     "Drives a `Decider` for a program that moves its data itself; csrc/decide/advisor.h\n"
-    "says how.  places: whether the decider plans where data go, or only when they move; untold:\n"
-    "whether the program may move them without a report.", )
+    "says how.  places: whether the decider plans where data go, or only when they move; waits:\n"
+    "whether loads include waits for a core; untold: whether data may move without a report.", )
 
 plb_advisor_t *plb_py_advisor(PyObject *object)
 {

@@ -48,11 +48,11 @@ typedef struct plb_share_figures {
  */
 static const double PLB_SHARE_GAIN = 2.0 * PLB_NOISE;
 
-/* A chunk takes at least this long: a call of a Python function takes 10 us.  Lending must save as
- * much: a call that lends ends with a reduction, and computes in chunks.
- * tuned: seconds; benchmarks/share_simulated.py, from here on "sim": with half of it, the first
- * call of ranks of unlike speeds takes 1.21 times the bound, not 1.17 */
-#define PLB_SHARE_CHUNK 4e-4
+/* Seconds that a chunk takes at least, twice as long as waking up: a call of a Python function takes
+ * 10 us.  Lending must save as much: a call that lends ends with a reduction, and computes in
+ * chunks.  (benchmarks/share_simulated.py, from here on "sim": with half of it, the first call of
+ * ranks of unlike speeds takes 1.21 times the bound, not 1.17.) */
+#define PLB_SHARE_CHUNK (2e-9 * PLB_WAKE_NS)
 
 /* One row in this many of the heaviest stays at home: against these the speeds of the ranks that
  * borrow the others are measured.  Rows within one part in so many of the array may turn out like

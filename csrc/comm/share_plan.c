@@ -182,7 +182,8 @@ void plb_row_costs_end(plb_row_costs_t *self, double predicted)
         return;
     }
     const double spread = s[3] - s[1] * s[1] / rows;
-    if (self->known && spread > 1e-4 * s[3]) { /* else all predictions were equal */
+    /* else all predictions were nearly equal */
+    if (self->known && spread > PLB_NOISE * PLB_NOISE * s[3]) {
         const double slope = (s[4] - s[1] * seconds / rows) / spread;
         self->trust = 0.5 * (self->trust + fmin(fmax(slope, 0.0), 1.0));
     }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/base.h"
 
@@ -58,13 +59,14 @@ int plb_advisor_record(const plb_advisor_sample_t *sample, int32_t rank, plb_sta
 {
     int ret = plb_check(PLB_AMOUNT,
                         PLB_FIGURES(PLB_FIGURE(sample, seconds), PLB_FIGURE(sample, time),
-                                    PLB_FIGURE(sample, cost), PLB_FIGURE(sample, hidden)),
+                                    PLB_FIGURE(sample, cost), PLB_FIGURE(sample, hidden),
+                                    PLB_FIGURE(sample, delay)),
                         err);
     plb_stats_init(out);
     if (ret != PLB_OK) {
         return ret;
     }
-    const double idle = fmax(sample->time - sample->seconds, 0.0);
+    const double idle = fmax(sample->time - sample->seconds - sample->delay, 0.0);
     out->iteration = sample->iteration;
     out->n_ranks = 1;
     out->n_objects = sample->n_cells;
@@ -94,6 +96,7 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out)
         .messages = all->messages,
         .bytes = all->message_bytes,
         .hidden = all->hidden_max,
+        .idle = plb_exact_value(&all->idle_sum) / (double)all->n_ranks,
     };
     if (out->time == 0.0) {
         out->time = out->max;
@@ -109,7 +112,7 @@ static double ratio_of(const plb_iteration_t *it)
 }
 
 /* moving: seconds in which the slowest rank moved its data, without the time to plan */
-static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
+static int end_step(plb_advisor_t *self, double moving, bool goes_on, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
     const double planning = self->places ? p->seconds_statistics + p->seconds_strategy : 0.0;
@@ -121,12 +124,14 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
         .cost = given ? self->price : moving + planning,
         .moved = !self->stays,
         .given = given,
+        .goes_on = goes_on,
     };
+    const bool first = !self->decider->goes_on;
     const int ret = plb_decider_balanced(self->decider, &done, err);
     if (ret == PLB_OK) {
         self->due = self->placed = false;
         self->moved = self->moved || !self->places || self->migrations > 0;
-        self->ratio = self->usual;
+        self->ratio = first ? self->usual : self->ratio;
         self->balanced = true;
         self->growth[0] *= self->decider->ledger.params[PLB_LEDGER_fade];
         self->growth[1] *= self->decider->ledger.params[PLB_LEDGER_fade];
@@ -150,12 +155,27 @@ static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *
     return plb_decider_placed(self->decider, &placing, NULL, err);
 }
 
+/* Whether a partial LB step, after which the first iteration is `it`, should be followed by
+ * another one, which is expected to remove as large a fraction of the imbalance as the last ones
+ * (several, because of noise). */
+static bool goes_on(const plb_advisor_t *self, const plb_iteration_t *it, double cost)
+{
+    const plb_trigger_t *t = self->decider->trigger;
+    const int n = self->n_partial < PLB_FEW ? self->n_partial : PLB_FEW;
+    const double before = self->earlier[n - 1], removed = (before - ratio_of(it)) / n;
+    const double left =
+        t->end == INT64_MAX ? fmax((double)t->n, PLB_LONG) : (double)(t->end - it->iteration - 1);
+    return self->partial && removed > PLB_NOISE &&
+           removed / (before - 1.0) * (it->max - it->mean) * left > cost;
+}
+
 static int settle(plb_advisor_t *self, const plb_iteration_t *it,
                   const plb_advisor_outcome_t *outcome, plb_err_t *err)
 {
     if (outcome->n_rebalanced == 0 && !isnan(self->with_move)) {
+        const double cost = fmax(self->with_move - it->time, 0.0);
         PLB_PASS(place_own(self, it, err));
-        return end_step(self, fmax(self->with_move - it->time, 0.0), err);
+        return end_step(self, cost, goes_on(self, it, cost), err);
     }
     if (outcome->n_rebalanced == 0) {
         plb_advisor_abandon(self);
@@ -166,7 +186,7 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
         PLB_PASS(place_own(self, it, err));
         self->placed = true;
     }
-    return end_step(self, outcome->cost, err);
+    return end_step(self, outcome->cost, !self->places && goes_on(self, it, outcome->cost), err);
 }
 
 /* ---- what the user should know -------------------------------------------------------------- */
@@ -240,18 +260,18 @@ static void add(plb_advisor_t *self, const plb_iteration_t *it)
     double *recent = self->recent[self->n++ % PLB_ADVISOR_SPAN];
     /* loads in virtual seconds, which can exceed the time that has elapsed, contain no waits */
     const double share = it->time > it->max ? self->share : 1.0;
-    const double mean = fmin(it->mean, share * it->max);
-    recent[0] = it->max;
+    const double max = self->decider->span, mean = fmin(self->decider->even, share * max);
+    recent[0] = max;
     recent[1] = mean;
-    self->max += it->max;
+    self->max += max;
     if (!self->balanced) {
         return; /* the first placement is the program's: its growth says nothing about LB steps */
     }
     if (self->n == 1) {
-        self->young = mean > 0.0 ? it->max / mean : 1.0;
+        self->young = mean > 0.0 ? max / mean : 1.0;
     }
     const double older = (double)self->n - 1.0;
-    self->growth[0] += older * (it->max - self->young * mean);
+    self->growth[0] += older * (max - self->young * mean);
     self->growth[1] += older * older * mean;
     const double slope = self->growth[1] > 0.0 ? self->growth[0] / self->growth[1] : 0.0;
     self->kept += mean * (self->ratio + fmax(slope, 0.0) * (double)self->n);
@@ -281,6 +301,9 @@ static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
     self->with_move = NAN;
     self->before = ratio_of(&self->decider->seen);
     self->usual = usual_of(self);
+    self->n_partial = self->decider->goes_on ? self->n_partial + 1 : 1;
+    memmove(&self->earlier[1], self->earlier, (PLB_FEW - 1) * sizeof *self->earlier);
+    self->earlier[0] = self->before;
     return PLB_OK;
 }
 
@@ -328,7 +351,7 @@ int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const 
     self->placed = true;
     self->migrations = migrations;
     self->bytes = bytes;
-    return migrations > 0 ? PLB_OK : end_step(self, 0.0, err);
+    return migrations > 0 ? PLB_OK : end_step(self, 0.0, false, err);
 }
 
 void plb_advisor_abandon(plb_advisor_t *self)

@@ -37,6 +37,12 @@ typedef struct plb_advisor {
      * Then, if no rank reports, the iteration after the advice is assumed to contain the
      * redistribution: the cost is the time by which it is longer than the next one. */
     bool untold;
+    /* Whether an LB step of the program removes only a part of the imbalance, because data go only
+     * to neighbours.  Then LB steps follow each other while the next one is expected to repay its
+     * cost, and all count as one (plb_step_done_t.goes_on). */
+    bool partial;
+    int n_partial;           /* number of LB steps that have followed each other */
+    double earlier[PLB_FEW]; /* max/mean before the last of them, newest first */
     double with_move; /* seconds of the iteration after the last advice; NAN: it is not over */
     int64_t at;       /* iteration after which the last LB step was advised; -1: none yet */
     int64_t migrations, bytes; /* number and bytes of objects that the plan moves; 0: no plan */
@@ -46,7 +52,7 @@ typedef struct plb_advisor {
     bool stays;
     double before; /* max/mean of the last iteration before the advised LB step */
     double usual;  /* max/mean of up to PLB_ADVISOR_SPAN iterations before the advised LB step */
-    double ratio;  /* `usual` of the last LB step that was carried out */
+    double ratio;  /* `usual` of the last LB step that was carried out, of its first slice */
     int64_t n;     /* number of iterations since the LB step that was carried out */
     bool balanced; /* whether an LB step was carried out */
     bool moved;    /* whether data have moved in an LB step */
@@ -80,6 +86,7 @@ typedef struct plb_advisor_sample {
     double cost;     /* seconds that this rank spent in the LB step before this iteration */
     bool rebalanced; /* whether this rank has carried out that LB step */
     double hidden; /* seconds for which this rank computed while the data of that LB step moved */
+    double delay;  /* seconds for which this rank waited for a core, if `seconds` excludes them */
 } plb_advisor_sample_t;
 
 /** Make the record of a rank.  PLB_ERR_VALUE: a time of the sample is not in 0 ... 1e30. */

@@ -295,9 +295,11 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                             .foreseen = NAN,
                             .moving = NAN,
                             .per_byte = NAN,
+                            .fastest = INFINITY,
                             .chosen = -1,
                             .instead = -1,
                             .limit = -1,
+                            .share = 1.0,
                             .last = -1};
     int ret = PLB_OK;
     PLB_FAIL_IF(opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1, err,
@@ -384,7 +386,7 @@ static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t
     for (int32_t i = 0; i < self->opt.n; i++) {
         double left = isnan(self->left[i]) ? v->residual : self->left[i];
         left = isnan(left) ? 1.0 : left;
-        double gain = fmax(self->seen.max - left * self->seen.mean, 0.0);
+        double gain = fmax(self->span - left * self->even, 0.0);
         if (v->reason != PLB_REASON_FIRST) {
             gain = fmin(gain, v->level); /* ignores NAN */
         }
@@ -487,10 +489,25 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
                               ledger_theta(&self->ledger, self->ledger.strategy), err);
 }
 
-static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
+/* Set `span` and `even`.  On shared cores, an iteration takes at least as long as the cores need
+ * for all loads (plb_sharing_t), so balance can only remove what is above this.  But work may need
+ * no core, e.g. on a GPU; then ranks that have done less are idle, and a balanced iteration takes
+ * at most as long as this one without the mean idle time. */
+static void use_cores(plb_decider_t *self, const plb_iteration_t *it)
 {
-    const double most = fmax(fmax(PLB_NOTABLE * it->mean, 0.5 * (it->max - it->mean)),
-                             PLB_SPREADS * self->usual);
+    self->span = it->max;
+    self->even = it->mean;
+    if (self->share < 1.0 && it->time > it->max) { /* else: virtual seconds */
+        const double busy = fmin(it->mean / self->share, it->time - it->idle);
+        self->even = fmax(it->mean, busy);
+        self->span = fmax(it->max, self->even);
+    }
+}
+
+static void watch_jumps(plb_decider_t *self)
+{
+    const double u = self->span - self->even;
+    const double most = fmax(fmax(PLB_NOTABLE * self->even, 0.5 * u), PLB_SPREADS * self->usual);
     self->sudden = self->grown > most;
     self->jumps += self->sudden ? 1.0 : 0.0;
     self->observed += 1.0;
@@ -507,10 +524,11 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
                 "iteration is %lld: expected more than %lld, the last one observed",
                 (long long)it->iteration, (long long)t->seen);
     PLB_PASS(check_iteration(it, err));
-    ledger_observe(&self->ledger, it->time, it->max, it->mean);
-    const double before = self->seen.max - self->seen.mean;
-    self->grown = self->n_since > 0.0 ? it->max - it->mean - before : 0.0;
-    watch_jumps(self, it);
+    const double before = self->span - self->even;
+    use_cores(self, it);
+    ledger_observe(&self->ledger, it->time, self->span, self->even);
+    self->grown = self->n_since > 0.0 ? self->span - self->even - before : 0.0;
+    watch_jumps(self);
     self->started = true;
     self->seen = *it;
     if (self->last >= 0 && it->hidden > 0.0) {
@@ -520,6 +538,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     self->sum_max += it->max;
     self->sum_mean += it->mean;
     self->sum_min += it->min;
+    self->sum_even += self->even;
     if (self->last >= 0 && self->n_since == WARMED_UP) {
         PLB_PASS(warmed_up(self, err));
     }
@@ -530,7 +549,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
         const double share = fmax(it->max - it->mean, 0.0) / it->max;
         self->trigger->cost = self->foreseen - self->moving * (1.0 - share);
     }
-    const plb_observation_t o = {it->iteration, it->max, it->mean};
+    const plb_observation_t o = {it->iteration, self->span, self->even};
     PLB_PASS(plb_trigger_observe(self->trigger, &o, err));
     const plb_reason_t reason = self->trigger->verdict.reason;
     return reason >= PLB_REASON_SUSPECT && reason < PLB_REASON_EVERY
@@ -557,6 +576,24 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
     return plb_decider_observe(self, &now, err);
 }
 
+/* A strategy takes long if all its calls took more than SLOW seconds and more than this fraction
+ * of an iteration. */
+static const double SLOW = 0.05, SLOW_FRACTION = 0.05;
+
+/* An LB step is due: return PLB_ASK_BALANCE, or PLB_ASK_BEGIN if its strategy takes long and may
+ * run beside the next iteration. */
+static plb_ask_t ask_for_step(plb_decider_t *self, bool may_wait)
+{
+    const double t = self->fastest;
+    if (!self->opt.beside || self->late || !may_wait || isinf(t) ||
+        t <= fmax(SLOW, SLOW_FRACTION * self->seen.time)) {
+        return PLB_ASK_BALANCE;
+    }
+    self->late = true;
+    self->why_late = self->trigger->verdict.reason;
+    return PLB_ASK_BEGIN;
+}
+
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_t *ask,
                      plb_err_t *err)
 {
@@ -566,6 +603,7 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
                 "the decider waits for an answer");
     /* after a distributed LB step a preview would cost too much: it gathers all loads */
     may_preview = may_preview && !(last != NULL && plb_decider_in_rounds(self, last->strategy));
+    asked |= self->late;
     if (self->goes_on) {
         *ask = PLB_ASK_BALANCE;
         return PLB_OK;
@@ -575,16 +613,37 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
         *ask = PLB_ASK_JUDGE;
         return PLB_OK;
     }
-    if (asked && self->opt.gives_up && !ledger_allows(&self->ledger, self->seen.iteration)) {
+    if (asked && !self->late && self->opt.gives_up &&
+        !ledger_allows(&self->ledger, self->seen.iteration)) {
         PLB_PASS(hold(self, PLB_DECISION_OFF, err));
         asked = false;
     }
     if (asked) {
-        *ask = PLB_ASK_BALANCE;
+        *ask = ask_for_step(self, may_preview);
     } else if (self->opt.watches && may_preview &&
-               promise_observe(&self->promise, self->seen.max, self->seen.mean)) {
+               promise_observe(&self->promise, self->span, self->even)) {
         self->phase = PLB_DECIDER_PREVIEWS;
         *ask = PLB_ASK_PREVIEW;
+    }
+    return PLB_OK;
+}
+
+int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
+{
+    PLB_FAIL_IF(self->phase != PLB_DECIDER_PREVIEWS, err, PLB_ERR_STATE,
+                "an answer was given, but no preview is due");
+    if (!(fabs(gain) <= 1e30)) { /* true also for NaN */
+        return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",
+                        gain);
+    }
+    const int64_t at = self->seen.iteration;
+    const double left =
+        self->trigger->end == INT64_MAX ? (double)at + 1.0 : (double)(self->trigger->end - at - 1);
+    self->phase = PLB_DECIDER_OBSERVES;
+    *ask = PLB_ASK_NOTHING;
+    if (self->last >= 0 && gain * left > self->receipts[self->last].cost) {
+        self->found = gain;
+        *ask = ask_for_step(self, true);
     }
     return PLB_OK;
 }
@@ -625,6 +684,8 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
     PLB_PASS(fill_receipt(self, kind, &self->trigger->verdict, &self->next, err));
     if (self->goes_on) {
         self->next.verdict.reason = PLB_REASON_SLICE;
+    } else if (self->late) {
+        self->next.verdict.reason = self->why_late;
     } else if (why != NULL) {
         self->next.verdict.reason = why->reason;
     }
@@ -659,6 +720,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
         memcpy(self->next.speed, speed, (size_t)self->opt.n_ranks * sizeof *speed);
     }
     self->next.placing = *placing;
+    self->fastest = self->late ? self->fastest : fmin(self->fastest, placing->seconds_strategy);
     self->phase = PLB_DECIDER_MOVES;
     return PLB_OK;
 }
@@ -748,6 +810,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     const plb_placing_t *p = &r->placing;
     const int32_t chosen = self->chosen;
     const bool other = self->instead >= 0 && !isnan(p->passed_over);
+    const bool goes_on = done->goes_on || p->moves_left > 0.0;
     r->migrations = done->migrations;
     r->nbytes = done->bytes;
     r->seconds_migration = done->seconds_migration;
@@ -768,6 +831,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     self->trigger->misled = self->sudden;
     const double before = self->goes_on ? self->ledger.cost : 0.0;
     const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
+    const double left = fmax(p->predicted / plb_decider_stretch(self), 1.0); /* of `even` */
     const double felt = isnan(p->felt) ? 0.0 : fmax(p->felt - moving, 0.0);
     const plb_costs_t costs = {
         p->seconds_statistics, p->seconds_strategy, done->seconds_migration, done->cost,
@@ -778,24 +842,24 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         remember(self, chosen, p->passed_over);
     }
     remember(self, r->strategy, isnan(p->present) ? p->predicted_with_messages : p->present);
-    PLB_PASS(
-        plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost, p->predicted, err));
-    self->left[r->strategy] = p->predicted;
+    PLB_PASS(plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost, left, err));
+    self->left[r->strategy] = left;
     if (self->most_bytes > 0.0) {
         self->per_byte = moving / self->most_bytes;
     }
-    promise_balanced(&self->promise, p->predicted, done->cost - moving);
+    promise_balanced(&self->promise, left, done->cost - moving);
     if (r->kind == PLB_DECISION_SPEEDS || self->goes_on) {
         take_back_hold(self);
     }
-    r->slice = self->goes_on ? last_of(self)->slice + 1.0 : p->moves_left > 0.0 ? 1.0 : NAN;
-    self->goes_on = p->moves_left > 0.0;
+    r->slice = self->goes_on ? last_of(self)->slice + 1.0 : goes_on ? 1.0 : NAN;
+    self->goes_on = goes_on;
     self->receipts[self->n_receipts++] = *r;
     *r = (plb_receipt_t){0}; /* self->receipts now owns the arrays of *r */
     self->last = self->n_receipts - 1;
     self->cycle = self->n_receipts;
     self->n_lb_steps++;
-    self->n_since = self->sum_max = self->sum_mean = self->sum_min = 0.0;
+    self->n_since = self->sum_max = self->sum_mean = self->sum_min = self->sum_even = 0.0;
+    self->late = false;
     self->phase = PLB_DECIDER_OBSERVES;
     return PLB_OK;
 }
@@ -804,6 +868,7 @@ void plb_decider_abandon(plb_decider_t *self)
 {
     self->goes_on &= self->phase < PLB_DECIDER_PLACES; /* after a failed placement, no slices
                                                           follow */
+    self->late &= self->phase < PLB_DECIDER_PLACES;
     self->phase = PLB_DECIDER_OBSERVES;
 }
 

@@ -20,6 +20,9 @@
  *     PLB_ASK_PREVIEW: compute whether a new placement would save time
  *         plb_decider_preview, on the rank that has the loads
  *         plb_decider_previewed with the gain that plb_decider_preview returned, on all ranks
+ *     PLB_ASK_BEGIN: the strategy takes long: let it place while the next iteration computes
+ *         plb_decider_begin, on the rank that has the loads; then the next iteration is observed,
+ *         and plb_decider_next asks for the LB step
  *     PLB_ASK_BALANCE: rebalance
  *         plb_decider_choose, on all ranks
  *         plb_decider_place, on the rank that has the loads
@@ -142,6 +145,7 @@ typedef struct plb_cycle_costs {
     double left;               /* iterations until the end of the run; at least 1 */
     double belief;             /* factor on the drift, 0 ... 1; 0: constant loads */
     double jumps;              /* probability per iteration that the loads jump to other objects */
+    double stretch;            /* plb_decider_stretch */
     plb_network_t network;
 } plb_cycle_costs_t;
 
@@ -325,6 +329,7 @@ typedef struct plb_iteration {
     double utilization;    /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/measure.h) */
     int64_t messages, bytes; /* number and bytes of messages between objects on different ranks */
     double hidden; /* seconds for which a rank computed while data of the last LB step moved; 0 */
+    double idle;   /* seconds for which a rank waited for other ranks, but not for a core: mean */
 } plb_iteration_t;
 
 /* Strategy selection (Menon 3.7, figure 3.8, eq. 3.6).
@@ -488,6 +493,7 @@ typedef enum plb_ask {
     PLB_ASK_NOTHING,
     PLB_ASK_JUDGE,
     PLB_ASK_PREVIEW,
+    PLB_ASK_BEGIN,
     PLB_ASK_BALANCE,
 } plb_ask_t;
 
@@ -506,6 +512,7 @@ typedef struct plb_decider_options {
      * iteration would otherwise be longer than the present one by more than this fraction.  0:
      * data do not move during an iteration. */
     double move_at_most;
+    bool beside; /* the strategy is one Python function, and may run beside an iteration */
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;
     int64_t keep; /* how many receipts to keep; 0: all */
@@ -532,6 +539,11 @@ typedef struct plb_decider {
     /* with move_at_most, sums: seconds by which moves made iterations longer; `most_bytes` */
     double felt, felt_bytes;
     bool goes_on; /* whether the next slice is due */
+    /* Whether the strategy has begun to place for the next LB step, and the reason for this LB
+     * step; seconds of the strategy's shortest call that was not beside an iteration. */
+    bool late;
+    plb_reason_t why_late;
+    double fastest;
     /* Only where the loads are: seconds of the slowest rank before the first slice; and the
      * placement of which some moves are left (both arrays are owned). */
     double longest;
@@ -544,9 +556,13 @@ typedef struct plb_decider {
     plb_promise_t promise;
     plb_learner_t learner[1 + PLB_MOST_PHASES]; /* for the whole load, and for each phase */
     plb_iteration_t seen;                       /* the last observed iteration */
-    bool started;                               /* whether an iteration was observed */
-    /* Number of iterations since the last LB step, and sums of their max, mean and min. */
-    double n_since, sum_max, sum_mean, sum_min;
+    double share; /* cores per rank, if all ranks share cores, else 1; the caller sets it */
+    /* seconds of the last iteration, and of the same with perfect balance: max and mean, unless
+     * ranks share cores (see use_cores in decider.c) */
+    double span, even;
+    bool started; /* whether an iteration was observed */
+    /* Number of iterations since the last LB step, and sums of their max, mean, min and `even`. */
+    double n_since, sum_max, sum_mean, sum_min, sum_even;
     double grown;           /* seconds by which max - mean has grown in the last iteration */
     double usual;           /* mean of |grown|; older iterations count less */
     bool sudden;            /* whether the loads jumped in the last iteration (watch_jumps) */
@@ -597,6 +613,20 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_t *ask,
                      plb_err_t *err);
 
+/** Return the seconds of a balanced iteration divided by the mean load: above 1 if ranks share
+ * cores. */
+static inline double plb_decider_stretch(const plb_decider_t *self)
+{
+    return self->seen.mean > 0.0 ? self->even / self->seen.mean : 1.0;
+}
+
+/** Return the seconds that the last LB step has saved so far, for plb_decider_judge.  now: sum of
+ * the loads since then on the slowest rank; was: the same under the placement before. */
+static inline double plb_decider_saving(const plb_decider_t *self, double was, double now)
+{
+    return self->share < 1.0 ? fmax(was, self->sum_even) - fmax(now, self->sum_even) : was - now;
+}
+
 /** Take `gain`: seconds saved so far by the last LB step, compared with the placement before. */
 int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err);
 
@@ -621,10 +651,14 @@ typedef struct plb_database {
 int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *gain,
                         plb_err_t *err);
 
-/** Take `gain`, the answer of plb_decider_preview.  *ask is PLB_ASK_BALANCE if this gain would
- * repay an LB step until the end of the run, else PLB_ASK_NOTHING.  If the end is not known, as
- * many iterations are expected to follow as have run. */
+/** Take `gain`, the answer of plb_decider_preview.  *ask is PLB_ASK_BALANCE or PLB_ASK_BEGIN if
+ * this gain would repay an LB step until the end of the run, else PLB_ASK_NOTHING.  If the end is
+ * not known, as many iterations are expected to follow as have run. */
 int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
+
+/** Let the strategy begin to place the objects of `db`, on the rank that has the loads.  If the LB
+ * step has the same objects, it takes this placement; if not, it calls the strategy again. */
+int plb_decider_begin(plb_decider_t *self, const plb_database_t *db, plb_err_t *err);
 
 /** Begin an LB step and choose its strategy, self->chosen.  why: the verdict that asked for it;
  * NULL: the most recent one.  n_objects: on all ranks; 0: unknown, take a central strategy. */
@@ -674,6 +708,7 @@ typedef struct plb_step_done {
     double seconds_migration;  /* seconds of the migrations; NAN: not known */
     double cost;               /* seconds of the whole LB step */
     bool moved;                /* false: nothing has moved (shadow mode) */
+    bool goes_on;              /* the next LB step is a further part of this one, a "slice" */
     bool given; /* true: `cost` is the whole cost, even zero; false: the larger of `cost` and the
                    sum of its known parts counts */
 } plb_step_done_t;

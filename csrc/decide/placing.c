@@ -357,7 +357,7 @@ static int price_moves(const plb_decider_t *self, const plb_snapshot_t *s, plb_c
 static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
                     plb_cycle_costs_t *out, plb_err_t *err)
 {
-    *out = (plb_cycle_costs_t){.now = s, .drift = drift};
+    *out = (plb_cycle_costs_t){.now = s, .drift = drift, .stretch = plb_decider_stretch(self)};
     PLB_PASS(price_moves(self, s, out, err));
     out->left = fmax((double)(self->trigger->end - self->seen.iteration - 1), 1.0);
     out->network = self->opt.network;
@@ -376,8 +376,8 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            (db->snapshot.n_components == 1 || !self->candidates[which].strategy.takes_phases);
 }
 
-/* TRY: seconds per object that one attempt with a tolerance is assumed to take;
- * rank 0 is busy for 0.2 s with 10^6 objects (benchmarks/scale.py) */
+/* TRY: what one attempt with a tolerance is assumed to take.
+ * tuned: seconds per object; rank 0 is busy for 0.2 s with 10^6 objects (benchmarks/scale.py) */
 static const double TOLERANCES[] = {0.5 * PLB_NOTABLE, PLB_NOTABLE, 2.0 * PLB_NOTABLE}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 
@@ -839,11 +839,27 @@ out:
     return ret;
 }
 
+int plb_decider_begin(plb_decider_t *self, const plb_database_t *db, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    input_t input;
+    const plb_candidate_strategy_t *c = self->candidates;
+    const plb_opts_t opts = {c->params, self->opt.seed, true, .begins = true};
+    PLB_FAIL_IF(!self->late, err, PLB_ERR_STATE,
+                "plb_decider_begin was called, but not asked for");
+    PLB_PASS(check_ranks(self, db, err));
+    PLB_TRY(prepare(self, db, c->strategy.looks_at, false, &input, err));
+    PLB_TRY(c->strategy.run(&c->strategy, &input.phases, &opts, NULL, err));
+out:
+    free_input(&input);
+    return ret;
+}
+
 /* ---- a preview ------------------------------------------------------------------------------ */
 
 /* BestFitLB makes the new placement, because it is fast and balances well; VectorLB if objects
  * have phases. */
-static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
+static int would_save(const plb_snapshot_t *s, double stretch, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *rank = NULL;
@@ -853,7 +869,7 @@ static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
                                s, NULL, rank, err));
     PLB_TRY(plb_snapshot_metrics(s, NULL, &before, err));
     PLB_TRY(plb_snapshot_metrics(s, rank, &after, err));
-    *gain = before.max - after.max;
+    *gain = fmax(before.max, stretch * before.mean) - fmax(after.max, stretch * after.mean);
 out:
     plb_free(rank);
     return ret;
@@ -870,33 +886,13 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
     PLB_PASS(check_ranks(self, db, err));
     PLB_TRY(prepare(self, db, PLB_LOOKS_SPEED, false, &input, err));
     if (input.speed != NULL || input.phase_speed != NULL || plb_promise_is_void(&self->promise)) {
-        ret = would_save(&input.phases, gain, err);
+        ret = would_save(&input.phases, plb_decider_stretch(self), gain, err);
         if (ret == PLB_ERR_INFEASIBLE && is_limited(&input.snapshot)) {
             PLB_TRY(raise_limits(&input, err));
-            ret = would_save(&input.phases, gain, err);
+            ret = would_save(&input.phases, plb_decider_stretch(self), gain, err);
         }
     }
 out:
     free_input(&input);
     return ret;
-}
-
-int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
-{
-    PLB_FAIL_IF(self->phase != PLB_DECIDER_PREVIEWS, err, PLB_ERR_STATE,
-                "an answer was given, but no preview is due");
-    if (!(fabs(gain) <= 1e30)) { /* true also for NaN */
-        return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",
-                        gain);
-    }
-    const int64_t at = self->seen.iteration;
-    const double left =
-        self->trigger->end == INT64_MAX ? (double)at + 1.0 : (double)(self->trigger->end - at - 1);
-    self->phase = PLB_DECIDER_OBSERVES;
-    *ask = PLB_ASK_NOTHING;
-    if (self->last >= 0 && gain * left > self->receipts[self->last].cost) {
-        self->found = gain;
-        *ask = PLB_ASK_BALANCE;
-    }
-    return PLB_OK;
 }

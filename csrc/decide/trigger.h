@@ -13,7 +13,8 @@
 /* Iteration numbers increase; they need not be consecutive. */
 typedef struct plb_observation {
     int64_t iteration;
-    double max, mean; /* seconds: maximum and mean of the ranks' loads */
+    double max, mean; /* seconds: maximum and mean of the ranks' loads; if ranks share cores, of
+                         the iteration, and of the same with perfect balance (decider.h) */
 } plb_observation_t;
 
 /* X(name, words): the reasons of verdicts, in this order: no LB step; from PLB_REASON_SUSPECT on,
@@ -43,7 +44,7 @@ typedef struct plb_observation {
     X(REPAYS, "an LB step and a batch of balanced iterations would take less time than the same " \
               "batch without an LB step")                                                         \
     X(PAYS, "the imbalance is above the threshold and has cost as much as an LB step")            \
-    X(SLICE, "the last LB step moved only a part, so that no iteration becomes much longer")
+    X(SLICE, "the last LB step moved only a part")
 
 typedef enum plb_reason {
 #define X(name, words) PLB_REASON_##name,

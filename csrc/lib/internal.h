@@ -53,10 +53,11 @@ typedef struct plb_settings {
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
-    int64_t ahead;            /* 1: data move during the step after the advice; 0: before it */
-    int64_t memory_limit;     /* bytes that the cells of a rank may occupy; 0: no limit */
-    double verify;            /* fraction of the lent rows that their owner computes again */
-    bool off;                 /* true: measure only; false: rebalance, too */
+    int64_t partial;      /* 1: an LB step removes only a part of the imbalance; 0: all of it */
+    int64_t ahead;        /* 1: data move during the step after the advice; 0: before it */
+    int64_t memory_limit; /* bytes that the cells of a rank may occupy; 0: no limit */
+    double verify;        /* fraction of the lent rows that their owner computes again */
+    bool off;             /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
     int pause_if_useless, learn_speeds; /* 1: yes; 0: no; -1: not given */
     plb_clock_t clock; /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
@@ -141,9 +142,11 @@ typedef struct plb_lib_advisor {
     /* What this rank has measured in the present step. */
     double work;      /* seconds of this rank's work, passed by the program or timed */
     bool told;        /* whether the program has passed or timed any work in this step */
+    bool passed;      /* whether it has passed seconds, which may include waits for a core */
     int64_t worked;   /* ns, by `clock`: when the previous step or redistribution ended */
     int64_t started;  /* ns: time of a pylb_start that no pylb_stop has followed yet; 0: none */
     int64_t mark;     /* ns: when the previous step ended */
+    int64_t delayed;  /* ns: the run delay then */
     int64_t now;      /* ns: when the present step ended, during the call that ends it */
     int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
     bool in_block;    /* between pylb_rebalance_begin and _end, which measure all migrations in

@@ -125,6 +125,9 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *  - ahead: when data move.  0 (default): before the next step; 1: while the next step computes.
  *    With 1, the call that ends this next step still describes the old cells and gives no new
  *    advice, and the plan is valid until the call after it
+ *  - partial: 1: the program's own redistribution removes only a part of the imbalance, e.g. since
+ *    data go only to neighbours.  Then pylb_advise advises one in each of several steps, until the
+ *    next one would not repay its cost, and judges all of them as one.  Default 0
  *  - steps: number of steps that the program will make, if known
  *  - pause_if_useless: "yes" or "no": whether to make no LB steps while they cost more than they
  *    save; default: yes, unless `every`, the trigger "periodic" or a trigger of your own is used

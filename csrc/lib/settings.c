@@ -83,11 +83,9 @@ static int set_number(plb_settings_t *self, const char *option, const char *valu
     const struct {
         const char *name;
         int64_t least, most, *to;
-    } counts[] = {{"every", 1, MOST, &self->every},
-                  {"lag", 0, (1 << 20) - 1, &self->lag},
-                  {"ahead", 0, 1, &self->ahead},
-                  {"seed", 0, MOST, &self->seed},
-                  {"memory_limit", 1, MOST, &self->memory_limit},
+    } counts[] = {{"every", 1, MOST, &self->every}, {"lag", 0, (1 << 20) - 1, &self->lag},
+                  {"ahead", 0, 1, &self->ahead},    {"partial", 0, 1, &self->partial},
+                  {"seed", 0, MOST, &self->seed},   {"memory_limit", 1, MOST, &self->memory_limit},
                   {"steps", 0, MOST, &self->steps}};
     const bool learns = strcmp(option, "learn_speeds") == 0, yes = strcmp(value, "yes") == 0;
     double number;
@@ -199,7 +197,8 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
         return PLB_FAIL(
             err, PLB_ERR_KEY,
             "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
-            "ahead, steps, pause_if_useless, learn_speeds, network, clock, memory_limit, seed, "
+            "ahead, partial, steps, pause_if_useless, learn_speeds, network, clock, memory_limit, "
+            "seed, "
             "record, verify, strategy.X or trigger.X",
             option);
     }
@@ -288,6 +287,7 @@ static int64_t settings_fingerprint(const plb_settings_t *self)
     const plb_trigger_kind_t *t = self->trigger;
     const int64_t rest[] = {self->lag,
                             self->ahead,
+                            self->partial,
                             self->seed,
                             self->steps,
                             self->off,
@@ -453,11 +453,15 @@ static int prepare(plb_lib_advisor_t *self, plb_err_t *err)
 {
     PLB_PASS(plb_lib_advisor_ready(self, err));
     PLB_PASS(settings_close(&self->settings, err));
+    PLB_FAIL_IF(self->settings.partial && self->with_cells, err, PLB_ERR_VALUE,
+                "partial is 1, but the step has cells: expected pylb_advise, because a plan moves "
+                "all cells that are to move");
     PLB_PASS(plb_lib_decider_init(&self->decider, &self->trigger, &self->settings,
                                   self->with_cells, self->ranks->size, err));
     self->asks = plb_registered_is_own(self->settings.trigger);
     plb_advisor_init(&self->core, &self->decider, self->with_cells);
     self->core.untold = plb_lib_measures_work(self);
+    self->core.partial = self->settings.partial != 0;
     self->fingerprint = settings_fingerprint(&self->settings) ^ (self->with_cells ? 1 : 0) ^
                         (plb_lib_measures_work(self) ? 2 : 0);
     return PLB_OK;
@@ -475,8 +479,9 @@ int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *e
     if (capped && (self->clock == PLB_CLOCK_AUTO || self->clock == PLB_CLOCK_MPI)) {
         self->clock = self->clock == PLB_CLOCK_AUTO ? PLB_CLOCK_WALL : PLB_CLOCK_MPI_WALL;
     }
-    if (plb_lib_loads_wait(self) && self->crowd.n_ranks == self->ranks->size) {
-        self->core.share = fmin(self->crowd.n_cores / self->crowd.n_ranks, 1.0);
+    if (self->crowd.n_ranks == self->ranks->size) {
+        self->decider.share = fmin(self->crowd.n_cores / self->crowd.n_ranks, 1.0);
+        self->core.share = plb_lib_loads_wait(self) ? self->decider.share : 1.0;
     }
     PLB_PASS(self->ranks->reserve(self->ranks, (int)lag + 2, err));
     PLB_PASS(plb_steps_init(&self->steps, self->ranks->reduction, (int32_t)lag, err));

@@ -129,7 +129,9 @@ static int price(plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *pla
         return PLB_OK;
     }
     placing->seconds_statistics = self->opt.model.steps;
-    placing->seconds_strategy *= self->opt.model.pace;
+    const double hidden = d->late ? self->last.time : 0.0;
+    placing->seconds_strategy =
+        fmax(self->opt.model.pace * placing->seconds_strategy - hidden, 0.0);
     const int ret =
         plb_migration_seconds(&self->opt.model, s, self->answer, &done->seconds_migration, err);
     done->seconds_migration +=
@@ -141,9 +143,10 @@ static int price(plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *pla
 
 static int judge(plb_replay_t *self, plb_err_t *err)
 {
-    double gain;
-    PLB_PASS(plb_phases_gain(&self->phases, &gain, err));
-    return plb_decider_judge(self->opt.decider, gain, err);
+    plb_decider_t *d = self->opt.decider;
+    double was, now;
+    PLB_PASS(plb_phases_sums(&self->phases, &was, &now, err));
+    return plb_decider_judge(d, plb_decider_saving(d, was, now), err);
 }
 
 /* Move the objects.  Convert load estimates by the new speeds, unless they are work.  A
@@ -165,7 +168,12 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     plb_placing_t placing;
     plb_step_done_t done = {.moved = self->opt.moves};
     const bool goes_on = d->goes_on;
-    self->due = false;
+    const plb_ask_t due = self->due;
+    self->due = PLB_ASK_NOTHING;
+    if (due == PLB_ASK_BEGIN) {
+        PLB_PASS(plb_phases_database(phases, &db, err));
+        return plb_decider_begin(d, &db, err);
+    }
     PLB_PASS_GROW(self->answer, self->room_of_answer, phases->n + 1);
     if (plb_decider_can_judge(d)) {
         PLB_PASS(judge(self, err));
@@ -256,7 +264,7 @@ static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t
 {
     plb_decider_t *d = self->opt.decider;
     plb_ask_t ask;
-    self->due = false;
+    self->due = PLB_ASK_NOTHING;
     PLB_PASS(plb_decider_next(d, asked, may_preview, &ask, err));
     if (ask == PLB_ASK_JUDGE) {
         PLB_PASS(judge(self, err));
@@ -269,7 +277,7 @@ static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t
         PLB_PASS(plb_decider_preview(d, &db, &gain, err));
         PLB_PASS(plb_decider_previewed(d, gain, &ask, err));
     }
-    self->due = ask == PLB_ASK_BALANCE;
+    self->due = ask;
     return PLB_OK;
 }
 
@@ -445,6 +453,12 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
 {
     int ret = PLB_OK;
     PLB_PASS(plb_phases_begin(&self->phases, trace, err));
+    if (self->opt.decider != NULL) {
+        self->opt.decider->share = plb_sharing_share(&self->phases.sharing);
+    }
+    if (self->opt.advisor != NULL) {
+        self->opt.advisor->share = trace->waits ? self->opt.decider->share : 1.0;
+    }
     const plb_loop_t *loop = self->begins ? &self->next : &self->loop;
     PLB_FAIL_IF(self->n + trace->n_phases > loop->first + loop->n, err, PLB_ERR_STATE,
                 "%lld phases were given: expected at most %lld, up to the end of the loop",

@@ -268,12 +268,12 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 
 /** Move the present objects to rank[n].  speed[n_ranks]: speeds of the ranks, by which load
  * estimates are converted.  If `speed` is NULL or speed[0] is 0, all speeds count as 1.  goes_on:
- * this is a further slice of the last move; plb_phases_gain treats both as one move. */
+ * this is a further slice of the last move; plb_phases_sums treats both as one move. */
 void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, bool goes_on);
 
-/** Compute the seconds that the last move has saved: the largest sum of a rank's loads and other
- * work since the move, under the previous placement, minus the same under the present one. */
-int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err);
+/** Compute the largest sum of a rank's loads and other work since the last move: *now, and *was
+ * under the previous placement. */
+int plb_phases_sums(plb_phases_t *self, double *was, double *now, plb_err_t *err);
 
 #define PLB_LOOP_OPEN                                                                             \
     ((int64_t)1 << 52) /* number of iterations of a loop whose end is not known */
@@ -327,7 +327,7 @@ typedef struct plb_replay {
     bool begins;               /* whether the next phase is the first one of the loop `next` */
     plb_consensus_root_t root; /* the consensus of a loop with a lag */
     plb_wish_t wish;
-    bool due; /* whether the decider asks for an LB step at the end of the last phase */
+    plb_ask_t due; /* PLB_ASK_BALANCE or PLB_ASK_BEGIN: what is due after the last phase */
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase */
     bool unobserved;      /* whether the decider must still observe `last` */

@@ -197,8 +197,9 @@ def _price(r: Any) -> str:
         if s > 0
     ]
     if r.slice > 0:
-        left = count(int(r.moves_left), "object")
-        moved += f". This was slice {r.slice:.0f} of the moves, with {left} still to move"
+        moved += f". This was slice {r.slice:.0f} of the moves"
+        if r.moves_left >= 0:
+            moved += f", with {count(int(r.moves_left), 'object')} still to move"
     of = f", of which {', '.join(steps)}" if steps else ""
     cost = "would have cost" if r.migrations and not r.moved else "cost"
     meanwhile = ""
@@ -323,7 +324,7 @@ def _because(run: Mapping[str, Any], receipts: list[Any]) -> str:
         why = f"the mode is {mode}"
     elif ratio < LIMITS:
         why = f"there is little to gain (max/mean {ratio:.3g} without LB steps)"
-    elif n < 2 * p:
+    elif n < 2 * p and run.get("strategy") != OWN:
         why = f"there are too few objects, {n} on {count(p, 'rank')}"
     elif last and last.heaviest > LIMITS and last.predicted < LIMITS * last.heaviest:
         key = f"{last.heaviest_key:.0f}"

@@ -587,6 +587,7 @@ def replay(
             gives_up=pause_if_useless,
             learn_speeds=learns(learn_speeds, trace.speed),
             move_at_most=known.get("move_at_most", 0.0),
+            beside=bool(known.get("overlap")),
             seed=seed,
             distributed=not advised,
         )
@@ -595,7 +596,7 @@ def replay(
     core = _core.Replay(
         n_ranks=trace.n_ranks,
         decider=decider.core if decider else None,
-        advisor=_core.Advisor(decider.core, True, _share(trace)) if decider and advised else None,
+        advisor=_core.Advisor(decider.core, True) if decider and advised else None,
         ahead=int(advised and known.get("ahead", False)),
         lag=lag,
         as_recorded=strategy == "none" or (strategy == "unbalanced" and not _is_keyed(trace)),
@@ -647,14 +648,6 @@ def replay(
         seed=seed,
         _times=times,
     )
-
-
-def _share(trace: Phases) -> float:
-    """Return the number of cores per rank if loads include waits for a core, see `Cores.share`."""
-    group, cores = trace.core_group, trace.group_cores
-    if group is None or cores is None or not trace.waits or np.any(group != group[0]):
-        return 1.0
-    return min(float(cores[0]) / trace.n_ranks, 1.0)
 
 
 def _as_learned(

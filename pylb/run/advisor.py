@@ -44,15 +44,17 @@ class AdvisorInput:
 
     def measure(
         self,
+        step: int,
         advice: Advice | None,
         seconds: Any,
         loads: Any,
         weights: Any,
         features: Any,
         ahead: bool,
+        partial: bool,
         **arrays: Any,
     ) -> Measured:
-        """Check the arguments; return the measurements of this rank in the step that ends."""
+        """Check the arguments; return the measurements of this rank in step `step`, which ends."""
         watch = self._watch
         watch.check_closed("advise()")
         is_given = [x is not None for x in (loads, weights, features)]
@@ -61,18 +63,23 @@ class AdvisorInput:
                 "cells are given with ranks=: expected only seconds, one number for each rank; to "
                 "place objects, use pylb.place"
             )
+        if any(is_given) and partial:
+            raise DomainError(
+                "partial is True, and cells are given: expected partial=False, because an advice "
+                "with new ranks moves all cells that are to move"
+            )
         if sum(is_given) > 1:
             raise DomainError(
                 "more than one of loads, weights and features is given: expected only one of them"
             )
         # `form` encodes which arguments are given (0: no cells); `words` lists them in errors.
-        names = (*WAYS, *arrays, "ahead")
-        there = [*is_given, *(x is not None for x in arrays.values()), ahead]
+        names = (*WAYS, *arrays, "ahead", "partial")
+        there = [*is_given, *(x is not None for x in arrays.values()), ahead, partial]
         form = sum(1 << i for i, one in enumerate(there) if one)
         words = f"advise({', '.join(itertools.compress(names, there))})"
         model: LoadModel | None = None
-        self._state.check(places=any(is_given))
-        time = watch.elapsed() if watch.work.used or watch.measures else 0.0
+        self._state.check(any(is_given), ahead)
+        time, delay = watch.elapsed() if watch.work.used or watch.measures else (0.0, 0.0)
         if not any(is_given):
             extra = [name for name in ARRAYS if arrays[name] is not None]
             if extra:
@@ -114,10 +121,10 @@ class AdvisorInput:
                 cells = cells._replace(parts=of_cells, totals=parts)
         phases = tuple(watch.parts) or tuple(map(str, range(len(cells.totals))))
         known = self._state.cells
-        checks.same_phases(phases, known.phases, known.rank, "step", self._state.done)
+        checks.same_phases(phases, known.phases, known.rank, "step", step)
         if phases:
             form += zlib.crc32(repr(phases).encode()) >> 1 << 32
-            words += f" with the phases {', '.join(phases)} in step {self._state.done}"
+            words += f" with the phases {', '.join(phases)} in step {step}"
         changed = any(is_given) and self._state.cells.changed(cells)
         sent = self._state.cells.sent
         if changed:  # other steps do not check the edges, because the check is slow
@@ -131,8 +138,10 @@ class AdvisorInput:
             features,
             model,
             time,
+            delay if seconds is None and loads is None else 0.0,
             *((0.0, False, 0.0) if advice is None else self._outcome(advice, cells, changed)),
             ahead,
+            partial,
             phases,
         )
 
@@ -163,8 +172,7 @@ class AdvisorInput:
                     f"seconds is {seconds!r}: expected one number for each of {together.size} ranks"
                 )
             told = checks.vector("seconds", seconds, together.size)
-            for r in np.flatnonzero(~((told >= 0) & (told <= 1e30)))[:1]:
-                raise DomainError(f"seconds[{r}] is {told[r]:g}: expected seconds, 0 ... 1e30")
+            checks.amounts("seconds", told)
             together.loads = told
             return float(told[0]), none
         watch.check_outside()
@@ -186,7 +194,13 @@ class AdvisorInput:
             )
         if np.ndim(seconds) == 0:
             return checks.seconds("seconds", seconds), none
-        parts = loads_of(np.asarray(seconds)[None])[1][:, 0]
+        parts = checks.vector("seconds", seconds)
+        checks.amounts("seconds", parts)
+        if not 1 <= len(parts) <= _core.MOST_PHASES:
+            raise DomainError(
+                f"seconds has {len(parts)} numbers: expected one for each of at most "
+                f"{_core.MOST_PHASES} phases"
+            )
         return float(parts.sum()), parts
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
@@ -452,6 +466,7 @@ class Advisor(RunResults):
         shared: tuple[ArrayLike, ...] | None = None,
         step: int | None = None,
         ahead: bool = False,
+        partial: bool = False,
     ) -> Advice | None:
         """End a step: give its time, and get the advice whether to rebalance.  Collective.
 
@@ -497,7 +512,11 @@ class Advisor(RunResults):
         ahead : bool
             True: if this call advises to rebalance, the data move while the next step computes
             (`Advice.migrate_begin`).  That step runs on the old placement: its `advise` describes
-            the old cells, and returns None.
+            the old cells, and returns None.  It must be the same in all steps.
+        partial : bool
+            True: the program's own redistribution removes only a part of the imbalance, e.g.
+            because data go only to neighbours.  Then pylb advises one in each of several steps,
+            until the next one would not repay its cost, and judges all of them as one.
 
         Returns
         -------
@@ -537,8 +556,10 @@ class Advisor(RunResults):
                 number = checks.whole("step", step, 0)
             loop.check_twice()
             measured = self._input.measure(
+                loop.step,
                 loop.advice,
-                *(seconds, loads, weights, features, checks.flag("ahead", ahead)),
+                *(seconds, loads, weights, features),
+                *(checks.flag("ahead", ahead), checks.flag("partial", partial)),
                 keys=keys,
                 nbytes=nbytes,
                 memory=memory,

@@ -354,7 +354,7 @@ class Balancer(RunResults):
         ------
         StateError
             The call is outside ``iterate`` or within another phase; the Balancer was made with
-            `lag` or `load`; there is no CUDA device.
+            `load`; there is no CUDA device.
         MissingPartError
             The clock is "cuda", and none of the three packages is installed.
         DomainError
@@ -375,10 +375,9 @@ class Balancer(RunResults):
         ['push', 'deposit']
         """
         objects = self._objects
-        for what, given in (("lag", self._lag), ("load", objects.load)):
-            if given:
-                raise StateError(f"phase() with {what}={given!r}: expected a Balancer without it")
-        if not objects.in_loop:
+        if objects.load is not None:
+            raise StateError(f"phase() with load={objects.load!r}: expected a Balancer without it")
+        if not objects.in_loop or objects.join is not None:  # `join`: a loop of `begin`
             raise StateError("phase() outside iterate(): expected it within an iteration")
         return objects.phase(name, phase_clock(clock))
 

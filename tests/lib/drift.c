@@ -1,10 +1,10 @@
 /* Cells whose load drifts.  The program passes computed seconds, none is measured, so every run
  * makes the same decisions.
- *   drift STEPS LAG cells|learn_speeds|keyless|ignored|seconds [word=value ...]
+ *   drift STEPS LAG cells|learn_speeds|keyless|ignored|seconds|partial [word=value ...]
  * cells: pylb places the cells; learn_speeds: it does, and odd ranks take 2.5 times as long for
  * the same work; keyless: the same, but the cells have no keys; ignored: the program says that it
- * carries out the plans, but it does not; seconds: pylb only says when to rebalance. Prints the
- * receipts.  If PYLB_RECORD is set, the run is recorded. */
+ * carries out the plans, but it does not; seconds: pylb only says when to rebalance; partial: the
+ * same, but an LB step removes only half of the imbalance.  Prints the receipts.  If PYLB_RECORD is set, the run is recorded. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total, const 
     }
 }
 
-static void when_only(pylb_advisor *lb, int rank, int step, int *since)
+static void when_only(pylb_advisor *lb, int rank, int step, int partial, int *since)
 {
     int rebalance;
     must(pylb_work(lb, 1e-3 * (1.0 + (rank == 0 ? 0.1 * *since : 0.0) + 1e-3 * (step % 7))));
@@ -72,7 +72,7 @@ static void when_only(pylb_advisor *lb, int rank, int step, int *since)
     ++*since;
     if (rebalance) {
         must(pylb_rebalanced(lb, 2e-3));
-        *since = 0;
+        *since = partial ? *since / 2 : 0;
     }
 }
 
@@ -98,7 +98,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const int steps = argc > 1 ? atoi(argv[1]) : 100;
     const char *kind = argc > 3 ? argv[3] : "seconds";
-    const int cells = strcmp(kind, "seconds") != 0;
+    const int partial = strcmp(kind, "partial") == 0;
+    const int cells = strcmp(kind, "seconds") != 0 && !partial;
     const int learn_speeds = strcmp(kind, "learn_speeds") == 0 || strcmp(kind, "keyless") == 0;
     const double slower = learn_speeds && rank % 2 == 1 ? 2.5 : 1.0;
     must(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
@@ -118,7 +119,7 @@ int main(int argc, char **argv)
         if (cells) {
             with_cells(lb, &c, step, size * CELLS, kind, slower);
         } else {
-            when_only(lb, rank, step, &since);
+            when_only(lb, rank, step, partial, &since);
         }
     }
     if (rank == 0) {

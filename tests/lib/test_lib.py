@@ -552,6 +552,18 @@ def test_they_decide_alike(mpi_program, mpiexec, ranks, kind):
     assert told(said.splitlines()) == told(found[0])
 
 
+def test_partial_lb_steps_come_one_after_the_other(mpi_program, mpiexec):
+    """Each removes half of the imbalance; they go on until the next one would not pay."""
+    words = ["120", "0", "partial", "partial=1"]
+    said = run([*mpiexec, "-n", "2", str(mpi_program("drift")), *words]).splitlines()
+    cluster = pylb.VirtualCluster(2, clock="none", network=(0.0, 0.0))
+    found = cluster.run(lambda comm: advisor_drift.drift(comm, 120, 0, "partial"))
+    assert told(said) == told(found[0])
+    made = [int(line.split()[0]) for line in said if line.split()[1] == "1"]
+    first = [i for i in made if i - 1 not in made]
+    assert 2 <= len(first) < len(made) / 1.5
+
+
 @pytest.mark.parametrize(("ranks", "alpha"), [(2, 0.003), (3, 0.03)])
 def test_they_decide_alike_with_a_network(mpi_program, mpiexec, ranks, alpha):
     """Both estimate the cost of the first LB step from the network."""

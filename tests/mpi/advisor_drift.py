@@ -21,7 +21,8 @@ def loads_of(keys, step, total):
 def drift(comm, steps, lag, kind, **options):
     """Run the program; return the receipts in the form that the C program prints."""
     unlike = kind in ("learn_speeds", "keyless")
-    cells, slower = kind != "seconds", 2.5 if unlike and comm.rank % 2 else 1.0
+    partial = kind == "partial"
+    cells, slower = kind != "seconds" and not partial, 2.5 if unlike and comm.rank % 2 else 1.0
     lb = pylb.Advisor(comm, lag=lag, **options)
     keys, since = comm.rank * CELLS + np.arange(CELLS), 0
     for step in lb.iterate(steps):
@@ -33,9 +34,9 @@ def drift(comm, steps, lag, kind, **options):
         else:
             grown = 0.1 * since if comm.rank == 0 else 0.0
             since += 1
-            if lb.advise(seconds=1e-3 * (1.0 + grown + 1e-3 * (step % 7))):
+            if lb.advise(seconds=1e-3 * (1.0 + grown + 1e-3 * (step % 7)), partial=partial):
                 lb.rebalanced(2e-3)
-                since = 0
+                since = since // 2 if partial else 0
     return [row(r) for r in lb.history]
 
 

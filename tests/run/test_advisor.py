@@ -80,6 +80,28 @@ def test_one_process_may_tell_the_seconds_of_all_ranks():
             call()
 
 
+def test_a_redistribution_between_neighbours_is_repeated_while_it_pays():
+    """An LB step of this program moves a third of the difference to each neighbour."""
+
+    def seconds(partial, steps=300):
+        lb, spent, noise = pylb.Advisor(ranks=8), 0.0, np.random.default_rng(0)
+        work = np.array([4.0, *[1.0] * 7])
+        for _ in lb.iterate(steps):
+            now = work * (1.0 + 0.02 * noise.standard_normal(8))
+            spent += now.max()
+            if lb.advise(seconds=now, partial=partial):
+                lb.rebalanced(0.5)
+                spent += 0.5
+                flow = np.diff(work, prepend=work[0], append=work[-1]) / 3
+                work = work + np.diff(flow)
+        return spent / (work.mean() * steps)
+
+    assert seconds(True) < 1.4
+    assert seconds(True) < 0.75 * seconds(False)
+    with pytest.raises(PylbError, match="partial is True, and cells are given"):
+        pylb.Advisor().advise(loads=[1.0], partial=True)
+
+
 def hot(keys, step, n):
     """Return loads with a hot spot that moves."""
     return 1.0 + 9.0 * np.exp(-((((keys - 0.25 * step) % n) - n / 2) ** 2) / 40.0)
@@ -1130,6 +1152,14 @@ def test_ahead_is_the_same_on_all_ranks():
     for why in raised(lambda comm: pylb.Advisor(comm).advise(seconds=1.0, ahead=comm.rank == 0)):
         assert type(why) is DomainError
         assert "arguments differ" in str(why)
+
+    def changed(comm):
+        lb = pylb.Advisor(comm)
+        for ahead in (True, False):
+            lb.advise(seconds=1.0, ahead=ahead)
+
+    for why in raised(changed):
+        assert "ahead is False, after steps with True" in str(why)
 
 
 def test_cells_are_the_same_until_they_have_moved():
