@@ -60,8 +60,8 @@ void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed)
     for (int32_t r = 0; r < p; r++) {
         const int32_t of = (int32_t)offer[r].of;
         if (of >= 0) {
-            const double change = fmin(
-                fmax(offer[r].ratio / (speed[of] / speed[r]), 1.0 / PLB_ABRUPT), PLB_ABRUPT);
+            const double change =
+                fmin(fmax(offer[r].ratio / (speed[of] / speed[r]), 1.0 / PLB_ABRUPT), PLB_ABRUPT);
             speed[of] *= pow(change, 0.25);
             speed[r] *= pow(change, -0.25);
         }
