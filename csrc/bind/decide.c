@@ -328,6 +328,11 @@ PLB_PY_DEF(decider, network, "alpha beta",
     return plb_decider_network(&self->core, network, &c->err);
 }
 
+PLB_PY_DEF(decider, share, "share", "Set the cores per rank, if all ranks share cores; else 1.")
+{
+    return PLB_READ(c, PLB_ONE(&self->core.share));
+}
+
 PLB_PY_DEF(decider, limit, "bytes", "Set the memory limit of rank 0 in bytes; negative: none.")
 {
     int64_t bytes;
@@ -349,16 +354,18 @@ PLB_PY_DEF(
 }
 
 PLB_PY_DEF(
-    decider, observe, "iteration time max mean min total utilization messages bytes hidden=0.0",
+    decider, observe,
+    "iteration time max mean min total utilization messages bytes hidden=0.0 idle=0.0",
     "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of the\n"
     "loads; lowest utilization; messages and bytes; seconds for which a rank computed while\n"
-    "data of the last LB step moved.  Returns whether the trigger says to rebalance.")
+    "data of the last LB step moved; mean seconds for which a rank waited for others.  Returns\n"
+    "whether the trigger says to rebalance.")
 {
     plb_iteration_t it = {.hidden = 0.0};
     PLB_PASS(PLB_READ(c, PLB_ONE(&it.iteration), PLB_ONE(&it.time), PLB_ONE(&it.max),
                       PLB_ONE(&it.mean), PLB_ONE(&it.min), PLB_ONE(&it.total),
                       PLB_ONE(&it.utilization), PLB_ONE(&it.messages), PLB_ONE(&it.bytes),
-                      PLB_ONE(&it.hidden)));
+                      PLB_ONE(&it.hidden), PLB_ONE(&it.idle)));
     PLB_PASS(plb_decider_observe(&self->core, &it, &c->err));
     return plb_py_answer(c, PyBool_FromLong(self->core.trigger->verdict.balance));
 }
@@ -394,6 +401,15 @@ PLB_PY_DEF(decider, judge, "gain",
     double gain;
     PLB_PASS(PLB_READ(c, PLB_ONE(&gain)));
     return plb_decider_judge(&self->core, gain, &c->err);
+}
+
+PLB_PY_DEF(decider, saving, "was now",
+           "Return these seconds.  now: sum of the loads since the LB step on the slowest rank;\n"
+           "was: the same under the placement before.")
+{
+    double was, now;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&was), PLB_ONE(&now)));
+    return plb_py_answer(c, PyFloat_FromDouble(plb_decider_saving(&self->core, was, now)));
 }
 
 PLB_PY_DEF(decider, previewed, "gain",
@@ -579,12 +595,10 @@ PLB_PY_DEF(decider, receipts, "recent=False",
 }
 
 static const plb_py_def_t *const decider_methods[] = {
-    &decider_network,   &decider_limit,    &decider_expect,
-    &decider_observe,   &decider_see,      &decider_next,
-    &decider_judge,     &decider_preview,  &decider_begin,
-    &decider_previewed, &decider_choose,   &decider_place,
-    &decider_placed,    &decider_balanced, &decider_abandon,
-    &decider_receipts,  &decider_learn,    NULL};
+    &decider_network,  &decider_share,     &decider_saving,   &decider_limit, &decider_expect,
+    &decider_observe,  &decider_see,       &decider_next,     &decider_judge, &decider_preview,
+    &decider_begin,    &decider_previewed, &decider_choose,   &decider_place, &decider_placed,
+    &decider_balanced, &decider_abandon,   &decider_receipts, &decider_learn, NULL};
 
 #define X(name, type) PLB_PY_FIELD(plb_dropped_t, name),
 static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
@@ -676,14 +690,13 @@ typedef struct advisor {
 static int advisor_init(advisor_t *self, plb_py_call_t *c)
 {
     PyObject *decider;
-    bool places, untold = false;
-    double share = 1.0;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&decider), PLB_ONE(&places), PLB_ONE(&share), PLB_ONE(&untold)));
+    bool places, waits = false, untold = false;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&decider), PLB_ONE(&places), PLB_ONE(&waits), PLB_ONE(&untold)));
     plb_decider_t *core = plb_py_decider(decider);
     PLB_PASS(core == NULL);
     self->decider = Py_NewRef(decider);
     plb_advisor_init(&self->core, core, places);
-    self->core.share = share;
+    self->core.share = waits ? core->share : 1.0;
     self->core.untold = untold;
     return 0;
 }
@@ -768,10 +781,10 @@ static const plb_py_def_t *const advisor_methods[] = {&advisor_observe,
                                                       NULL};
 
 PLB_PY_TYPE(
-    advisor, "pylb._core.Advisor", "decider places share=1.0 untold=False",
+    advisor, "pylb._core.Advisor", "decider places waits=False untold=False",
     "Drives a `Decider` for a program that moves its data itself; csrc/decide/advisor.h\n"
-    "says how.  places: whether the decider plans where data go, or only when they move; untold:\n"
-    "whether the program may move them without a report.", )
+    "says how.  places: whether the decider plans where data go, or only when they move; waits:\n"
+    "whether loads include waits for a core; untold: whether data may move without a report.", )
 
 plb_advisor_t *plb_py_advisor(PyObject *object)
 {

@@ -59,13 +59,14 @@ int plb_advisor_record(const plb_advisor_sample_t *sample, int32_t rank, plb_sta
 {
     int ret = plb_check(PLB_AMOUNT,
                         PLB_FIGURES(PLB_FIGURE(sample, seconds), PLB_FIGURE(sample, time),
-                                    PLB_FIGURE(sample, cost), PLB_FIGURE(sample, hidden)),
+                                    PLB_FIGURE(sample, cost), PLB_FIGURE(sample, hidden),
+                                    PLB_FIGURE(sample, delay)),
                         err);
     plb_stats_init(out);
     if (ret != PLB_OK) {
         return ret;
     }
-    const double idle = fmax(sample->time - sample->seconds, 0.0);
+    const double idle = fmax(sample->time - sample->seconds - sample->delay, 0.0);
     out->iteration = sample->iteration;
     out->n_ranks = 1;
     out->n_objects = sample->n_cells;
@@ -95,6 +96,7 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out)
         .messages = all->messages,
         .bytes = all->message_bytes,
         .hidden = all->hidden_max,
+        .idle = plb_exact_value(&all->idle_sum) / (double)all->n_ranks,
     };
     if (out->time == 0.0) {
         out->time = out->max;
@@ -258,18 +260,18 @@ static void add(plb_advisor_t *self, const plb_iteration_t *it)
     double *recent = self->recent[self->n++ % PLB_ADVISOR_SPAN];
     /* loads in virtual seconds, which can exceed the time that has elapsed, contain no waits */
     const double share = it->time > it->max ? self->share : 1.0;
-    const double mean = fmin(it->mean, share * it->max);
-    recent[0] = it->max;
+    const double max = self->decider->span, mean = fmin(self->decider->even, share * max);
+    recent[0] = max;
     recent[1] = mean;
-    self->max += it->max;
+    self->max += max;
     if (!self->balanced) {
         return; /* the first placement is the program's: its growth says nothing about LB steps */
     }
     if (self->n == 1) {
-        self->young = mean > 0.0 ? it->max / mean : 1.0;
+        self->young = mean > 0.0 ? max / mean : 1.0;
     }
     const double older = (double)self->n - 1.0;
-    self->growth[0] += older * (it->max - self->young * mean);
+    self->growth[0] += older * (max - self->young * mean);
     self->growth[1] += older * older * mean;
     const double slope = self->growth[1] > 0.0 ? self->growth[0] / self->growth[1] : 0.0;
     self->kept += mean * (self->ratio + fmax(slope, 0.0) * (double)self->n);

@@ -86,6 +86,7 @@ typedef struct plb_advisor_sample {
     double cost;     /* seconds that this rank spent in the LB step before this iteration */
     bool rebalanced; /* whether this rank has carried out that LB step */
     double hidden; /* seconds for which this rank computed while the data of that LB step moved */
+    double delay;  /* seconds for which this rank waited for a core, if `seconds` excludes them */
 } plb_advisor_sample_t;
 
 /** Make the record of a rank.  PLB_ERR_VALUE: a time of the sample is not in 0 ... 1e30. */

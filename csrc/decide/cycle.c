@@ -42,7 +42,7 @@ out:
 /* Return the seconds of an iteration that a rank loses on average, by its messages (talk[n_ranks])
  * and by waiting for the slowest rank.  time: [n_ranks], scratch memory. */
 static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double *talk,
-                      double *time)
+                      double stretch, double *time)
 {
     double most = 0.0, sum = 0.0;
     plb_snapshot_rank_times(s, rank, time);
@@ -50,7 +50,7 @@ static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double
         most = fmax(most, time[r] + talk[r]);
         sum += time[r];
     }
-    return fmax(most - sum / s->n_ranks, 0.0); /* the mean may be rounded up */
+    return fmax(most - stretch * (sum / s->n_ranks), 0.0); /* the mean may be rounded up */
 }
 
 /* Compute talk[n_ranks], the seconds of the ranks' messages.  time: [n_ranks], scratch memory. */
@@ -84,14 +84,14 @@ static int wait_for(const plb_cycle_costs_t *self, const int32_t *rank, plb_netw
     then.load = load;
     for (int k = 0; k < n; k++) {
         plb_cycle_loads(self, plb_cycle_times[k], load);
-        wait[k] = waiting(&then, rank, talk, time);
+        wait[k] = waiting(&then, rank, talk, self->stretch, time);
     }
     memset(talk, 0, (size_t)then.n_ranks * sizeof *talk);
     for (int64_t k = 1; elsewhere != NULL && k < 4; k++) {
         for (int64_t i = 0; i < then.n_objects; i++) {
             load[i] = self->now->load[(i + k * then.n_objects / 4) % then.n_objects];
         }
-        *elsewhere += waiting(&then, rank, talk, time) / 3;
+        *elsewhere += waiting(&then, rank, talk, self->stretch, time) / 3;
     }
 out:
     PLB_FREE(load, time, talk);

@@ -300,6 +300,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                             .chosen = -1,
                             .instead = -1,
                             .limit = -1,
+                            .share = 1.0,
                             .last = -1};
     int ret = PLB_OK;
     PLB_FAIL_IF(opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1, err,
@@ -386,7 +387,7 @@ static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t
     for (int32_t i = 0; i < self->opt.n; i++) {
         double left = isnan(self->left[i]) ? v->residual : self->left[i];
         left = isnan(left) ? 1.0 : left;
-        double gain = fmax(self->seen.max - left * self->seen.mean, 0.0);
+        double gain = fmax(self->span - left * self->even, 0.0);
         if (v->reason != PLB_REASON_FIRST) {
             gain = fmin(gain, v->level); /* ignores NAN */
         }
@@ -489,10 +490,25 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
                               ledger_theta(&self->ledger, self->ledger.strategy), err);
 }
 
-static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
+/* Set `span` and `even`.  On shared cores, an iteration takes at least as long as the cores need
+ * for all loads (plb_sharing_t), so balance can only remove what is above this.  But work may need
+ * no core, e.g. on a GPU; then ranks that have done less are idle, and a balanced iteration takes
+ * at most as long as this one without the mean idle time. */
+static void use_cores(plb_decider_t *self, const plb_iteration_t *it)
 {
-    const double most =
-        fmax(fmax(PLB_NOTABLE * it->mean, 0.5 * (it->max - it->mean)), PLB_SPREADS * self->usual);
+    self->span = it->max;
+    self->even = it->mean;
+    if (self->share < 1.0 && it->time > it->max) { /* else: virtual seconds */
+        const double busy = fmin(it->mean / self->share, it->time - it->idle);
+        self->even = fmax(it->mean, busy);
+        self->span = fmax(it->max, self->even);
+    }
+}
+
+static void watch_jumps(plb_decider_t *self)
+{
+    const double u = self->span - self->even;
+    const double most = fmax(fmax(PLB_NOTABLE * self->even, 0.5 * u), PLB_SPREADS * self->usual);
     self->sudden = self->grown > most;
     self->jumps += self->sudden ? 1.0 : 0.0;
     self->observed += 1.0;
@@ -509,10 +525,11 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
                 "iteration is %lld: expected more than %lld, the last one observed",
                 (long long)it->iteration, (long long)t->seen);
     PLB_PASS(check_iteration(it, err));
-    ledger_observe(&self->ledger, it->time, it->max, it->mean);
-    const double before = self->seen.max - self->seen.mean;
-    self->grown = self->n_since > 0.0 ? it->max - it->mean - before : 0.0;
-    watch_jumps(self, it);
+    const double before = self->span - self->even;
+    use_cores(self, it);
+    ledger_observe(&self->ledger, it->time, self->span, self->even);
+    self->grown = self->n_since > 0.0 ? self->span - self->even - before : 0.0;
+    watch_jumps(self);
     self->started = true;
     self->seen = *it;
     if (self->last >= 0 && it->hidden > 0.0) {
@@ -522,6 +539,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     self->sum_max += it->max;
     self->sum_mean += it->mean;
     self->sum_min += it->min;
+    self->sum_even += self->even;
     if (self->last >= 0 && self->n_since == WARMED_UP) {
         PLB_PASS(warmed_up(self, err));
     }
@@ -532,7 +550,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
         const double share = fmax(it->max - it->mean, 0.0) / it->max;
         self->trigger->cost = self->foreseen - self->moving * (1.0 - share);
     }
-    const plb_observation_t o = {it->iteration, it->max, it->mean};
+    const plb_observation_t o = {it->iteration, self->span, self->even};
     PLB_PASS(plb_trigger_observe(self->trigger, &o, err));
     const plb_reason_t reason = self->trigger->verdict.reason;
     return reason >= PLB_REASON_SUSPECT && reason < PLB_REASON_EVERY
@@ -559,9 +577,9 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
     return plb_decider_observe(self, &now, err);
 }
 
-/* A strategy takes long if all its calls took more than SLOW seconds and more than this fraction
- * of an iteration. */
-static const double SLOW = 0.05, SLOW_FRACTION = 0.05;
+/* A strategy takes long if all its calls took longer than this, and than PLB_NOTABLE of an
+ * iteration (docs/inside.md). */
+static const double SLOW = 0.05;
 
 /* An LB step is due: return PLB_ASK_BALANCE, or PLB_ASK_BEGIN if its strategy takes long and may
  * run beside the next iteration. */
@@ -569,7 +587,7 @@ static plb_ask_t ask_for_step(plb_decider_t *self, bool may_wait)
 {
     const double t = self->fastest;
     if (!self->opt.beside || self->late || !may_wait || isinf(t) ||
-        t <= fmax(SLOW, SLOW_FRACTION * self->seen.time)) {
+        t <= fmax(SLOW, PLB_NOTABLE * self->seen.time)) {
         return PLB_ASK_BALANCE;
     }
     self->late = true;
@@ -604,7 +622,7 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
     if (asked) {
         *ask = ask_for_step(self, may_preview);
     } else if (self->opt.watches && may_preview &&
-               promise_observe(&self->promise, self->seen.max, self->seen.mean)) {
+               promise_observe(&self->promise, self->span, self->even)) {
         self->phase = PLB_DECIDER_PREVIEWS;
         *ask = PLB_ASK_PREVIEW;
     }
@@ -814,6 +832,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     self->trigger->misled = self->sudden;
     const double before = self->goes_on ? self->ledger.cost : 0.0;
     const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
+    const double left = fmax(p->predicted / plb_decider_stretch(self), 1.0); /* of `even` */
     const double felt = isnan(p->felt) ? 0.0 : fmax(p->felt - moving, 0.0);
     const plb_costs_t costs = {
         p->seconds_statistics, p->seconds_strategy, done->seconds_migration, done->cost,
@@ -824,13 +843,12 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         remember(self, chosen, p->passed_over);
     }
     remember(self, r->strategy, isnan(p->present) ? p->predicted_with_messages : p->present);
-    PLB_PASS(
-        plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost, p->predicted, err));
-    self->left[r->strategy] = p->predicted;
+    PLB_PASS(plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost, left, err));
+    self->left[r->strategy] = left;
     if (self->most_bytes > 0.0) {
         self->per_byte = moving / self->most_bytes;
     }
-    promise_balanced(&self->promise, p->predicted, done->cost - moving);
+    promise_balanced(&self->promise, left, done->cost - moving);
     if (r->kind == PLB_DECISION_SPEEDS || self->goes_on) {
         take_back_hold(self);
     }
@@ -841,7 +859,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     self->last = self->n_receipts - 1;
     self->cycle = self->n_receipts;
     self->n_lb_steps++;
-    self->n_since = self->sum_max = self->sum_mean = self->sum_min = 0.0;
+    self->n_since = self->sum_max = self->sum_mean = self->sum_min = self->sum_even = 0.0;
     self->late = false;
     self->phase = PLB_DECIDER_OBSERVES;
     return PLB_OK;

@@ -145,6 +145,7 @@ typedef struct plb_cycle_costs {
     double left;               /* iterations until the end of the run; at least 1 */
     double belief;             /* factor on the drift, 0 ... 1; 0: constant loads */
     double jumps;              /* probability per iteration that the loads jump to other objects */
+    double stretch;            /* plb_decider_stretch */
     plb_network_t network;
 } plb_cycle_costs_t;
 
@@ -328,6 +329,7 @@ typedef struct plb_iteration {
     double utilization;    /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/measure.h) */
     int64_t messages, bytes; /* number and bytes of messages between objects on different ranks */
     double hidden; /* seconds for which a rank computed while data of the last LB step moved; 0 */
+    double idle;   /* seconds for which a rank waited for other ranks, but not for a core: mean */
 } plb_iteration_t;
 
 /* Strategy selection (Menon 3.7, figure 3.8, eq. 3.6).
@@ -554,9 +556,13 @@ typedef struct plb_decider {
     plb_promise_t promise;
     plb_learner_t learner[1 + PLB_MOST_PHASES]; /* for the whole load, and for each phase */
     plb_iteration_t seen;                       /* the last observed iteration */
-    bool started;                               /* whether an iteration was observed */
-    /* Number of iterations since the last LB step, and sums of their max, mean and min. */
-    double n_since, sum_max, sum_mean, sum_min;
+    double share; /* cores per rank, if all ranks share cores, else 1; the caller sets it */
+    /* seconds of the last iteration, and of the same with perfect balance: max and mean, unless
+     * ranks share cores (see use_cores in decider.c) */
+    double span, even;
+    bool started; /* whether an iteration was observed */
+    /* Number of iterations since the last LB step, and sums of their max, mean, min and `even`. */
+    double n_since, sum_max, sum_mean, sum_min, sum_even;
     double grown;           /* seconds by which max - mean has grown in the last iteration */
     double usual;           /* mean of |grown|; older iterations count less */
     bool sudden;            /* whether the loads jumped in the last iteration (watch_jumps) */
@@ -606,6 +612,20 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
  * step.  may_preview: whether a preview is possible and useful, e.g. not at the end of a loop. */
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_t *ask,
                      plb_err_t *err);
+
+/** Return the seconds of a balanced iteration divided by the mean load: above 1 if ranks share
+ * cores. */
+static inline double plb_decider_stretch(const plb_decider_t *self)
+{
+    return self->seen.mean > 0.0 ? self->even / self->seen.mean : 1.0;
+}
+
+/** Return the seconds that the last LB step has saved so far, for plb_decider_judge.  now: sum of
+ * the loads since then on the slowest rank; was: the same under the placement before. */
+static inline double plb_decider_saving(const plb_decider_t *self, double was, double now)
+{
+    return self->share < 1.0 ? fmax(was, self->sum_even) - fmax(now, self->sum_even) : was - now;
+}
 
 /** Take `gain`: seconds saved so far by the last LB step, compared with the placement before. */
 int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err);

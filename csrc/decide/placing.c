@@ -247,7 +247,8 @@ static int run(const plb_decider_t *self, int32_t which, const double *params,
                plb_err_t *err)
 {
     const plb_candidate_strategy_t *c = &self->candidates[which];
-    const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed, true};
+    const plb_opts_t own = {
+        .params = params == NULL ? c->params : params, .seed = self->opt.seed, .lenient = true};
     PLB_PASS_NEW(a->rank, in->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     PLB_PASS(plb_strategy_place(&c->strategy, in, &own, a->rank, err));
@@ -357,7 +358,7 @@ static int price_moves(const plb_decider_t *self, const plb_snapshot_t *s, plb_c
 static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
                     plb_cycle_costs_t *out, plb_err_t *err)
 {
-    *out = (plb_cycle_costs_t){.now = s, .drift = drift};
+    *out = (plb_cycle_costs_t){.now = s, .drift = drift, .stretch = plb_decider_stretch(self)};
     PLB_PASS(price_moves(self, s, out, err));
     out->left = fmax((double)(self->trigger->end - self->seen.iteration - 1), 1.0);
     out->network = self->opt.network;
@@ -376,8 +377,8 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            (db->snapshot.n_components == 1 || !self->candidates[which].strategy.takes_phases);
 }
 
-/* TRY: seconds per object that one attempt with a tolerance is assumed to take;
- * rank 0 is busy for 0.2 s with 10^6 objects (benchmarks/scale.py) */
+/* TRY: what one attempt with a tolerance is assumed to take.
+ * tuned: seconds per object; rank 0 is busy for 0.2 s with 10^6 objects (benchmarks/scale.py) */
 static const double TOLERANCES[] = {0.5 * PLB_NOTABLE, PLB_NOTABLE, 2.0 * PLB_NOTABLE}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 
@@ -859,7 +860,7 @@ out:
 
 /* BestFitLB makes the new placement, because it is fast and balances well; VectorLB if objects
  * have phases. */
-static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
+static int would_save(const plb_snapshot_t *s, double stretch, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *rank = NULL;
@@ -869,7 +870,7 @@ static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
                                s, NULL, rank, err));
     PLB_TRY(plb_snapshot_metrics(s, NULL, &before, err));
     PLB_TRY(plb_snapshot_metrics(s, rank, &after, err));
-    *gain = before.max - after.max;
+    *gain = fmax(before.max, stretch * before.mean) - fmax(after.max, stretch * after.mean);
 out:
     plb_free(rank);
     return ret;
@@ -886,10 +887,10 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
     PLB_PASS(check_ranks(self, db, err));
     PLB_TRY(prepare(self, db, PLB_LOOKS_SPEED, false, &input, err));
     if (input.speed != NULL || input.phase_speed != NULL || plb_promise_is_void(&self->promise)) {
-        ret = would_save(&input.phases, gain, err);
+        ret = would_save(&input.phases, plb_decider_stretch(self), gain, err);
         if (ret == PLB_ERR_INFEASIBLE && is_limited(&input.snapshot)) {
             PLB_TRY(raise_limits(&input, err));
-            ret = would_save(&input.phases, gain, err);
+            ret = would_save(&input.phases, plb_decider_stretch(self), gain, err);
         }
     }
 out:

@@ -7,7 +7,8 @@
 
 /* An LB step of unknown cost is tried when the imbalance has cost so many balanced iterations (LB
  * steps usually cost 0.001 to 100), or, in a short run, the fraction PLB_NOTABLE of the run.
- * tuned: iterations; not varied alone */
+ * tuned: iterations; triggers.py, 36 programs, cost unknown, mean regret of auto: 3.38 %; with 1
+ * 3.40 %, with 3 or 4 3.19 %, but a steady imbalance is then found later */
 static const double PRICE = 2.0;
 
 #define X(name, words) words,

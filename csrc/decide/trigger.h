@@ -13,7 +13,8 @@
 /* Iteration numbers increase; they need not be consecutive. */
 typedef struct plb_observation {
     int64_t iteration;
-    double max, mean; /* seconds: maximum and mean of the ranks' loads */
+    double max, mean; /* seconds: maximum and mean of the ranks' loads; if ranks share cores, of
+                         the iteration, and of the same with perfect balance (decider.h) */
 } plb_observation_t;
 
 /* X(name, words): the reasons of verdicts, in this order: no LB step; from PLB_REASON_SUSPECT on,

@@ -142,9 +142,11 @@ typedef struct plb_lib_advisor {
     /* What this rank has measured in the present step. */
     double work;      /* seconds of this rank's work, passed by the program or timed */
     bool told;        /* whether the program has passed or timed any work in this step */
+    bool passed;      /* whether it has passed seconds, which may include waits for a core */
     int64_t worked;   /* ns, by `clock`: when the previous step or redistribution ended */
     int64_t started;  /* ns: time of a pylb_start that no pylb_stop has followed yet; 0: none */
     int64_t mark;     /* ns: when the previous step ended */
+    int64_t delayed;  /* ns: the run delay then */
     int64_t now;      /* ns: when the present step ended, during the call that ends it */
     int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
     bool in_block;    /* between pylb_rebalance_begin and _end, which measure all migrations in

@@ -65,7 +65,7 @@ int pylb_work(pylb_advisor *lb, double seconds)
     PLB_PASS(check_seconds(seconds, self->work, err));
     PLB_PASS(plb_lib_advisor_ready(self, err));
     self->work += seconds;
-    self->told = true;
+    self->told = self->passed = true;
     return PLB_OK;
 }
 

@@ -479,8 +479,9 @@ int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *e
     if (capped && (self->clock == PLB_CLOCK_AUTO || self->clock == PLB_CLOCK_MPI)) {
         self->clock = self->clock == PLB_CLOCK_AUTO ? PLB_CLOCK_WALL : PLB_CLOCK_MPI_WALL;
     }
-    if (plb_lib_loads_wait(self) && self->crowd.n_ranks == self->ranks->size) {
-        self->core.share = fmin(self->crowd.n_cores / self->crowd.n_ranks, 1.0);
+    if (self->crowd.n_ranks == self->ranks->size) {
+        self->decider.share = fmin(self->crowd.n_cores / self->crowd.n_ranks, 1.0);
+        self->core.share = plb_lib_loads_wait(self) ? self->decider.share : 1.0;
     }
     PLB_PASS(self->ranks->reserve(self->ranks, (int)lag + 2, err));
     PLB_PASS(plb_steps_init(&self->steps, self->ranks->reduction, (int32_t)lag, err));

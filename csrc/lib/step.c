@@ -518,6 +518,9 @@ static int sample_of(plb_lib_advisor_t *self, double work, plb_stats_t *out, plb
         .time = plb_lib_measures_nothing(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
         .cost = self->ahead ? 0.0 : self->cost, /* with "ahead", the next record contains both */
         .hidden = self->ahead ? 0.0 : self->hidden,
+        .delay = plb_lib_loads_wait(self) || self->passed
+                     ? 0.0
+                     : fmax(1e-9 * (double)(plb_run_delay_ns() - self->delayed), 0.0),
         .rebalanced = !self->ahead && has_exported(self, cells),
     };
     PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));
@@ -834,6 +837,7 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
     /* What was measured in a step belongs to it once all ranks have ended it. */
     self->step++;
     self->mark = self->now;
+    self->delayed = plb_lib_loads_wait(self) ? 0 : plb_run_delay_ns();
     self->work = 0.0;
     self->cost = keeps ? self->cost : 0.0;
     self->hidden = keeps ? self->hidden : 0.0;

@@ -267,6 +267,9 @@ int plb_sharing_init(plb_sharing_t *self, const int32_t *group, const double *co
                      plb_err_t *err);
 void plb_sharing_free(plb_sharing_t *self);
 
+/** Return the number of cores per rank, at most 1, if all ranks share cores; else 1. */
+double plb_sharing_share(const plb_sharing_t *self);
+
 /** Return the seconds of an iteration whose ranks need load[n_ranks] seconds of a core. */
 double plb_sharing_time(const plb_sharing_t *self, const double *load);
 

@@ -51,6 +51,12 @@ static void sum_groups(const plb_sharing_t *self, const double *x)
     }
 }
 
+double plb_sharing_share(const plb_sharing_t *self)
+{
+    const int32_t p = self->n_ranks, g = p > 0 ? self->group[0] : 0;
+    return p > 0 && self->size[g] == p ? fmin(self->cores[g] / p, 1.0) : 1.0;
+}
+
 double plb_sharing_time(const plb_sharing_t *self, const double *load)
 {
     double time = 0.0;

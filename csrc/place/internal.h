@@ -130,7 +130,7 @@ static inline bool plb_state_is_plain(const plb_state_t *self)
     return self->d == 1 && self->own == NULL && self->slot == NULL;
 }
 
-/** List the objects of each rank, if this has not been done. */
+/** List the objects of each rank, again if plb_transfer has moved some. */
 int plb_state_list(plb_state_t *self, plb_err_t *err);
 
 /** Begin (again) with only the background and the fixed objects. */
@@ -157,9 +157,6 @@ double plb_state_value(plb_state_t *self);
 
 /** Return the work of each rank in component 0 if all ranks ended together. */
 double plb_state_mean(const plb_state_t *self);
-
-/** Return a lower bound of the value of all placements. */
-double plb_state_least(const plb_state_t *self);
 
 /** Return the value that results if `value` is extended by component k, whose slowest rank takes
  * `seconds`. */
@@ -225,6 +222,11 @@ typedef struct plb_aim {
  * tuned: fraction; benchmarks/front.py asks for 5e-4; with 8e-4, 10 % fewer migrations */
 #define PLB_WORTH 4e-4
 
+/* Numbers that a search examines at most, in a few tenths of a second.
+ * tuned: numbers; with a tenth, placements of up to 50,000 objects are the same; with 3e6, 10^5
+ * items in 10^4 bins (plb_bins_pack) end 1.0 % above the bound, not 0.1 % */
+enum { PLB_WORK = 50000000 };
+
 /* Ranks that are tried for a step.
  * tuned: ranks; with 4, placements with few objects per rank need 8 % more migrations, or end
  * 0.2 % slower; with 64, the search takes a third longer */
@@ -281,7 +283,7 @@ int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
 
 /** If a lower bound by counting pieces shows that no placement meets *limit (seconds of the
  * slowest rank), raise *limit to just above the bound, where a search can usually meet it.
- * More than 40 objects per rank hardly limit the balance: then *limit is not changed. */
+ * 40 or more objects per rank hardly limit the balance: then *limit is not changed. */
 int plb_bound_raise(const plb_snapshot_t *in, double *limit, plb_err_t *err);
 
 /* The lowest limit that can be met is searched to within this fraction: with 0.003, BestFitLB

@@ -300,24 +300,23 @@ static void add_window(const plb_phases_t *self, const double *window, plb_exact
     }
 }
 
-int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
+int plb_phases_sums(plb_phases_t *self, double *was, double *now, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->opt.n_ranks, d = self->n_subphases;
-    plb_exact_t *now = NULL, *then = NULL;
-    double was = 0.0, is = 0.0;
-    PLB_NEW(now, p);
-    PLB_NEW(then, p);
+    plb_exact_t *here = NULL, *there = NULL;
+    *was = *now = 0.0;
+    PLB_NEW(here, p);
+    PLB_NEW(there, p);
     for (int32_t row = d > 0 ? 1 : 0; row <= d; row++) {
         const double *other = row <= 1 ? self->other : NULL; /* other work is part of the first
                                                                 subphase */
-        add_window(self, self->window + row * self->n, now, then);
-        was += longest_of(then, other, p);
-        is += longest_of(now, other, p);
+        add_window(self, self->window + row * self->n, here, there);
+        *was += longest_of(there, other, p);
+        *now += longest_of(here, other, p);
     }
-    *gain = was - is;
 out:
-    PLB_FREE(now, then);
+    PLB_FREE(here, there);
     return ret;
 }
 
@@ -579,7 +578,7 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
                     (long long)(first + k), e);
         self->entity[k] = e;
         self->index_of[e] = (int32_t)k;
-        /* for a new object, plb_phases_gain assumes that the last LB step did not move it */
+        /* for a new object, plb_phases_sums assumes that the last LB step did not move it */
         if (self->from[k] < 0) {
             self->rank_before[e] = -1;
         }

@@ -143,9 +143,10 @@ static int price(plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *pla
 
 static int judge(plb_replay_t *self, plb_err_t *err)
 {
-    double gain;
-    PLB_PASS(plb_phases_gain(&self->phases, &gain, err));
-    return plb_decider_judge(self->opt.decider, gain, err);
+    plb_decider_t *d = self->opt.decider;
+    double was, now;
+    PLB_PASS(plb_phases_sums(&self->phases, &was, &now, err));
+    return plb_decider_judge(d, plb_decider_saving(d, was, now), err);
 }
 
 /* Move the objects.  Convert load estimates by the new speeds, unless they are work.  A
@@ -452,6 +453,12 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
 {
     int ret = PLB_OK;
     PLB_PASS(plb_phases_begin(&self->phases, trace, err));
+    if (self->opt.decider != NULL) {
+        self->opt.decider->share = plb_sharing_share(&self->phases.sharing);
+    }
+    if (self->opt.advisor != NULL) {
+        self->opt.advisor->share = trace->waits ? self->opt.decider->share : 1.0;
+    }
     const plb_loop_t *loop = self->begins ? &self->next : &self->loop;
     PLB_FAIL_IF(self->n + trace->n_phases > loop->first + loop->n, err, PLB_ERR_STATE,
                 "%lld phases were given: expected at most %lld, up to the end of the loop",

@@ -268,12 +268,12 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 
 /** Move the present objects to rank[n].  speed[n_ranks]: speeds of the ranks, by which load
  * estimates are converted.  If `speed` is NULL or speed[0] is 0, all speeds count as 1.  goes_on:
- * this is a further slice of the last move; plb_phases_gain treats both as one move. */
+ * this is a further slice of the last move; plb_phases_sums treats both as one move. */
 void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed, bool goes_on);
 
-/** Compute the seconds that the last move has saved: the largest sum of a rank's loads and other
- * work since the move, under the previous placement, minus the same under the present one. */
-int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err);
+/** Compute the largest sum of a rank's loads and other work since the last move: *now, and *was
+ * under the previous placement. */
+int plb_phases_sums(plb_phases_t *self, double *was, double *now, plb_err_t *err);
 
 #define PLB_LOOP_OPEN                                                                             \
     ((int64_t)1 << 52) /* number of iterations of a loop whose end is not known */

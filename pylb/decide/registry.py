@@ -35,7 +35,8 @@ class Cycle(NamedTuple):
     """
 
     iteration: int  #: The iteration that has ended.
-    #: Maximum and mean of the ranks' loads in this iteration, in seconds.
+    #: Maximum and mean of the ranks' loads in this iteration, in seconds.  If ranks share cores:
+    #: seconds of this iteration, and of the same with perfect balance.
     max: float
     mean: float
     n: int  #: Iterations since the last LB step.

@@ -148,7 +148,8 @@ class Stopwatch:
 
     def resume(self) -> None:
         """Begin to time a step."""
-        self._resumed = _core.clock()
+        self._resumed = _core.clock() - self.move.seconds
+        self._delayed = _core.run_delay()
         self.begin_work()
 
     def begin_work(self, done: float = 0.0) -> None:
@@ -158,8 +159,7 @@ class Stopwatch:
     def moved(self, seconds: float) -> None:
         """Count a redistribution that took `seconds` and has just ended."""
         self.move.add(seconds)
-        self.begin_work()
-        self._resumed = _core.clock() - self.move.seconds
+        self.resume()
 
     def worked(self) -> float:
         """Return the seconds of work in this step; after `moved`, only the work since then."""
@@ -173,9 +173,11 @@ class Stopwatch:
         else:
             self.work.add(seconds)
 
-    def elapsed(self) -> float:
-        """Return the seconds since the step began, without those of the redistribution."""
-        return max(_core.clock() - self._resumed - self.move.seconds, 0.0)
+    def elapsed(self) -> tuple[float, float]:
+        """Return the seconds of the step without redistribution, and of waits that are no work."""
+        waits = self.work.clock.endswith("wall")
+        delay = 0.0 if waits else max(_core.run_delay() - self._delayed, 0.0)
+        return max(_core.clock() - self._resumed - self.move.seconds, 0.0), delay
 
 
 class Advice:

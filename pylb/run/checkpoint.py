@@ -188,6 +188,7 @@ def restore(
     """Read a checkpoint into a new run.  Collective; an error on one rank is raised on all."""
     agreement = state.agreement
     network = state.network() if state.decider.settings.selects else None
+    state.clock()  # tells the decider which ranks share cores
     with Attempt() as tried:
         if network is not None:
             state.decider.core.network(*network)
@@ -435,9 +436,9 @@ def _seen_again(
         if i in begun:
             n, cost = begun[i]
             core.expect(int(n) if i == 0 else None, cost, cost)  # as in `MeasuringMode.start`
-        time, most, mean, _, utilization, least, messages, nbytes = row
+        time, most, mean, idle, utilization, least, messages, nbytes = row
         figures = time, most, mean, least, mean * n_ranks, utilization, int(messages), int(nbytes)
-        asked = core.observe(i, *figures)
+        asked = core.observe(i, *figures, 0.0, idle)
         ask = core.next(asked, False)
         if ask == JUDGE and last is not None:
             share = min((i - last.iteration) / max(last.iterations, 1), 1.0)

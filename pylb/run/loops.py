@@ -83,7 +83,7 @@ class AtSyncProtocol(OpenLoop):
     def bind(self, objects: Store) -> None:
         """Tell the C core which objects this rank has now."""
         keys = objects.places if self.each else None
-        arrays = objects.seconds, objects.window, objects.estimates
+        arrays = objects.seconds, objects.window, objects.estimates[: objects.base]
         self.core.bind(keys, objects.recorder, *arrays, self._facts.background)
 
     def give_up(self, failed: bool) -> None:
@@ -271,7 +271,7 @@ class BalancerLoop(IterationLoop):
             hidden=objects.hidden if is_sync else 0.0,
         )
         self._sent = (0, 0) if is_sync else (messages, nbytes)
-        stats, received = state.agreement.take(sample, sends, error, phases)
+        stats, received = state.agreement.take(sample, sends, error, phases or "no phases")
         waited = _core.clock() - begin
         self._idle = waited if is_sync else self._idle + waited
         adds = kind is Step.FIRST_MESSAGES and self._whole
@@ -363,8 +363,12 @@ class LaggedLoop(BalancerLoop):
             for it in range(first, first + n):
                 yield it
                 objects.ask_loads()
+                phases = objects.join_phases(it, objects.rank)
+                if objects.phases is None:  # the first iteration, whose phases are now known
+                    objects.name_phases()
+                    protocol.bind(objects)
                 keep(background)
-                answer = at_sync()
+                answer = self._end_phases(protocol, phases) if phases else at_sync()
                 if it % TAKE == 0:
                     self.take()  # otherwise the statistics that have arrived fill the memory
                 if answer is not go or objects.stale:
@@ -387,6 +391,15 @@ class LaggedLoop(BalancerLoop):
             objects.in_loop = False
             if self._protocol is not None:  # the loop was left by break, an error or an interrupt
                 self._protocol.give_up(False)
+
+    def _end_phases(self, protocol: AtSyncProtocol, phases: str) -> AtSync | None:
+        """End an iteration with phases, whose names are in `phases`."""
+        objects = self._state.objects
+        seconds = [_core.exact_sum(part) for part in objects.parts]
+        seconds[0] += self._state.options.facts.background
+        answer: AtSync | None = protocol.core.at_sync(zlib.crc32(phases.encode()), seconds)
+        objects.end_phases()
+        return answer
 
     def exchange(self) -> None:
         raise no_messages("exchange", self._state.options.lag)
@@ -487,8 +500,11 @@ class LaggedLoop(BalancerLoop):
         if self._protocol is not None:
             self._protocol.give_up(False)
             self.complete()
-        # The rank that failed also takes part in this step, and sends its error.
-        self._state.agreement.step(Step.SYNC, self._state.done)
+        # The rank that failed also takes part in this step, and sends its error.  If none has
+        # failed, the phases of the first iteration differ between the ranks, and the step says so.
+        names = ", ".join(self._state.objects.phases or ())
+        words = zlib.crc32(names.encode()), names or "no phases"
+        self._state.agreement.step(Step.SYNC, 0, words)
         raise RemoteError("another rank has failed")
 
 
@@ -625,6 +641,7 @@ class AdvisorLoop(IterationLoop):
         with self._told():
             self.complete()
         self.in_loop = True
+        self._watch.resume()  # what precedes the loop is not part of its first step
         self.n, self._open, self.step = n, False, self._state.done
         is_over = False
         try:
@@ -702,7 +719,7 @@ class AdvisorLoop(IterationLoop):
         if not self._open:
             self._begin(measured, error)
         words = "" if measured is None else measured.words
-        self._elapsed = self._watch.elapsed()
+        self._elapsed = self._watch.elapsed()[0]
         sample = _sample(measured, number, state.options.facts.background)
         stats: Stats | None
         if lag := int(state.options.lag):
@@ -789,7 +806,7 @@ def _sample(measured: Measured | None, number: int, background: float) -> Contri
         False,
         len(cells.loads),
         np.array([cells.seconds]),
-        max(measured.time - cells.seconds - background, 0.0),
+        max(measured.time - measured.delay - cells.seconds - background, 0.0),
         measured.sent.messages,
         measured.sent.nbytes,
         measured.time,

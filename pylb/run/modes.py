@@ -101,6 +101,7 @@ class RunState:
         clock = cores.clock(self.options.clock)
         if self.options.load is None:  # otherwise the user's function returns the loads
             self.records.saved.cores, self.records.saved.waits = cores, clock == "wall"
+            self.decider.core.share(cores.share)
         return clock
 
     def observe(self, stats: Stats) -> None:
@@ -414,6 +415,7 @@ class BalancingMode(MeasuringMode):
                 stats.messages,
                 stats.message_bytes,
                 stats.hidden_max,
+                stats.idle_sum / stats.n_ranks,
             ),
         )
         self.due = self._answer(bool(asked), may_preview=not is_last)
@@ -465,7 +467,7 @@ class BalancingMode(MeasuringMode):
         came = [np.frombuffer(parts[0]).reshape(len(every), -1) for _, parts in received]
         stay = np.concatenate([every[:, ~guests], *came], axis=1)
         then, _ = agreement.step(*at, **_summed(stay, objects.other))
-        return then.load_max - now.load_max
+        return self._state.decider.core.saving(then.load_max, now.load_max)
 
     def judge(self) -> None:
         if self._state.decider.core.can_judge:
@@ -567,6 +569,7 @@ class Measured(NamedTuple):
     features: F64 | None  # (n, k), if `advise` was given features or weights instead of loads
     model: LoadModel | None  # the model of the loads, with this step; None: there are no features
     time: float  # seconds of the step; 0: it was not timed
+    delay: float  # seconds of `time` in which the rank waited for a core, if loads exclude these
     cost: float  # seconds of the redistribution before the step
     rebalanced: bool  # whether this rank carried out the LB step that was advised before the step
     hidden: float  # seconds for which it computed while the data of that LB step moved
@@ -681,9 +684,9 @@ class DecidingMode(MeasuringMode):
     def advisor(self, decider: Decider) -> _core.Advisor:
         """Return a new state machine, the same as in the C library, that uses this decider."""
         state, saved = self._state, self._state.records.saved
-        share = saved.cores.share if saved.waits else 1.0
+        decider.core.share(saved.cores.share)
         untold = not state.places and state.clock().startswith("mpi")
-        return _core.Advisor(decider.core, bool(state.places), share, untold)
+        return _core.Advisor(decider.core, bool(state.places), saved.waits, untold)
 
 
 class AdvisingMode(DecidingMode):
