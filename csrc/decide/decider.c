@@ -38,7 +38,8 @@ static double ledger_theta(const plb_ledger_t *self, int32_t strategy)
     if (strategy < 0 || strategy >= self->n || self->accounts[strategy].n == 0) {
         return NAN;
     }
-    return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
+    /* `cost` includes the expected warm-up, and `warm_up` may be that of earlier LB steps */
+    return fmax(self->accounts[strategy].cost + self->accounts[strategy].warm_up, 0.0);
 }
 
 /* Compare with the longest later iteration (decider.h), so that noise does not count as warm-up.
