@@ -233,7 +233,8 @@ def dgraph_extension(mpi, found):
 def extensions():
     others = "|".join((r"\w+module", *MPI_SHELLS))
     core = [f for f in sources(*ROOMS, "bind") if not re.search(rf"/bind/({others})\.c$", f)]
-    core += ["csrc/bind/coremodule.c", "csrc/comm/alone.c", "csrc/comm/route.c"]  # need no MPI
+    core.append("csrc/bind/coremodule.c")
+    core += [f"csrc/comm/{f}.c" for f in ("alone", "route", "share_plan")]  # need no MPI
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
     made = (mpi_extension, recorder_extension, pmpi_extension)

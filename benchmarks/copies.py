@@ -7,8 +7,10 @@ All times are CPU times, the shortest of several calls; the functions of a row t
 
 Experts: 58 layers of 256 experts, 288 slots on 32 ranks, one core.  "over" is the max/mean of the
 worst layer above the lower bound, in %; "EPLB" is a twin of DeepSeek's algorithm in NumPy
-(tests/twins/twin_copies.py).  Then all loads change by 5 % (log-normal), and "moved" are the copies
-on ranks that did not hold the expert, in % of all copies.
+(tests/twins/twin_copies.py), and "FlashLB" one of vLLM-Ascend's (below; its time says nothing, as
+the original is compiled).  Then all loads change by 5 % (log-normal), and "moved" are the copies on
+ranks that did not hold the expert, in % of all copies.  "must move": at least so many, if no expert
+gets more or fewer copies.
 
 Packs: items dealt out to bins.  "KK" is a twin of Karmarkar and Karp's method in plain Python,
 which is what training frameworks run; "over" is the largest bin above the lower bound, in %.  With
@@ -41,6 +43,7 @@ from pathlib import Path
 import numpy as np
 from common.figures import save
 from replay import Estimates
+from scipy import optimize
 
 import pylb
 from pylb.console import show
@@ -90,6 +93,98 @@ def peer(folder, path, name):
 # ---- experts ------------------------------------------------------------------------------------
 
 
+class FlashLB:
+    """Place one layer as FlashLB does, policy_flashlb.py of vLLM-Ascend, with one sample of loads.
+
+    The experts, heaviest first, are four groups.  For one group after the other, its number of
+    further copies is the one, up to 8 from that of the parametric rule, with the best placement of
+    all; the copies go to the least loaded rank.  A layer is placed again if mean/max is below 0.9
+    or below 0.95 of what it was; its rows then go to the ranks where most copies can stay.
+    """
+
+    GROUPS, WIDTH, LOW, LOWER = 4, 8, 0.9, 0.95
+
+    def __init__(self) -> None:
+        self.slots: np.ndarray | None = None  #: (ranks, slots of each) the expert in each slot
+
+    def __call__(self, load: np.ndarray) -> tuple[float, int]:
+        """Place the layer; return max/mean and the number of copies that moved."""
+        before = self.slots
+        if before is not None:
+            now = self.ratio(load, before)
+            if 1 / now >= max(self.LOW, self.LOWER / self.was):
+                return now, 0
+        self.slots = slots = self.placed(load, self.counts(load))
+        self.was = self.ratio(load, slots)
+        if before is None:
+            return self.was, 0
+        same = np.array([[len(np.intersect1d(a, b)) for b in slots] for a in before])
+        rank, row = optimize.linear_sum_assignment(-same)
+        self.slots = slots[row]
+        return self.was, SLOTS - int(same[rank, row].sum())
+
+    def counts(self, load: np.ndarray) -> np.ndarray:
+        """Return the number of copies of each expert."""
+        order, left = np.argsort(-load, kind="stable"), SLOTS - EXPERTS
+        out, size = np.ones(EXPERTS, int), -(-EXPERTS // self.GROUPS)
+        for first in range(0, EXPERTS - size, size):
+            own, rest = order[first : first + size], order[first + size :]
+            both = parametric(load[order[first:]], left)[-1]
+            own_counts, rest_counts = parametric(load[own], left), parametric(load[rest], left)
+            middle, tried = int((both[:size] - 1).sum()), []
+            for extra in range(max(middle - self.WIDTH, 0), min(middle + self.WIDTH, left) + 1):
+                out[own], out[rest] = own_counts[extra], rest_counts[left - extra]
+                ratio = self.ratio(load, self.placed(load, out))
+                tried.append((ratio, abs(extra - middle), extra))
+            extra = min(tried)[2]
+            left -= extra
+            out[own], out[rest] = own_counts[extra], rest_counts[left]
+        return out
+
+    @staticmethod
+    def placed(load: np.ndarray, counts: np.ndarray) -> np.ndarray | None:
+        """Return the expert in each slot; None: a copy finds only ranks with this expert."""
+        one, heap = load / counts, [(0.0, r) for r in range(RANKS)]
+        held: list[list[int]] = [[] for _ in heap]
+        for expert in np.argsort(-one, kind="stable").tolist():
+            if len(heap) < counts[expert]:
+                return None
+            for time_, rank in [heapq.heappop(heap) for _ in range(counts[expert])]:
+                held[rank].append(expert)
+                if len(held[rank]) < SLOTS // RANKS:
+                    heapq.heappush(heap, (time_ + one[expert], rank))
+        return np.array(held)
+
+    @staticmethod
+    def ratio(load: np.ndarray, slots: np.ndarray | None) -> float:
+        if slots is None:
+            return np.inf
+        times = twin_copies.times(load, slots.ravel(), RANKS)
+        return float(times.max() / times.mean())
+
+
+def parametric(load: np.ndarray, extra: int) -> np.ndarray:
+    """Return (extra + 1, experts) numbers of copies: each further copy for the largest one."""
+    out = np.ones((extra + 1, len(load)), int)
+    for i in range(extra):
+        out[i + 1] = out[i]
+        out[i + 1, np.argmax(load / out[i])] += 1
+    return out
+
+
+def must_move(load: np.ndarray, plan: np.ndarray, bound: float) -> float:
+    """Return the part of the copies that must move to come within 0.5 % of the bound.
+
+    If the numbers of copies do not change, one slot at least must change on each rank above, and on
+    as many others as can take together what these have too much.
+    """
+    times = twin_copies.times(load, plan, RANKS)
+    over_ = times - 1.005 * bound * times.mean()
+    room = np.sort(-over_[over_ < 0])[::-1].cumsum()
+    above = over_[over_ > 0]
+    return (len(above) + np.searchsorted(room, above.sum()) + bool(len(above))) / SLOTS
+
+
 def expert_loads(kind: str, number: float, rng: np.random.Generator) -> np.ndarray:
     """Return tokens of each expert, (layers, experts)."""
     if kind == "zipf":
@@ -118,10 +213,14 @@ def experts(seed: int) -> list[dict[str, object]]:
 
         first = place()
         again = place(later, previous=first)
+        at = first.copies["object"]
         slots = [twin_copies.eplb(x, SLOTS, n_gpus=RANKS) for x in loads]
-        times = [twin_copies.times(x, at, RANKS) for x, at in zip(loads, slots, strict=True)]
+        times = [twin_copies.times(x, y, RANKS) for x, y in zip(loads, slots, strict=True)]
         theirs = np.array([x.max() / x.mean() for x in times])
         afresh = [twin_copies.eplb(x, SLOTS, n_gpus=RANKS) for x in later]
+        flash = [FlashLB() for _ in loads]
+        flash_first = np.array([one(x)[0] for one, x in zip(flash, loads, strict=True)])
+        flash_later = np.array([one(x) for one, x in zip(flash, later, strict=True)])
         ms, drift_ms = cpu_ms(place, lambda: place(later, previous=first))  # noqa: B023
         (eplb_ms,) = cpu_ms(
             lambda: [twin_copies.eplb(x, SLOTS, n_gpus=RANKS) for x in loads],  # noqa: B023
@@ -134,12 +233,18 @@ def experts(seed: int) -> list[dict[str, object]]:
                 "over": over(first),
                 "EPLB over": 100.0 * float((theirs / first.bound - 1.0).max()),
                 "layers worse": int((first.max_over_mean > theirs * (1 + 1e-9)).sum()),
+                "FlashLB over": 100.0 * float((flash_first / first.bound - 1.0).max()),
+                "worse than FlashLB": int((first.max_over_mean > flash_first * 1.005).sum()),
                 "EPLB ms": eplb_ms,
                 "drift ms": drift_ms,
                 "drift over": over(again),
                 "moved": 100.0 * float(again.migrations.sum()) / again.share.size,
+                "must move": 100.0
+                * np.mean([must_move(*x) for x in zip(later, at, again.bound, strict=True)]),
                 "EPLB moved": 100.0
                 * np.mean([moved(a, b) for a, b in zip(slots, afresh, strict=True)]),
+                "FlashLB drift over": 100.0 * float((flash_later[:, 0] / again.bound - 1.0).max()),
+                "FlashLB moved": 100.0 * flash_later[:, 1].sum() / again.share.size,
             }
         )
     return out
@@ -202,7 +307,7 @@ def packs(seed: int, solver: bool, peers: str | None) -> list[dict[str, object]]
 
 def solve(lengths: np.ndarray, bins: int, equal: bool, bound: float) -> str:
     """Say whether HiGHS finds a packing within 0.1 % of the bound, in 20 s."""
-    from scipy import optimize, sparse
+    from scipy import sparse
 
     n, most = len(lengths), 1.001 * bound * lengths.sum() / bins
     once = sparse.kron(sparse.eye(n), np.ones(bins), "csr")  # variables: item i is in bin b

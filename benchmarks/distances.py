@@ -1,12 +1,17 @@
 """Two hosts with a slow network: placements that know distances, and placements that do not.
 
-    python benchmarks/distances.py [--only kneighbor] [--mbit 20] [--out out]
+    python benchmarks/distances.py [--only kneighbor] [--by-node] [--mbit 20] [--out out]
 
 Needs root: `pylb lab` makes two hosts, with two ranks each.  Each of the two programs measures its
 machine, and runs with an LB step every 8 iterations: with one alpha and beta, those between hosts,
-with the machine (`network=machine`), and with ScotchLB, which knows no costs.  Bytes between hosts
-and max/mean are those of the last placement; the time of an iteration is the mean of the run,
-without its LB steps.
+with the machine (`network=machine`), and with ScotchLB, which knows no costs.  With `--by-node`,
+ranks 0 and 2 are on one host, and 1 and 3 on the other one, as by `mpiexec --map-by node`.
+
+All figures are those of the last 16 iterations: bytes between hosts (median); max/mean; the median
+time of an iteration, in which a rank computes and waits; and a time that is calculated for the mean
+load of the variants, so that it shows only the effect of the placement: this load times max/mean,
+and half of the bytes between hosts over the bandwidth, as both hosts send at the same time, after
+they have computed.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ import kneighbor  # isort: skip
 import leanmd  # isort: skip
 from lennardjones import Fluid  # isort: skip
 
-ITERATIONS, EVERY, RANKS = 48, 8, 4
+ITERATIONS, EVERY, LAST, RANKS = 40, 8, 16, 4
 STRATEGIES = ("auto", "RefineCommLB", "CCMLB")
 
 
@@ -45,9 +50,9 @@ def solve(name: str, comm: Any, **words: Any) -> Any:
 
 
 def figures(record: Path, machine: pylb.Machine, run: Any) -> list[float]:
-    """Return bytes between hosts in an iteration, max/mean, and the seconds of an iteration."""
+    """Return the bytes, max/mean, time and mean load of an iteration."""
     trace = pylb.Trace.load(record)
-    node, tail = machine.node, slice(-EVERY, None)
+    node, tail = machine.node, slice(-LAST, None)
     between = []
     for snap in trace[tail]:
         moved = pylb.Snapshot(
@@ -59,17 +64,21 @@ def figures(record: Path, machine: pylb.Machine, run: Any) -> list[float]:
             multicasts=snap.multicasts,
         )
         between.append(pylb.evaluate(moved).bytes_network)
-    it = run.metrics
+    it, nbytes = run.metrics, float(np.median(between))
     ratio = it.max[tail].sum() / it.mean[tail].sum()
-    seconds = (run.report.seconds - run.report.lb_seconds) / ITERATIONS
-    return [float(np.median(between)), float(ratio), seconds]
+    return [
+        nbytes,
+        *map(float, (ratio, np.median((it.mean + it.idle)[tail]), it.mean[tail].mean())),
+    ]
 
 
-def program(name: str, out: Path) -> None:
+def program(name: str, by_node: bool, out: Path) -> None:
     """Run all variants on the ranks of a lab, and write their figures."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
+    if by_node:
+        comm = comm.Split(0, comm.rank % 2 * comm.size + comm.rank)
     machine = pylb.Machine.measure(comm, seconds=0.05)
     variants: list[tuple[str, str, dict[str, Any]]] = [("ScotchLB", "-", {"strategy": "ScotchLB"})]
     for strategy in STRATEGIES:
@@ -90,6 +99,7 @@ def program(name: str, out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=("kneighbor", "leanmd"))
+    parser.add_argument("--by-node", action="store_true", help="deal the ranks to the hosts")
     parser.add_argument(
         "--mbit", type=float, default=20.0, help="megabits per second (%(default)s)"
     )
@@ -97,7 +107,7 @@ def main() -> None:
     parser.add_argument("--program")
     args = parser.parse_args()
     if args.program:
-        program(args.program, args.out)
+        program(args.program, args.by_node, args.out)
         return
     ask_mpi()
     link = Link(bandwidth=1e6 * args.mbit)
@@ -107,12 +117,20 @@ def main() -> None:
         for name in [args.only] if args.only else ["kneighbor", "leanmd"]:
             file = Path(folder, name)
             words = ["mpiexec", "-n", str(RANKS), sys.executable, sys.argv[0]]
-            code = lab.run([*words, "--program", name, "--out", str(file)])
+            more = ["--by-node"] if args.by_node else []
+            code = lab.run([*words, "--program", name, "--out", str(file), *more])
             if code:
                 raise SystemExit(code)
             found[name] = json.loads(file.read_text())
-            rows = [[s, n, b / 1e6, r, 1e3 * t] for s, n, b, r, t in found[name]["rows"]]
+            rows, beta = [], found[name]["between"][1]
+            mean = np.mean([row[5] for row in found[name]["rows"]])
+            for strategy, network, nbytes, ratio, seconds, _ in found[name]["rows"]:
+                calculated = mean * ratio + 0.5 * nbytes * beta
+                rows.append(
+                    [strategy, network, nbytes / 1e6, ratio, 1e3 * seconds, 1e3 * calculated]
+                )
             heads = ["strategy", "network", "MB between hosts", "max/mean", "ms/iteration"]
+            heads += ["calculated"]
             show(heads, rows, title=f"{name}, {args.mbit:g} Mbit/s between two hosts")
     save(args.out / "distances.json", found)
 

@@ -1,12 +1,13 @@
 """Ranks of equal speed are recognised: random programs whose loads depend on the placement.
 
-    python benchmarks/like.py [--programs 200] [--clusters 24] [--first 0] [--quick]
+    python benchmarks/like.py [--programs 200] [--clusters 24] [--first 0] [--phases] [--quick]
 
 Three parts are measured:
 
 like: programs on identical ranks, in a plain simulation (common/like_programs.py) and under
 `pylb.Balancer` on a `pylb.VirtualCluster`.  The result is the number of programs in which a learned
-speed was ever wrong by more than 5 %.
+speed was ever wrong by more than 5 %.  With `--phases`, only this part is measured, with programs
+of two and three phases, of which the last one on clusters is that of a device.
 
 unlike: the same programs, but some ranks are 1.5 to 4 times slower.  The results are the number of
 placements until the speeds are known, and the error of the speeds at the end.
@@ -29,9 +30,9 @@ from pylb.measure.monitor import SpeedLearner
 LIMIT = 0.05
 
 
-def like(first: int, n: int, verdicts: list[dict[str, Any]]) -> None:
+def like(first: int, n: int, draw: Any, verdicts: list[dict[str, Any]]) -> None:
     """Count the programs on identical ranks in which a wrong speed was learned."""
-    programs = [lp.draw(seed) for seed in range(first, first + n)]
+    programs = map(draw, range(first, first + n))
     wrong = [program.name for program in programs if lp.worst_off(program) > LIMIT]
     for name in wrong:
         print(f"  {name}")
@@ -44,6 +45,16 @@ def clusters(first: int, n: int, verdicts: list[dict[str, Any]]) -> None:
     for seed in range(first, first + n):
         speeds, _ = lp.run_on_cluster(lp.draw(seed))
         wrong += max((lp.off(np.array(s)) for s in speeds if s), default=0.0) > LIMIT
+    check(f"{wrong} of {n} programs on clusters learned a wrong speed (0)", wrong == 0, verdicts)
+
+
+def phases(first: int, n: int, verdicts: list[dict[str, Any]]) -> None:
+    """Do the same as `clusters` for programs with phases."""
+    wrong = 0
+    for seed in range(first, first + n):
+        told = lp.speeds_of_phases(lp.draw_phases(seed))
+        every = [v for speed in told if speed is not None for v in np.atleast_2d(speed.T)]
+        wrong += max(map(lp.off, every), default=0.0) > LIMIT
     check(f"{wrong} of {n} programs on clusters learned a wrong speed (0)", wrong == 0, verdicts)
 
 
@@ -94,11 +105,15 @@ def main() -> None:
         "--clusters", type=int, default=24, help="programs in the runtime (%(default)s)"
     )
     parser.add_argument("--first", type=int, default=0, help="first seed (%(default)s)")
+    parser.add_argument("--phases", action="store_true", help="programs with phases only")
     parser.add_argument("--quick", action="store_true", help="run a tenth of the programs")
     args = parser.parse_args()
     part = 10 if args.quick else 1
     verdicts: list[dict[str, Any]] = []
-    like(args.first, args.programs // part, verdicts)
+    like(args.first, args.programs // part, lp.draw_phases if args.phases else lp.draw, verdicts)
+    if args.phases:
+        phases(args.first, args.clusters // part, verdicts)
+        return
     clusters(args.first, args.clusters // part, verdicts)
     unlike(args.programs // part, verdicts)
     for n, p in ((1_000, 10), (10_000, 100), (100_000, 1000)):

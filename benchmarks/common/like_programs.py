@@ -25,7 +25,7 @@ class Program(NamedTuple):
 
     name: str
     n_ranks: int
-    loads: np.ndarray  # (iterations, n) seconds
+    loads: np.ndarray  # (iterations, n) seconds, or (iterations, n, d) in each of d phases
     cold: float  # factor by which an object's first iteration after a move is longer
     strategy: str
     every: int  # iterations between LB steps; 0: LB step when max/mean exceeds `ratio`
@@ -33,7 +33,10 @@ class Program(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The input of a learner, and the speeds that it then returned (None: equal speeds)."""
+    """The input of a learner, and the speeds that it then returned (None: equal speeds).
+
+    With phases, there are learners for whole objects and for each phase.
+    """
 
     iteration: int
     rank: np.ndarray
@@ -126,6 +129,31 @@ def draw(seed: int) -> Program:
     each = int(rng.choice([2, 4, 8, 16, 16, 32, 64]))
     each = min(each, 2048 // p)
     n, iterations = p * each, int(rng.choice([60, 100, 200]))
+    names, loads = _changing(rng, n, iterations)
+    strategy = str(rng.choice(["BestFitLB", "BestFitLB", "RefineLB", "GreedyLB"]))
+    every = int(rng.choice([0, 0, 3, 5, 10, 20]))
+    cold = float(rng.choice([1.0, 1.0, 1.5, 3.0]))
+    name = f"{seed}: {names}, {p} x {each}, {strategy}, every {every}"
+    return Program(name, p, loads, cold, strategy, every, float(rng.uniform(1.02, 1.3)))
+
+
+def draw_phases(seed: int) -> Program:
+    """Return the program `draw(seed)` with one or two more phases, whose loads change differently.
+
+    A phase may be a thousand times shorter than another one.
+    """
+    rng, program = np.random.default_rng([seed, 5150]), draw(seed)
+    iterations, n = program.loads.shape
+    names, parts = [program.name], [program.loads]
+    for _ in range(rng.integers(1, 3)):
+        kinds, loads = _changing(rng, n, iterations)
+        names.append(kinds)
+        parts.append(loads * np.exp(rng.uniform(np.log(1e-3), np.log(3.0))))
+    return program._replace(name=" | ".join(names), loads=np.stack(parts, 2), strategy="VectorLB")
+
+
+def _changing(rng: np.random.Generator, n: int, iterations: int) -> tuple[str, np.ndarray]:
+    """Return loads that change in one to three ways, and a text that tells which."""
     base = rng.choice([np.zeros(n), rng.normal(0.0, 0.5, n), rng.uniform(0.0, np.log(10.0), n)])
     kinds = rng.choice(len(KINDS), rng.choice([1, 1, 2, 3]), replace=False)
     loads = np.tile(1e-3 * np.exp(base), (iterations, 1))
@@ -133,13 +161,8 @@ def draw(seed: int) -> Program:
         loads *= KINDS[kind](rng, n, iterations)
     noise = float(rng.choice([0.0, 0.01, 0.05, 0.2]))
     loads *= np.exp(noise * rng.standard_normal(loads.shape))
-    loads = np.maximum(loads, 1e-7)
-    strategy = str(rng.choice(["BestFitLB", "BestFitLB", "RefineLB", "GreedyLB"]))
-    every = int(rng.choice([0, 0, 3, 5, 10, 20]))
-    cold = float(rng.choice([1.0, 1.0, 1.5, 3.0]))
     names = "+".join(KINDS[k].__name__ for k in kinds)
-    name = f"{seed}: {names}, {p} x {each}, noise {noise}, {strategy}, every {every}"
-    return Program(name, p, loads, cold, strategy, every, float(rng.uniform(1.02, 1.3)))
+    return f"{names}, noise {noise}", np.maximum(loads, 1e-7)
 
 
 def draw_unlike(seed: int) -> tuple[Program, np.ndarray]:
@@ -182,10 +205,11 @@ def draw_unlike(seed: int) -> tuple[Program, np.ndarray]:
 class Objects:
     """Where objects are, and the runtime's estimates of their loads."""
 
-    def __init__(self, n: int, p: int) -> None:
+    def __init__(self, n: int, p: int, d: int) -> None:
         self.p = p
         self.rank = (np.arange(n) * p // n).astype(np.int32)
-        self.table = np.zeros((ROWS, n))
+        # estimates of whole loads and, with phases, of the load in each phase
+        self.tables = np.zeros((1 if d == 1 else 1 + d, ROWS, n))
         self.came = np.zeros(n, bool)  # objects that came in the last LB step
         self._arrange()
 
@@ -193,18 +217,19 @@ class Objects:
         self.mine = [np.flatnonzero(self.rank == r) for r in range(self.p)]
 
     def end_pass(self, seconds: np.ndarray) -> None:
-        for mine in self.mine:
-            part = np.ascontiguousarray(self.table[:, mine])
-            _core.end_pass(seconds[mine], part, np.zeros(len(mine)))
-            self.table[:, mine] = part
+        every = [seconds.sum(axis=1), *seconds.T]
+        for table, load in zip(self.tables, every, strict=False):
+            for mine in self.mine:
+                part = np.ascontiguousarray(table[:, mine])
+                _core.end_pass(load[mine], part, np.zeros(len(mine)))
+                table[:, mine] = part
         self.came[:] = False
 
     def move(self, rank: np.ndarray, speed: np.ndarray | None) -> None:
         leaving = rank != self.rank
         if speed is not None:
-            self.table[:4:2, leaving] *= (speed[self.rank] / speed[rank])[leaving]
-            self.table[3, leaving] *= (speed[self.rank] / speed[rank])[leaving]
-        self.table[HERE:, leaving] = 0.0
+            self.tables[:, [0, 2, 3]] *= np.where(leaving, speed[self.rank] / speed[rank], 1.0)
+        self.tables[:, HERE:, leaving] = 0.0
         self.came = leaving
         self.rank = rank.copy()
         self._arrange()
@@ -216,30 +241,41 @@ def simulate(
     """Run a program; yield the learner's input, and the speeds that it used. speed: the ranks'
     speeds, (p,) or (iterations, p); default: all equal.
     """
-    p, (iterations, n) = program.n_ranks, program.loads.shape
+    p, loads = program.n_ranks, np.atleast_3d(program.loads)
+    iterations, n, d = loads.shape
     speeds = np.broadcast_to(1.0 if speed is None else speed, (iterations, p))
-    learner = SpeedLearner(p) if learner is None else learner
-    objects, key = Objects(n, p), np.arange(n)
+    objects, key = Objects(n, p, d), np.arange(n)
+    learners = [SpeedLearner(p) if learner is None else learner]
+    learners += [SpeedLearner(p) for _ in objects.tables[1:]]
     balanced, looked = -1, -1
     for it in range(iterations):
-        first = np.where(objects.came, program.cold, 1.0)
-        seconds = program.loads[it] * first / speeds[it, objects.rank]
+        first = np.where(objects.came, program.cold, 1.0) / speeds[it, objects.rank]
+        seconds = loads[it] * first[:, None]
         objects.end_pass(seconds)
-        total = np.bincount(objects.rank, seconds, p)
+        total = np.stack([np.bincount(objects.rank, part, p) for part in seconds.T])
         since = it - balanced
-        ratio = total.max() / max(total.mean(), 1e-300)
+        ratio = total.max(axis=1).sum() / max(total.mean(axis=1).sum(), 1e-300)
         due = since >= program.every if program.every else since >= 2 and ratio > program.ratio
         if not due and (since < 3 or it - looked < 5 or ratio < 1.05):
             continue
         looked = it
-        believed = learner.observe(key, objects.rank, objects.table[HERE], work)
-        yield Seen(it, objects.rank, objects.table[HERE].copy(), believed)
+        told = []
+        for table, one in zip(objects.tables, learners, strict=True):
+            told.append(one.observe(key, objects.rank, table[HERE], work))
+            yield Seen(it, objects.rank, table[HERE].copy(), told[-1])
         if not due:
             continue
         balanced = it
-        load = objects.table[0] * (1.0 if believed is None else believed[objects.rank])
+        load, believed = objects.tables[0, 0], told[0]
+        if d > 1:  # the speeds of each phase, or those of the sum if no phase has any
+            load = objects.tables[1:, 0].T
+            if any(v is not None for v in told[1:]):
+                believed = np.stack([np.ones(p) if v is None else v for v in told[1:]], axis=1)
+            elif believed is not None:
+                believed = np.repeat(believed[:, None], d, axis=1)
+        load = load if believed is None else load * believed[objects.rank]
         snapshot = Snapshot(load=load, rank=objects.rank, n_ranks=p, speed=believed)
-        objects.move(pylb.place(snapshot, program.strategy).rank, believed)
+        objects.move(pylb.place(snapshot, program.strategy).rank, told[0])
 
 
 def worst_off(program: Program) -> float:
@@ -263,9 +299,19 @@ def _main(comm: Any, program: Program, balancing: dict[str, Any]) -> Any:
     n = program.loads.shape[1]
     for key in range(n * lb.rank // lb.n_ranks, n * (lb.rank + 1) // lb.n_ranks):
         lb.add(key, None)
-    for it in lb.iterate(len(program.loads)):
-        for key, _ in lb.local():
-            comm.elapse(program.loads[it, key])
+    loads, spent = program.loads, [0.0]
+    for it in lb.iterate(len(loads)):
+        for k in range(loads.shape[2] if loads.ndim == 3 else 0):
+            # the last phase is that of a device, which has a clock of its own
+            is_device = k == loads.shape[2] - 1
+            with lb.phase(str(k), clock=(lambda: spent[0]) if is_device else None):
+                for key, _ in lb.local():
+                    if is_device:
+                        spent[0] += loads[it, key, k]
+                    else:
+                        comm.elapse(loads[it, key, k])
+        for key, _ in lb.local() if loads.ndim == 2 else ():
+            comm.elapse(loads[it, key])
     steps = lb.history.lb_steps
     return [r.speed for r in steps], lb.metrics
 
@@ -274,3 +320,15 @@ def run_on_cluster(program: Program, speed: Any = None, **balancing: Any) -> Any
     """Return the speeds that each LB step used (empty: none), and the iterations."""
     cluster = pylb.VirtualCluster(program.n_ranks, speed=speed, clock="none")
     return cluster.run(_main, program, balancing)[0]
+
+
+def speeds_of_phases(program: Program) -> list[np.ndarray | None]:
+    """Return the speeds, (p,) or (p, d), that each LB step on a cluster used; None: none."""
+    told = []
+
+    def by_phase(snapshot: Snapshot) -> np.ndarray:
+        told.append(snapshot.speed)
+        return pylb.place(snapshot, "VectorLB").rank
+
+    run_on_cluster(program, strategy=by_phase, every=program.every or 4, learn_speeds=True)
+    return told

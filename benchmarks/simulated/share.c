@@ -1,7 +1,8 @@
 /* csrc/comm/share.c on simulated ranks: time over the bound, on a machine that is never busy.
  *
- *     share CASE RANKS ROWS SECONDS CALLS     (see benchmarks/share_simulated.py)
+ *     share CASE RANKS ROWS SECONDS CALLS [COSTS]     (see benchmarks/share_simulated.py)
  *
+ * COSTS is a file: the seconds of all rows in each call, as doubles; else they follow from CASE.
  * Each rank is a coroutine with a clock of its own; the one whose clock is behind runs.  Messages
  * follow LogGP (Alexandrov, Ionescu, Schauser and Scheiman 1995): a message of k bytes costs the
  * sender `o`, arrives after L + k G, and costs the receiver `o`.  A collective call is complete
@@ -27,32 +28,38 @@ typedef struct sim_message {
 } message_t;
 
 typedef struct collective {
-    double *mine, *all;
-    int n, arrived;
-    double done; /* time at which it is complete; 0: not yet */
+    double *all; /* the sums so far, or the numbers of the ranks so far */
+    int arrived;
+    double done; /* time at which it is complete if nobody arrives any more */
 } collective_t;
 
+/* Communicator 0 has all ranks, the others are groups. */
+typedef struct sim_comm {
+    collective_t *call;
+    int size, n_calls;
+} sim_comm_t;
+
 typedef struct sim_request {
-    collective_t *of;
+    MPI_Comm comm;
+    int call, n; /* n: of numbers in the result */
     double *out;
-    MPI_Op op;
-    int n;
 } request_t;
 
 typedef struct sim_rank {
     ucontext_t context;
     double now, speed;
     message_t *inbox; /* in order of arrival */
-    int n_collectives;
-    bool over;
-    const double *cost; /* of the rows of this rank in this call */
+    int group, member; /* group: communicator; member: rank in it */
+    int n_calls[2];    /* collective calls in communicator 0, and in the group */
+    double *cost;      /* [n_rows] of the rows of this rank in this call */
+    plb_rng_t rng;
     plb_share_figures_t figures;
 } sim_rank_t;
 
 static sim_rank_t *ranks;
-static collective_t *collectives;
+static sim_comm_t *comms;
 static ucontext_t scheduler;
-static int p, current, n_collectives;
+static int p, current, n_split;
 
 /* ---- time ------------------------------------------------------------------------------------
  */
@@ -155,25 +162,26 @@ void plb_comm_free(plb_comm_t *self)
     self->comm = MPI_COMM_NULL;
 }
 
-int MPI_Comm_rank(MPI_Comm comm, int *rank)
-{
-    (void)comm;
-    *rank = current;
-    return MPI_SUCCESS;
-}
-
 int MPI_Comm_size(MPI_Comm comm, int *size)
 {
-    (void)comm;
-    *size = p;
+    *size = comms[comm].size;
     return MPI_SUCCESS;
 }
 
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out)
 {
-    (void)color;
+    (void)comm;
     (void)key;
-    *out = comm;
+    *out = ranks[current].group = 1 + color;
+    comms[*out].size++;
+    n_split++;
+    while (n_split < p) {
+        spend(POLL);
+        yield();
+    }
+    for (int r = 0; r < current; r++) {
+        ranks[current].member += ranks[r].group == *out;
+    }
     return MPI_SUCCESS;
 }
 
@@ -249,21 +257,29 @@ int MPI_Mrecv(void *data, int n, MPI_Datatype type, MPI_Message *message, MPI_St
     return MPI_SUCCESS;
 }
 
-static int begin(const double *in, int n, double *out, MPI_Op op, MPI_Request *request)
+static int begin(const double *in, int n, double *out, MPI_Op op, MPI_Comm comm,
+                 MPI_Request *request)
 {
-    const int index = ranks[current].n_collectives++;
-    if (index == n_collectives) {
-        collectives = plb_realloc(collectives, (size_t)index + 1, sizeof *collectives);
-        collectives[n_collectives++] =
-            (collective_t){.mine = plb_malloc((size_t)(n * p), sizeof(double)), .n = n};
+    sim_rank_t *self = &ranks[current];
+    sim_comm_t *of = &comms[comm];
+    const int index = self->n_calls[comm > 0]++, size = op == MPI_OP_NULL ? n * of->size : n;
+    if (index == of->n_calls) {
+        of->call = plb_realloc(of->call, (size_t)index + 1, sizeof *of->call);
+        of->call[of->n_calls++] = (collective_t){.all = plb_malloc((size_t)size, sizeof(double))};
     }
-    collective_t *of = &collectives[index];
-    memcpy(of->mine + current * n, in, (size_t)n * sizeof *in);
+    collective_t *call = &of->call[index];
+    if (op == MPI_OP_NULL) {
+        memcpy(call->all + n * self->member, in, (size_t)n * sizeof *in);
+    } else if (call->arrived == 0) {
+        memcpy(call->all, in, (size_t)n * sizeof *in);
+    } else {
+        op((void *)in, call->all, &n, NULL);
+    }
     spend(O);
-    of->done = fmax(of->done, ranks[current].now + ceil(log2(p)) * (L + 2.0 * O));
-    of->arrived++;
+    call->done = fmax(call->done, self->now + ceil(log2(of->size)) * (L + 2.0 * O));
+    call->arrived++;
     *request = plb_malloc(1, sizeof **request);
-    **request = (request_t){(collective_t *)(intptr_t)index, out, op, n};
+    **request = (request_t){comm, index, size, out};
     return MPI_SUCCESS;
 }
 
@@ -271,8 +287,7 @@ int MPI_Iallreduce(const void *in, void *out, int n, MPI_Datatype type, MPI_Op o
                    MPI_Request *request)
 {
     (void)type;
-    (void)comm;
-    return begin(in, n, out, op, request);
+    return begin(in, n, out, op, comm, request);
 }
 
 int MPI_Iallgather(const void *in, int n, MPI_Datatype type, void *out, int each, MPI_Datatype of,
@@ -281,8 +296,7 @@ int MPI_Iallgather(const void *in, int n, MPI_Datatype type, void *out, int each
     (void)type;
     (void)each;
     (void)of;
-    (void)comm;
-    return begin(in, n, out, MPI_OP_NULL, request);
+    return begin(in, n, out, MPI_OP_NULL, comm, request);
 }
 
 int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
@@ -294,23 +308,14 @@ int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
     }
     spend(POLL);
     yield();
-    const collective_t *of = &collectives[(intptr_t)(*request)->of];
-    const int n = of->n;
-    if (of->arrived < p || of->done > ranks[current].now) {
-        return MPI_SUCCESS;
+    const request_t *of = *request;
+    const collective_t *call = &comms[of->comm].call[of->call];
+    if (call->arrived == comms[of->comm].size && call->done <= ranks[current].now) {
+        memcpy(of->out, call->all, (size_t)of->n * sizeof *of->out);
+        plb_free(*request);
+        *request = MPI_REQUEST_NULL;
+        *done = 1;
     }
-    if ((*request)->op == MPI_OP_NULL) {
-        memcpy((*request)->out, of->mine, (size_t)(n * p) * sizeof(double));
-    } else {
-        memcpy((*request)->out, of->mine, (size_t)n * sizeof(double));
-        for (int r = 1; r < p; r++) {
-            int one = n;
-            (*request)->op(of->mine + r * n, (*request)->out, &one, NULL);
-        }
-    }
-    plb_free(*request);
-    *request = MPI_REQUEST_NULL;
-    *done = 1;
     return MPI_SUCCESS;
 }
 
@@ -319,9 +324,9 @@ int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
 
 static char test_case;
 static int n_rows, n_calls;
-static double mean_seconds;
-static double *costs; /* [n_calls, p * n_rows] */
-static double *durations, *bounds, *homes;
+static double mean_seconds, speeds;
+static FILE *file;
+static double *durations, *work, *homes; /* [n_calls] longest call; all work; longest at home */
 
 static double normal(plb_rng_t *rng)
 {
@@ -329,43 +334,36 @@ static double normal(plb_rng_t *rng)
            cos(6.283185307179586 * plb_rng_uniform(rng));
 }
 
-static void make_costs(void)
+/* Set the costs of the rows of this rank in call k. */
+static void make_costs(sim_rank_t *self, int me, int k)
 {
-    const int n = p * n_rows;
-    plb_rng_t rng;
-    plb_rng_init(&rng, 1);
-    for (int k = 0; k < n_calls; k++) {
-        double *cost = costs + (int64_t)k * n, total = 0.0, level = 0.0;
-        for (int i = 0; i < n; i++) {
-            if (test_case == 'f') { /* front: a tenth of the rows is 20 times as heavy */
-                cost[i] = (i - k * (n / 100) + 100 * n) % n < n / 10 ? 20.0 : 1.0;
-            } else if (test_case == 'j' || (test_case == 'p' && k == 0)) {
-                level = test_case == 'p' && i % n_rows == 0 ? 0.5 * normal(&rng) : level;
-                cost[i] = exp(level + normal(&rng));
-            } else {
-                cost[i] = test_case == 'p' ? costs[i] : 1.0;
-            }
-            total += k > 0 && test_case == 'p' ? 0.0 : cost[i];
-        }
-        for (int i = 0; i < n && total > 0.0; i++) {
-            cost[i] *= mean_seconds * p / total;
-        }
+    const int64_t n = (int64_t)p * n_rows, first = (int64_t)me * n_rows;
+    const bool drawn = test_case == 'j' || (test_case == 'p' && k == 0);
+    /* a leaping front moves on by a hundredth of all rows, a front by 40 rows at most */
+    const int64_t step = test_case == 'f' && n / 100 > 40 ? 40 : n / 100;
+    const double spread = test_case == 'p' ? 0.5 : 0.0, level = drawn ? normal(&self->rng) : 0.0;
+    const double mean = drawn ? exp(0.5 * (1.0 + spread * spread)) : 2.9;
+    double sum = 0.0;
+    if (file != NULL && (fseek(file, (k * n + first) * 8L, SEEK_SET) != 0 ||
+                         fread(self->cost, 8, (size_t)n_rows, file) != (size_t)n_rows)) {
+        abort();
     }
-    double speeds = 0.0;
-    for (int r = 0; r < p; r++) {
-        ranks[r].speed = test_case == 's' ? (double)(1 << r % 4) : 1.0;
-        speeds += ranks[r].speed;
-    }
-    for (int k = 0; k < n_calls; k++) {
-        for (int r = 0; r < p; r++) {
-            double sum = 0.0;
-            for (int i = 0; i < n_rows; i++) {
-                sum += costs[((int64_t)k * p + r) * n_rows + i];
-            }
-            bounds[k] += sum / speeds;
-            homes[k] = fmax(homes[k], sum / ranks[r].speed);
+    for (int i = 0; i < n_rows && file == NULL; i++) {
+        if (test_case == 'f' || test_case == 'l') { /* a tenth of the rows is 20 times as heavy */
+            const bool heavy = (first + i + (n - step) * k) % n < n / 10;
+            self->cost[i] = mean_seconds / n_rows * (heavy ? 20.0 : 1.0) / mean;
+        } else if (drawn) {
+            self->cost[i] =
+                mean_seconds / n_rows * exp(spread * level + normal(&self->rng)) / mean;
+        } else if (test_case != 'p') {
+            self->cost[i] = mean_seconds / n_rows;
         }
     }
+    for (int i = 0; i < n_rows; i++) {
+        sum += self->cost[i];
+    }
+    work[k] += sum;
+    homes[k] = fmax(homes[k], sum / self->speed);
 }
 
 static int own(void *arg, int64_t first, const int64_t *row, int64_t n, plb_err_t *err)
@@ -431,8 +429,8 @@ static void program(void)
                                         .pack = pack,
                                         .guest = guest,
                                         .take = take};
-        ranks[me].now = 1.0 * k * 100.0;
-        ranks[me].cost = costs + ((int64_t)k * p + me) * n_rows;
+        ranks[me].now = 100.0 * k;
+        make_costs(&ranks[me], me, k);
         const int ret = plb_share_call(sharer, &rows, NULL, NULL, &ranks[me].figures, &err);
         if (ret != PLB_OK) {
             fprintf(stderr, "rank %d: %s\n", me, err.text);
@@ -447,15 +445,13 @@ static void program(void)
     }
     plb_share_close(sharer);
     plb_share_free(sharer);
-    ranks[me].over = true;
-    for (;;) {
-        yield();
-    }
+    ranks[me].now = INFINITY;
+    yield();
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 6) {
+    if (argc < 6) {
         return 2;
     }
     test_case = *argv[1];
@@ -463,31 +459,33 @@ int main(int argc, char **argv)
     n_rows = atoi(argv[3]);
     mean_seconds = atof(argv[4]);
     n_calls = atoi(argv[5]);
+    file = argc > 6 ? fopen(argv[6], "rb") : NULL;
     ranks = plb_calloc((size_t)p, sizeof *ranks);
-    costs = plb_calloc((size_t)n_calls * (size_t)p * (size_t)n_rows, sizeof *costs);
+    comms = plb_calloc((size_t)p + 1, sizeof *comms);
+    comms[0].size = p;
     durations = plb_calloc((size_t)n_calls, sizeof *durations);
-    bounds = plb_calloc((size_t)n_calls, sizeof *bounds);
+    work = plb_calloc((size_t)n_calls, sizeof *work);
     homes = plb_calloc((size_t)n_calls, sizeof *homes);
-    make_costs();
+    plb_heap_t order = {plb_calloc((size_t)p, sizeof *order.item), p};
     for (int r = 0; r < p; r++) {
-        getcontext(&ranks[r].context);
-        ranks[r].context.uc_stack.ss_sp = plb_malloc(STACK, 1);
-        ranks[r].context.uc_stack.ss_size = STACK;
-        makecontext(&ranks[r].context, program, 0);
+        sim_rank_t *self = &ranks[r];
+        self->speed = test_case == 's' ? (double)(1 << r % 4) : 1.0;
+        speeds += self->speed;
+        self->cost = plb_calloc((size_t)n_rows, sizeof *self->cost);
+        plb_rng_init(&self->rng, (uint64_t)r);
+        getcontext(&self->context);
+        self->context.uc_stack.ss_sp = plb_malloc(STACK, 1);
+        self->context.uc_stack.ss_size = STACK;
+        makecontext(&self->context, program, 0);
+        order.item[r].id = r;
     }
-    for (int left = p; left > 0;) {
-        int next = -1;
-        for (int r = 0; r < p; r++) {
-            if (!ranks[r].over && (next < 0 || ranks[r].now < ranks[next].now)) {
-                next = r;
-            }
-        }
-        current = next;
+    while (order.item[0].key < INFINITY) {
+        current = order.item[0].id;
         swapcontext(&scheduler, &ranks[current].context);
-        left -= ranks[current].over;
+        plb_heap_rekey(&order, ranks[current].now);
     }
     for (int k = 0; k < n_calls; k++) {
-        printf("%.4f %.4f\n", durations[k] / bounds[k], homes[k] / bounds[k]);
+        printf("%.4f %.4f\n", durations[k] * speeds / work[k], homes[k] * speeds / work[k]);
     }
     return 0;
 }

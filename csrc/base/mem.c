@@ -51,7 +51,7 @@ void *plb_calloc(size_t n, size_t size)
 
 void *plb_realloc(void *old, size_t n, size_t size)
 {
-    return refused(n, size) ? NULL : realloc(old, n * size + (n * size == 0));
+    return refused(n, size) ? NULL : advised(realloc(old, n * size + (n * size == 0)), n * size);
 }
 
 void plb_free(void *p)

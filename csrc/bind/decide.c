@@ -299,7 +299,8 @@ static int decider_init(decider_t *self, plb_py_call_t *c)
                       PLB_ONE(&opt.selects), PLB_MANY(&opt.selection, &n_selection),
                       PLB_MANY(&opt.ledger, &n_ledger), PLB_ONE(&opt.gives_up),
                       PLB_ONE(&opt.learns), PLB_ONE(&opt.watches), PLB_ONE(&opt.move_at_most),
-                      PLB_ONE(&opt.network.alpha), PLB_ONE(&opt.seed), PLB_ONE(&opt.keep)));
+                      PLB_ONE(&opt.beside), PLB_ONE(&opt.network.alpha), PLB_ONE(&opt.seed),
+                      PLB_ONE(&opt.keep)));
     opt.n = (int32_t)PyTuple_GET_SIZE(rows);
     plb_candidate_strategy_t *candidates = plb_py_candidates(c, rows);
     plb_trigger_t *core = candidates != NULL ? plb_py_trigger(trigger) : NULL;
@@ -383,7 +384,8 @@ PLB_PY_DEF(
     decider, next, "asked may_preview",
     "Return what to do now, one of ASKS.  NOTHING: go on; JUDGE: call `judge` with the\n"
     "seconds that the most recent LB step has saved, then `next` again; PREVIEW: call\n"
-    "`preview`, which computes whether a new placement would save time; BALANCE: rebalance.\n"
+    "`preview`, which computes whether a new placement would save time; BALANCE: rebalance;\n"
+    "BEGIN: call `begin`, which lets the strategy run while the next iteration computes.\n"
     "asked: whether an LB step is due; may_preview: False at the end of a loop.")
 {
     bool asked, may_preview;
@@ -411,7 +413,7 @@ PLB_PY_DEF(decider, saving, "was now",
 }
 
 PLB_PY_DEF(decider, previewed, "gain",
-           "Set the result of `preview`, on all ranks.  Returns NOTHING or BALANCE of ASKS.")
+           "Set the result of `preview`, on all ranks.  Returns one of ASKS, like `next`.")
 {
     double gain;
     plb_ask_t ask = PLB_ASK_NOTHING;
@@ -439,41 +441,36 @@ PLB_PY_DEF(
     return plb_py_answer(c, Py_BuildValue("ii", (int)self->core.chosen, (int)self->core.instead));
 }
 
-/* Read the first argument, the snapshot; set *n to the number of its objects. */
-static int read_snapshot(plb_py_call_t *c, plb_database_t *out, int64_t *n)
+/* Read the arguments snapshot, here and work; set *n to the number of objects. */
+static int read_database(plb_py_call_t *c, plb_database_t *out, int64_t *n)
 {
     PyObject *snapshot;
+    *out = (plb_database_t){.here = NULL};
     PLB_PASS(PLB_READ(c, PLB_ONE(&snapshot)));
     PLB_PASS(plb_py_snapshot(c, snapshot, &out->snapshot));
     *n = out->snapshot.n_objects;
-    return 0;
-}
-
-static int check_keys(const plb_database_t *db)
-{
-    return plb_py_refuse(db->snapshot.key == NULL && db->here != NULL, PyExc_ValueError,
+    int64_t nd = *n * out->snapshot.n_components;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&out->here, &nd), PLB_MANY(&out->work, n)));
+    return plb_py_refuse(out->snapshot.key == NULL && out->here != NULL, PyExc_ValueError,
                          "the snapshot has no keys: expected keys, because speeds are learned");
 }
 
 enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 
 PLB_PY_DEF(
-    decider, place, "snapshot ... here:@? work:@? figures speed rank drift:@?=None",
+    decider, place, "snapshot ... here:@? work:@? ... figures speed rank drift:@?=None",
     "Place the objects; call it on the rank that has the loads.  here: mean seconds of each\n"
     "object on its present rank, like the loads; work: the user's estimates; drift: growth of\n"
     "the loads per iteration; each (n,) float64 or None.  Fills figures, float64 in the order\n"
     "of FIGURES; speed, (p,) float64 (all zero: equal or unknown speeds); and rank, (n,) int32.")
 {
-    plb_database_t db = {.here = NULL};
+    plb_database_t db;
     double *placing, *speed;
     int32_t *rank;
-    int64_t n, nd, n_placing = N_PLACING, p = self->core.opt.n_ranks;
-    PLB_PASS(read_snapshot(c, &db, &n));
-    nd = n * db.snapshot.n_components;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&db.here, &nd), PLB_MANY(&db.work, &n),
-                      PLB_MANY(&placing, &n_placing), PLB_MANY(&speed, &p), PLB_MANY(&rank, &n),
+    int64_t n, n_placing = N_PLACING, p = self->core.opt.n_ranks;
+    PLB_PASS(read_database(c, &db, &n));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&placing, &n_placing), PLB_MANY(&speed, &p), PLB_MANY(&rank, &n),
                       PLB_MANY(&db.drift, &n)));
-    PLB_PASS(check_keys(&db));
     return PLB_PY_UNLOCKED(c, plb_decider_place(&self->core, &db, rank, speed,
                                                 (plb_placing_t *)(void *)placing, &c->err));
 }
@@ -484,15 +481,21 @@ PLB_PY_DEF(
     "would save.  Returns 0 if the ranks seem equally fast, unless a rank has changed its\n"
     "speed or the last LB step has achieved far less than it predicted.")
 {
-    plb_database_t db = {.here = NULL};
+    plb_database_t db;
     double gain = 0.0;
-    int64_t n, nd;
-    PLB_PASS(read_snapshot(c, &db, &n));
-    nd = n * db.snapshot.n_components;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&db.here, &nd), PLB_MANY(&db.work, &n)));
-    PLB_PASS(check_keys(&db));
+    int64_t n;
+    PLB_PASS(read_database(c, &db, &n));
     PLB_PASS(PLB_PY_UNLOCKED(c, plb_decider_preview(&self->core, &db, &gain, &c->err)));
     return plb_py_answer(c, PyFloat_FromDouble(gain));
+}
+
+PLB_PY_DEF(decider, begin, "snapshot ... here:@? work:@?",
+           "Let the strategy begin to place, on the rank that has the loads; see `place`.")
+{
+    plb_database_t db;
+    int64_t n;
+    PLB_PASS(read_database(c, &db, &n));
+    return PLB_PY_UNLOCKED(c, plb_decider_begin(&self->core, &db, &c->err));
 }
 
 PLB_PY_DEF(
@@ -591,25 +594,11 @@ PLB_PY_DEF(decider, receipts, "recent=False",
     return plb_py_answer(c, out);
 }
 
-static const plb_py_def_t *const decider_methods[] = {&decider_network,
-                                                      &decider_share,
-                                                      &decider_limit,
-                                                      &decider_expect,
-                                                      &decider_observe,
-                                                      &decider_see,
-                                                      &decider_next,
-                                                      &decider_judge,
-                                                      &decider_saving,
-                                                      &decider_preview,
-                                                      &decider_previewed,
-                                                      &decider_choose,
-                                                      &decider_place,
-                                                      &decider_placed,
-                                                      &decider_balanced,
-                                                      &decider_abandon,
-                                                      &decider_receipts,
-                                                      &decider_learn,
-                                                      NULL};
+static const plb_py_def_t *const decider_methods[] = {
+    &decider_network,  &decider_share,     &decider_saving,   &decider_limit, &decider_expect,
+    &decider_observe,  &decider_see,       &decider_next,     &decider_judge, &decider_preview,
+    &decider_begin,    &decider_previewed, &decider_choose,   &decider_place, &decider_placed,
+    &decider_balanced, &decider_abandon,   &decider_receipts, &decider_learn, NULL};
 
 #define X(name, type) PLB_PY_FIELD(plb_dropped_t, name),
 static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
@@ -622,8 +611,6 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
       "Whether an estimate of the cost of the first LB step would be used.")                      \
     X(decider, goes_on, PyBool_FromLong(self->core.goes_on),                                      \
       "Whether the next LB step is a further slice of the last one.")                             \
-    X(decider, reason, PyLong_FromLong(self->core.trigger->verdict.reason),                       \
-      "Number of the reason of the last verdict, for `choose`.")                                  \
     X(decider, can_judge, PyBool_FromLong(plb_decider_can_judge(&self->core)),                    \
       "Whether iterations have ended since the last LB step and the last call of `judge`.")       \
     X(decider, ledger,                                                                            \
@@ -632,17 +619,13 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
       "State of the ledger: (whether LB steps are switched off, seconds that LB steps cost, "     \
       "seconds that they saved, iteration until which they are off).")                            \
     X(decider, dropped, plb_py_dict(dropped_fields, &self->core.dropped),                         \
-      "Sums over the receipts that were dropped, a dict.")                                        \
-    X(decider, speed,                                                                             \
-      self->core.opt.learns ? plb_py_speeds(self->core.learner) : Py_NewRef(Py_None),             \
-      "Estimated speeds of the ranks, (p,); None: they seem equally fast, or their speeds are "   \
-      "not known.")
+      "Sums over the receipts that were dropped, a dict.")
 PLB_PY_PROPERTIES(decider, DECIDER)
 
 PLB_PY_TYPE(
     decider, "pylb._core.Decider",
     "* n_ranks candidates:T trigger selects selection ledger gives_up learns watches "
-    "move_at_most network:2 seed keep",
+    "move_at_most beside network:2 seed keep",
     "Decides when to rebalance and with which strategy (csrc/decide/decider.h).\n"
     "candidates: (what, name, refinement, looks_at, params) of each strategy; `what` is its\n"
     "name in the table, or a callable.",
@@ -693,8 +676,8 @@ static int constants(PyObject *module)
                             plb_py_names(placing, sizeof placing / sizeof *placing)) ||
            PyModule_AddIntConstant(module, "PLACING", N_PLACING) ||
            plb_py_add_value(module, "ASKS",
-                            Py_BuildValue("iiii", PLB_ASK_NOTHING, PLB_ASK_JUDGE, PLB_ASK_PREVIEW,
-                                          PLB_ASK_BALANCE));
+                            Py_BuildValue("iiiii", PLB_ASK_NOTHING, PLB_ASK_JUDGE, PLB_ASK_PREVIEW,
+                                          PLB_ASK_BEGIN, PLB_ASK_BALANCE));
 }
 
 /* ---- the advisor ---------------------------------------------------------------------------- */

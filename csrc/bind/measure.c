@@ -77,7 +77,7 @@ PLB_PY_DEF(learner, observe, "key rank seconds work:?",
 
 static const plb_py_def_t *const learner_methods[] = {&learner_observe, NULL};
 
-PyObject *plb_py_speeds(const plb_learner_t *learner)
+static PyObject *speeds_of(const plb_learner_t *learner)
 {
     PyObject *out = learner->unlike ? plb_py_copy(learner->log_speed, learner->p, NPY_FLOAT64)
                                     : Py_NewRef(Py_None);
@@ -88,7 +88,7 @@ PyObject *plb_py_speeds(const plb_learner_t *learner)
 }
 
 #define LEARNER(X)                                                                                \
-    X(learner, speed, plb_py_speeds(&self->core),                                                 \
+    X(learner, speed, speeds_of(&self->core),                                                     \
       "Estimated speeds with geometric mean 1, (p,); None: the ranks seem equally fast, or "      \
       "nothing is known yet.")                                                                    \
     X(learner, error, plb_py_copy(self->core.error, self->core.p, NPY_FLOAT64),                   \

@@ -23,10 +23,16 @@ static PyObject *python_snapshot(const plb_snapshot_t *s)
     return out;
 }
 
-/* Call the callable through pylb.placing.registry, which checks the answer. */
-static int ask(PyObject *callable, const plb_snapshot_t *in, int32_t *out)
+/* Call the callable through pylb.placing.registry, which checks the answer; or let it begin. */
+static int ask(PyObject *callable, const plb_snapshot_t *in, bool begins, int32_t *out)
 {
     PyObject *snapshot = python_snapshot(in);
+    if (begins) {
+        PyObject *begun = snapshot ? PyObject_CallMethod(callable, "begin", "O", snapshot) : NULL;
+        Py_XDECREF(snapshot);
+        Py_XDECREF(begun);
+        return begun == NULL ? -1 : 0;
+    }
     PyObject *module = snapshot ? PyImport_ImportModule("pylb.placing.registry") : NULL;
     PyObject *answer =
         module ? PyObject_CallMethod(module, "answer_of", "OO", callable, snapshot) : NULL;
@@ -44,9 +50,8 @@ static int ask(PyObject *callable, const plb_snapshot_t *in, int32_t *out)
 static int run_callable(const plb_strategy_t *self, const plb_snapshot_t *in,
                         const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
-    (void)opts;
     PyGILState_STATE state = PyGILState_Ensure();
-    const int failed = ask(self->user, in, out);
+    const int failed = ask(self->user, in, opts != NULL && opts->begins, out);
     PyGILState_Release(state);
     return failed ? PLB_FAIL(err, PLB_ERR_CALLBACK, "the strategy has raised an error") : PLB_OK;
 }

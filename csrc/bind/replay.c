@@ -1,6 +1,7 @@
 /* Python binding of csrc/replay: the replay of a recorded run, and the best schedule of LB
  * steps. */
 #include "bind/views.h"
+#include "comm/share.h"
 
 /* View a pylb.Trace, or any object with the same attributes. */
 static int read_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
@@ -206,6 +207,27 @@ PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
     return ret;
 }
 
-static const plb_py_def_t *const methods[] = {&fn_trace_optimum, NULL};
+PLB_PY_DEF(fn, lending_times, "alone:@ speed longest bytes",
+           "Return the seconds, (k,), of k iterations in which ranks lend each other work if that\n"
+           "pays.  alone: (k, p), seconds of the ranks without lending; speed: (p,); longest: (k,),\n"
+           "seconds that cannot be divided; bytes: (k,), of all rows.")
+{
+    const double *alone, *speed, *longest, *bytes;
+    int64_t n = -1, p = -1, k = -1;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&alone, &n), PLB_MANY(&speed, &p), PLB_MANY(&longest, &k),
+                      PLB_MANY(&bytes, &k)));
+    PLB_PASS(plb_py_refuse(n != k * p, PyExc_ValueError, "expected one number for each rank"));
+    double *out = plb_py_new(c, NPY_FLOAT64, k);
+    plb_share_offer_t *offer = plb_py_new(c, NPY_BYTE, p * (int64_t)sizeof *offer);
+    plb_share_flow_t *flow = plb_py_new(c, NPY_BYTE, p * (int64_t)sizeof *flow);
+    PLB_PASS(out == NULL || offer == NULL || flow == NULL);
+    for (int64_t i = 0; i < k; i++) {
+        out[i] = plb_share_step(alone + i * p, speed, (int32_t)p, longest[i], bytes[i], offer,
+                                flow);
+    }
+    return plb_py_answer(c, plb_py_out(c, out));
+}
+
+static const plb_py_def_t *const methods[] = {&fn_trace_optimum, &fn_lending_times, NULL};
 
 const plb_py_room_t plb_py_replay = {methods, {&replay_spec}, NULL};

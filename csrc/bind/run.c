@@ -2,6 +2,8 @@
  * end of an object's iteration.)  One call at AtSync sums the loads, contributes the statistics,
  * processes results that have arrived, and returns what to do next.  While a call must wait, other
  * threads can take the GIL, and other processes the processor core. */
+#include <string.h>
+
 #include "bind/views.h"
 
 typedef struct keys {
@@ -462,12 +464,22 @@ static int check_bound(const atsync_t *self, bool each)
 }
 
 PLB_PY_DEF(
-    atsync, at_sync, "",
+    atsync, at_sync, "arguments=0 phases:@?=None",
     "End an iteration of a rank that runs as a whole.  Returns go, balance, end or failed (see\n"
-    "`answers`).  May wait: because of the lag, before an LB step, and at the loop's end.")
+    "`answers`).  May wait: because of the lag, before an LB step, and at the loop's end.\n"
+    "arguments: a fingerprint of the names of the phases; phases: seconds of the rank in each.")
 {
+    const double *phases = NULL;
+    int64_t d = -1;
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     PLB_PASS(check_bound(self, false));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&self->core.arguments), PLB_MANY(&phases, &d)));
+    if (phases != NULL) {
+        PLB_PASS(plb_py_refuse(d > PLB_MOST_PHASES, PyExc_ValueError,
+                               "%lld phases: expected at most %d", (long long)d, PLB_MOST_PHASES));
+        self->core.n_phases = d;
+        memcpy(self->core.phase, phases, (size_t)d * sizeof *phases);
+    }
     const int64_t now = now_ns(), slot = self->slot[0];
     if (plb_atsync_runs(&self->core, slot)) {
         PLB_PASS(plb_atsync_reached(&self->core, slot, PyArray_DATA(self->seconds),
@@ -579,9 +591,10 @@ PLB_PY_DEF(atsync, give_up, "failed",
 }
 
 PLB_PY_DEF(atsync, rows, "",
-           "Return (m, 9) float64, a row for each iteration whose statistics have become known\n"
+           "Return (m, 25) float64, a row for each iteration whose statistics have become known\n"
            "since the previous call: time, max, mean, idle, utilization, min, messages and bytes\n"
-           "over all ranks; load of this rank.")
+           "over all ranks; load of this rank; with d phases, the d largest loads of a rank and\n"
+           "the d mean loads.")
 {
     PyObject *out = plb_py_copy2(self->core.row, self->core.n_rows,
                                  sizeof *self->core.row / sizeof(double), NPY_FLOAT64);

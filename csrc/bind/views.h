@@ -420,9 +420,6 @@ PyObject *plb_py_params(const plb_param_t *params, int n);
 
 PyObject *plb_py_metrics(const plb_metrics_t *metrics);
 
-/** Return a learner's speeds, (p,); None: the ranks seem equally fast, or nothing is known yet. */
-PyObject *plb_py_speeds(const plb_learner_t *learner);
-
 /* ---- what single files offer the others ----------------------------------------------------- */
 
 /** View a pylb.Snapshot, or any object with the same attributes, as a C struct. */

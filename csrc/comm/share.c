@@ -7,19 +7,17 @@
 #include "base/base.h"
 #include "comm/comm.h"
 
-/* Ranks lend within groups of about this many, so that no rank reads more than this many numbers.
- * The groups are strided: a front of heavy neighbours is spread over all groups. */
+/* The plan is made within groups of at most this many ranks, so that no rank reads more numbers.
+ * With n groups, each n-th rank is in the same group, and n neighbours, a block, are in n groups.
+ * n is no multiple of 2, 3 or 5: so each group has its part of a front of heavy neighbours, and of
+ * ranks that are e.g. each fourth of a node.  A rank asks its partners: the ranks of its group, and
+ * those of its block.  So groups that end early get work from the others. */
 enum { GROUP = 512 };
-/* A chunk takes at least this long: a call of a Python function takes 10 us.  Lending must save as
- * much: a call that lends ends with a reduction, and computes in chunks.
- * tuned: seconds; benchmarks/share_simulated.py, from here on "sim": with half of it, the first
- * call of ranks of unlike speeds takes 1.21 times the bound, not 1.17 */
-#define LEAST_CHUNK 4e-4
 /* A decision that nothing pays costs about 50 us: it holds for the next calls, if these are short,
  * until so many seconds have passed, and for MOST_HELD calls at most: then a failure is noticed.
  * (docs/measured/lending.md: such a call takes 1.1 to 1.4 times as long as an Iallreduce.) Without
  * lending, chunks only teach where the heavy rows are, and take as long. */
-static const double HOLDS = PLB_SHARE_PARTS * LEAST_CHUNK;
+static const double HOLDS = PLB_SHARE_PARTS * PLB_SHARE_CHUNK;
 enum { MOST_HELD = PLB_LONG - 1 };
 /* How many ranks are asked at a time, and in vain in a call at most.  (sim, the first call on 8
  * ranks: 1.18 times the bound; with 1 at a time 1.31; with 4 in vain 1.55.) */
@@ -36,6 +34,7 @@ enum { TAG_ROWS = 1, TAG_ANSWER, TAG_ASK, TAG_NOTHING, TAG_WAITS };
 typedef struct head {
     int64_t piece, n;     /* index in the owner's array `piece`; number of rows */
     double work, seconds; /* work: predicted for the rows; seconds: measured by the borrower */
+    double speed;         /* of the sender */
     int32_t owner, failed, reply; /* reply: whether these are the first rows after a question */
 } head_t;
 
@@ -45,6 +44,7 @@ typedef struct piece {
     int to;          /* the rank that got them; then the one that has computed them */
     bool planned, answered;
     double predicted, seconds; /* as predicted for this rank; as measured by the borrower */
+    double speed;              /* of the rank that has computed them */
 } piece_t;
 
 typedef struct guest {
@@ -74,17 +74,20 @@ enum { ASK_IT, IS_ASKED, HAS_NOTHING };
 
 struct plb_sharer {
     plb_comm_t comm;
+    MPI_Comm group;            /* for the gather before a plan */
+    int n_groups, n_group, me; /* n_group: number of ranks in the group; me: this rank in it */
+    int n_partners;            /* partners: the ranks of the group, then those of the block */
     MPI_Op op;
     plb_share_options_t options;
     plb_row_costs_t costs;
     plb_rng_t rng;            /* draws the rank to ask */
-    double *speed;            /* [size] speed of each rank */
+    double *speed;            /* [n_partners] speed of each partner */
     plb_share_offer_t told;   /* what this rank will contribute to the next plan */
-    plb_share_offer_t *offer; /* [size] */
-    plb_share_flow_t *flow;   /* [size] */
-    done_t *taken;            /* [size] planned rows that each rank has computed for this one */
-    unsigned char *state;     /* [size] ASK_IT ... */
-    int *hungry;              /* [size] ranks that have asked for work */
+    plb_share_offer_t *offer; /* [n_group] */
+    plb_share_flow_t *flow;   /* [n_group] */
+    done_t *taken;            /* [n_partners] planned rows that each has computed for this rank */
+    unsigned char *state;     /* [n_partners] ASK_IT ... */
+    int *hungry;              /* [n_partners] ranks that have asked for work */
     double mine[N_ALL], all[N_ALL];
     plb_clock_t clock;      /* without waits for a core, unless a quota slows only this rank */
     double crowd, per_core; /* ranks per core, at least 1; what a second of work adds to CROWD */
@@ -107,10 +110,10 @@ struct plb_sharer {
     void *tick_arg;
     plb_wait_t wait;
     bool waits, said, learns;
-    int64_t *kept;     /* [n] own rows that are not lent at the start; NULL: all */
+    int64_t *kept;     /* [n] own rows that are not lent at the start; NULL: all, before this */
     int64_t low, high; /* kept[low ... high - 1] are not computed yet */
-    int64_t control,
-        risk;             /* kept[low ... control - 1], [control ... risk - 1]: see lend_planned */
+    /* kept[0 ... control - 1], [control ... risk - 1]: see lend_planned; 0 before */
+    int64_t control, risk;
     double left;          /* predicted seconds of the rows that are not computed yet */
     double predicted;     /* predicted seconds of all own rows; 0: predictions have no unit yet */
     double wall;          /* seconds of all rows computed here so far, with waits for a core */
@@ -141,17 +144,17 @@ static void merge(void *in, void *inout, int *n, MPI_Datatype *type)
 }
 
 /* Find out which ranks share cores: a rank that shares them may run faster while others wait. */
-static int find_cores(plb_sharer_t *self, plb_cores_t *every, plb_err_t *err)
+static int find_cores(plb_sharer_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->comm.size, me = self->comm.rank;
     int32_t *group = NULL, n_groups = 0, n = 0;
-    plb_cores_t here;
+    plb_cores_t here, *every = NULL;
     double *cores = NULL;
+    PLB_NEW_EACH(p, every, group, cores);
     plb_cores_here(&here);
     PLB_MPI(MPI_Allgather(&here, sizeof here, MPI_BYTE, every, sizeof here, MPI_BYTE,
                           self->comm.comm));
-    PLB_NEW_EACH(p, group, cores);
     PLB_TRY(plb_cores_groups(every, p, group, cores, err));
     for (int32_t r = 0; r < p; r++) {
         n_groups += group[r] == r;
@@ -161,45 +164,63 @@ static int find_cores(plb_sharer_t *self, plb_cores_t *every, plb_err_t *err)
     self->crowd = fmax(n / cores[me], 1.0);
     self->per_core = self->crowd > 1.0 ? 1.0 / (cores[me] * n_groups) : 0.0;
 out:
-    PLB_FREE(group, cores);
+    PLB_FREE(every, group, cores);
     return ret;
+}
+
+/* Return the rank of a partner. */
+static int rank_of(const plb_sharer_t *self, int partner)
+{
+    const int n = self->n_groups;
+    return partner < self->n_group ? partner * n + self->comm.rank % n
+                                   : self->me * n + partner - self->n_group;
+}
+
+/* Return the number of a rank among the partners; -1: it is none. */
+static int partner_of(const plb_sharer_t *self, int rank)
+{
+    const int n = self->n_groups, block = rank / n;
+    if (rank % n == self->comm.rank % n) {
+        return block;
+    }
+    return block == self->me ? self->n_group + rank % n : -1;
 }
 
 int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *options,
                   const plb_patience_t *patience, plb_err_t *err)
 {
-    int ret = PLB_OK, rank, size;
-    MPI_Comm group = MPI_COMM_NULL;
+    int ret = PLB_OK;
     plb_sharer_t *self = NULL;
-    plb_cores_t *every = NULL;
     *out = NULL;
     PLB_NEW0(self, 1);
-    self->comm.comm = MPI_COMM_NULL;
+    self->comm.comm = self->group = MPI_COMM_NULL;
     self->op = MPI_OP_NULL;
-    PLB_MPI(MPI_Comm_rank(user, &rank));
-    PLB_MPI(MPI_Comm_size(user, &size));
-    PLB_NEW(every, size);
-    PLB_MPI(MPI_Comm_split(user, rank % ((size + GROUP - 1) / GROUP), rank, &group));
-    PLB_TRY(plb_comm_init(&self->comm, group, err));
+    PLB_TRY(plb_comm_init(&self->comm, user, err));
+    const int size = self->comm.size, rank = self->comm.rank;
+    int n = 1;
+    while (size > n * GROUP || n % 2 == 0 || n % 3 == 0 || n % 5 == 0) {
+        n++;
+    }
+    self->n_groups = n;
+    self->me = rank / n;
+    PLB_MPI(MPI_Comm_split(self->comm.comm, rank % n, rank, &self->group));
+    PLB_MPI(MPI_Comm_size(self->group, &self->n_group));
+    const int block = size - self->me * n < n ? size - self->me * n : n;
+    self->n_partners = self->n_group + (n > 1 ? block : 0);
     PLB_MPI(MPI_Op_create(merge, 1, &self->op));
-    PLB_TRY(find_cores(self, every, err));
+    PLB_TRY(find_cores(self, err));
     self->comm.patience = patience;
     self->options = *options;
     self->options.beta = options->beta > 0.0 ? options->beta : PLB_SHARE_BETA;
     self->costs.trust = self->contention = 1.0;
-    size = self->comm.size;
-    PLB_NEW_EACH(size, self->speed, self->flow, self->offer, self->taken, self->state,
-                 self->hungry);
-    for (int r = 0; r < size; r++) {
-        self->speed[r] = 1.0;
+    PLB_NEW_EACH(self->n_group, self->flow, self->offer);
+    PLB_NEW_EACH(self->n_partners, self->speed, self->taken, self->state, self->hungry);
+    for (int k = 0; k < self->n_partners; k++) {
+        self->speed[k] = 1.0;
     }
     self->told.of = -1.0;
     plb_rng_init(&self->rng, (uint64_t)rank);
 out:
-    plb_free(every);
-    if (group != MPI_COMM_NULL) {
-        MPI_Comm_free(&group);
-    }
     if (ret == PLB_OK) {
         *out = self;
     } else if (self != NULL) {
@@ -213,6 +234,9 @@ void plb_share_close(plb_sharer_t *self)
 {
     if (self->op != MPI_OP_NULL) {
         MPI_Op_free(&self->op);
+    }
+    if (self->group != MPI_COMM_NULL) {
+        MPI_Comm_free(&self->group);
     }
     plb_comm_free(&self->comm);
 }
@@ -245,7 +269,7 @@ void plb_share_free(plb_sharer_t *self)
 
 static double speed(const plb_sharer_t *self)
 {
-    return self->speed[self->comm.rank];
+    return self->speed[self->me];
 }
 
 /* Keep the first error of this rank; the call goes on, so that no other rank waits for this one.
@@ -259,9 +283,11 @@ static void keep(plb_sharer_t *self, int code, const plb_err_t *err)
 }
 
 /* Send a message, which is freed when it has gone. */
-static int post(plb_sharer_t *self, void *message, int64_t bytes, int to, int tag, plb_err_t *err)
+static int post(plb_sharer_t *self, head_t *message, int64_t bytes, int to, int tag,
+                plb_err_t *err)
 {
     int ret = PLB_OK;
+    message->speed = speed(self);
     PLB_GROW(self->sent, self->sent_room, self->n_sent + 1);
     sent_t *sent = &self->sent[self->n_sent];
     PLB_FAIL_IF(bytes > PLB_PIECE, err, PLB_ERR_RANGE,
@@ -296,10 +322,8 @@ static int pause_a_little(plb_sharer_t *self)
         plb_clock_ns(PLB_CLOCK_WALL) - self->wait.start > PLB_WAIT_PATIENCE_NS) {
         patience->say(patience->arg);
         self->said = true;
-        for (int r = 0; r < self->comm.size; r++) {
-            if (r != self->comm.rank) {
-                PLB_PASS(post_head(self, r, TAG_WAITS, self->calls, &self->err));
-            }
+        for (int k = 0; k < self->n_partners; k++) { /* `receive` drops the one to itself */
+            PLB_PASS(post_head(self, rank_of(self, k), TAG_WAITS, self->calls, &self->err));
         }
     }
     return plb_wait_pause(&self->wait);
@@ -322,36 +346,37 @@ out:
     return ret;
 }
 
-/* Lend rows row[n] (owned by this call from now on), which are predicted to take `seconds` here.
- */
-static int lend(plb_sharer_t *self, int64_t *row, int64_t n, double seconds, int to, bool planned,
-                bool reply, plb_err_t *err)
+/* Lend rows row[n], which are predicted to take `seconds` here. */
+static int lend(plb_sharer_t *self, const int64_t *row, int64_t n, double seconds, int to,
+                bool planned, bool reply, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t bytes = (int64_t)sizeof(head_t) + n * self->rows->row_bytes;
     head_t *head = NULL;
     PLB_GROW(self->piece, self->piece_room, self->n_pieces + 1);
     piece_t *piece = &self->piece[self->n_pieces];
-    *piece = (piece_t){.row = row, .n = n, .to = to, .planned = planned};
-    row = NULL;
+    *piece = (piece_t){.n = n, .to = to, .planned = planned};
+    PLB_NEW(piece->row, n);
+    self->n_pieces++;
     for (int64_t k = 0; k < n; k++) {
-        piece->predicted += self->costs.now[piece->row[k]];
+        piece->row[k] = row[k];
+        piece->predicted += self->costs.now[row[k]];
     }
     head = plb_malloc((size_t)bytes, 1);
     PLB_TRY(head != NULL ? PLB_OK : PLB_NO_MEMORY(head, bytes));
-    *head = (head_t){.piece = self->n_pieces++,
+    *head = (head_t){.piece = self->n_pieces - 1,
                      .n = n,
                      .work = seconds * speed(self),
                      .owner = self->comm.rank,
                      .reply = reply};
-    PLB_TRY(self->rows->pack(self->rows->arg, piece->row, n, (char *)(head + 1), err));
+    PLB_TRY(self->rows->pack(self->rows->arg, row, n, (char *)(head + 1), err));
     self->figures->rows += (double)n;
     self->figures->bytes += (double)bytes;
     ret = post(self, head, bytes, to, TAG_ROWS, err);
     head = NULL;
     self->open += ret == PLB_OK;
 out:
-    PLB_FREE(row, head);
+    plb_free(head);
     return ret;
 }
 
@@ -402,13 +427,12 @@ static int64_t most_rows(const plb_sharer_t *self)
  * *sum: their predicted time. */
 static int64_t count(const plb_sharer_t *self, double seconds, double *sum)
 {
-    const bool orderly = self->kept != NULL;
-    const int64_t stop = orderly && self->low < self->control ? self->control
-                         : orderly && self->low < self->risk  ? self->risk
-                                                              : self->high;
+    const int64_t stop = self->low < self->control ? self->control
+                         : self->low < self->risk  ? self->risk
+                                                   : self->high;
     const int64_t n = (stop < self->high ? stop : self->high) - self->low;
     const int64_t most = self->rows->chunk > 0 && self->rows->chunk < n ? self->rows->chunk : n;
-    const double *each = stop == self->risk && orderly ? self->costs.worst : self->costs.now;
+    const double *each = stop == self->risk ? self->costs.worst : self->costs.now;
     const double limit = seconds / scale(self);
     double chunk = 0.0;
     int64_t k = 0;
@@ -432,7 +456,7 @@ static void compute(plb_sharer_t *self, double chunk)
     const int ret = self->rows->own(self->rows->arg, first, row, n, &err);
     const double seconds = 1e-9 * (double)(plb_clock_ns(self->clock) - begin);
     self->wall += 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-    if (self->kept != NULL && self->low < self->control) {
+    if (self->low < self->control) {
         self->controls.predicted += sum;
         self->controls.seconds += seconds;
     }
@@ -488,6 +512,7 @@ static int take(plb_sharer_t *self, const head_t *head, int64_t bytes, int from,
     piece->to = from;
     piece->answered = true;
     piece->seconds = head->seconds;
+    piece->speed = head->speed;
     self->open--;
     self->figures->lent += head->seconds;
     return self->rows->take(self->rows->arg, from, head->failed, piece->row, piece->n,
@@ -499,27 +524,27 @@ static int take(plb_sharer_t *self, const head_t *head, int64_t bytes, int from,
 static double learn_lent(plb_sharer_t *self)
 {
     const done_t *kept = self->controls.predicted > 0.0 ? &self->controls : &self->own;
-    const int me = self->comm.rank;
     double total = 0.0, most = 0.0;
-    memset(self->taken, 0, (size_t)self->comm.size * sizeof *self->taken);
+    memset(self->taken, 0, (size_t)self->n_partners * sizeof *self->taken);
     for (int64_t i = 0; i < self->n_pieces; i++) {
         const piece_t *piece = &self->piece[i];
         if (piece->planned) {
-            self->taken[piece->to].predicted += piece->predicted;
-            self->taken[piece->to].seconds += piece->seconds;
+            done_t *lent = &self->taken[partner_of(self, piece->to)];
+            lent->predicted += piece->predicted;
+            lent->seconds += piece->seconds;
         }
     }
     self->told.of = -1.0;
     for (int64_t i = 0; i < self->n_pieces; i++) {
         const piece_t *piece = &self->piece[i];
-        const int to = piece->to;
-        const done_t *lent = &self->taken[to];
-        double ratio = self->speed[to] / self->speed[me];
-        if (to != me && lent->predicted > 0.0 && lent->seconds > 0.0 && kept->predicted > 0.0 &&
+        const int to = partner_of(self, piece->to); /* may be -1: rows are passed on */
+        const done_t lent = to >= 0 ? self->taken[to] : (done_t){0};
+        double ratio = piece->speed / speed(self);
+        if (lent.predicted > 0.0 && lent.seconds > 0.0 && kept->predicted > 0.0 &&
             kept->seconds > 0.0) {
-            const double seen = kept->seconds / kept->predicted * lent->predicted / lent->seconds;
-            if (lent->predicted > most) { /* the others learn only the speed of this borrower */
-                most = lent->predicted;
+            const double seen = kept->seconds / kept->predicted * lent.predicted / lent.seconds;
+            if (lent.predicted > most) { /* the others learn only the speed of this borrower */
+                most = lent.predicted;
                 self->told.of = to;
                 self->told.ratio = seen;
             }
@@ -533,15 +558,17 @@ static double learn_lent(plb_sharer_t *self)
 
 /* ---- questions -------------------------------------------------------------------------- */
 
-/* Ask another rank for work; *any: whether there is one. */
+/* Ask a partner for work, by turns in the group and in the block; *any: whether there is one. */
 static int ask(plb_sharer_t *self, bool *any, plb_err_t *err)
 {
-    const int size = self->comm.size;
-    const int first = (int)plb_rng_below(&self->rng, (uint64_t)size);
-    for (int k = 0; k < size; k++) {
-        const int to = (first + k) % size;
-        if (to != self->comm.rank && self->state[to] == ASK_IT) {
-            self->state[to] = IS_ASKED;
+    const int n = self->n_partners, n_group = self->n_group;
+    const int begin = n > n_group && self->tries % 2 > 0 ? n_group : 0;
+    const int end = begin > 0 ? n : n_group;
+    const int first = begin + (int)plb_rng_below(&self->rng, (uint64_t)(end - begin));
+    for (int i = 0; i < n; i++) {
+        const int k = (first + i) % n, to = rank_of(self, k);
+        if (to != self->comm.rank && self->state[k] == ASK_IT) {
+            self->state[k] = IS_ASKED;
             self->asked++;
             self->tries++;
             *any = true;
@@ -552,15 +579,16 @@ static int ask(plb_sharer_t *self, bool *any, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Give work to rank `to`, which has asked: borrowed rows first; or answer that there is none.
+/* Give work to a partner, which has asked: borrowed rows first; or answer that there is none.
  * speeds: sum of the speeds of this rank and of those that wait for an answer. */
-static int give(plb_sharer_t *self, int to, double speeds, plb_err_t *err)
+static int give(plb_sharer_t *self, int partner, double speeds, plb_err_t *err)
 {
-    const double pace = self->speed[to];
+    const int to = rank_of(self, partner);
+    const double pace = self->speed[partner];
     double work = supply(self) * speed(self) * pace / speeds;
     bool any = false;
     work = self->ret == PLB_OK ? work : 0.0;
-    while (work > 0.5 * LEAST_CHUNK * speed(self) && self->next_guest < self->n_guests) {
+    while (work > 0.5 * PLB_SHARE_CHUNK * speed(self) && self->next_guest < self->n_guests) {
         guest_t *last = &self->guest[self->n_guests - 1];
         head_t *head = last->message;
         if (head->work > MOST_OF_IT * work) {
@@ -574,32 +602,26 @@ static int give(plb_sharer_t *self, int to, double speeds, plb_err_t *err)
         PLB_PASS(post(self, head, last->bytes, to, TAG_ROWS, err));
     }
     const double ratio = scale(self), beta = 2.0 * self->options.beta;
-    while (work > 0.5 * LEAST_CHUNK * speed(self) && self->high > self->low + 1) {
+    while (work > 0.5 * PLB_SHARE_CHUNK * speed(self) && self->high > self->low + 1) {
         const double most =
-            fmin(work, fmax(self->grain, LEAST_CHUNK) * pace) / speed(self) / ratio;
+            fmin(work, fmax(self->grain, PLB_SHARE_CHUNK) * pace) / speed(self) / ratio;
         const int64_t rows = most_rows(self);
         double sum = 0.0, worst = 0.0;
         int64_t n = 0;
         while (n < rows && self->high - n > self->low + 1 && (n == 0 || worst < most)) {
-            const int64_t k = self->high - ++n, i = row_at(self, k);
+            const int64_t k = self->high - ++n, i = self->kept[k];
             sum += self->costs.now[i];
-            worst +=
-                self->kept != NULL && k < self->risk ? self->costs.worst[i] : self->costs.now[i];
+            worst += k < self->risk ? self->costs.worst[i] : self->costs.now[i];
         }
         const double seconds = sum * ratio;
         if (beta * (double)(n * self->rows->row_bytes) > seconds * speed(self) / pace ||
             seconds * speed(self) > 2.0 * work) {
             break; /* sending takes as long as computing, or a single row is too much work */
         }
-        int64_t *row;
-        PLB_PASS_NEW(row, n);
-        for (int64_t k = 0; k < n; k++) {
-            row[k] = row_at(self, self->high - n + k);
-        }
         self->high -= n;
         self->left = fmax(self->left - sum, 0.0);
         work -= seconds * speed(self);
-        PLB_PASS(lend(self, row, n, seconds, to, false, !any, err));
+        PLB_PASS(lend(self, self->kept + self->high, n, seconds, to, false, !any, err));
         any = true;
     }
     return any ? PLB_OK : post_head(self, to, TAG_NOTHING, 0, err);
@@ -627,7 +649,10 @@ static int receive(plb_sharer_t *self, plb_err_t *err)
         PLB_TRY(head != NULL ? PLB_OK : PLB_NO_MEMORY(head, bytes));
         PLB_MPI(MPI_Mrecv(head, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE));
         plb_err_t own = {0};
-        const int from = status.MPI_SOURCE;
+        const int from = status.MPI_SOURCE, partner = partner_of(self, from);
+        if (partner >= self->n_group) { /* no plan tells the speeds of other groups */
+            self->speed[partner] = head->speed;
+        }
         if (status.MPI_TAG == TAG_ROWS) {
             PLB_GROW(self->guest, self->guest_room, self->n_guests + 1);
             self->guest[self->n_guests++] = (guest_t){head, bytes};
@@ -635,17 +660,17 @@ static int receive(plb_sharer_t *self, plb_err_t *err)
             if (head->reply) {
                 self->asked--;
                 self->tries = 0;
-                self->state[from] = ASK_IT; /* there may be more */
+                self->state[partner] = ASK_IT; /* there may be more */
             }
             head = NULL;
         } else if (status.MPI_TAG == TAG_ANSWER) {
             keep(self, take(self, head, bytes, from, &own), &own);
         } else if (status.MPI_TAG == TAG_ASK) {
-            self->hungry[n_hungry++] = from;
-            speeds += self->speed[from];
+            self->hungry[n_hungry++] = partner;
+            speeds += self->speed[partner];
         } else if (status.MPI_TAG == TAG_NOTHING) {
             self->asked--;
-            self->state[from] = HAS_NOTHING;
+            self->state[partner] = HAS_NOTHING;
         }
         plb_free(head);
         head = NULL;
@@ -681,7 +706,7 @@ static int meanwhile(plb_sharer_t *self, MPI_Request *request, plb_err_t *err)
             break;
         }
         if (self->low < self->high) {
-            compute(self, self->costs.known ? LEAST_CHUNK
+            compute(self, self->costs.known ? PLB_SHARE_CHUNK
                                             : rest(self) / (PLB_SHARE_PARTS * PLB_SHARE_PARTS));
         } else {
             PLB_TRY(pause_a_little(self));
@@ -713,25 +738,24 @@ static int lend_planned(plb_sharer_t *self, int32_t n_flows, plb_err_t *err)
     enum { STAYS, GOES, IS_CONTROL };
     int ret = PLB_OK;
     const int64_t n = self->rows->n, most = most_rows(self);
-    const int me = self->comm.rank;
     plb_loads_t order = {0};
     unsigned char *what = NULL;
     int64_t *row = NULL, kept = 0, start = 0;
     PLB_NEW0(what, n);
+    PLB_NEW(row, n);
     memset(what, GOES, (size_t)self->low); /* these have already been computed */
     PLB_TRY(plb_loads_sorted(&order, self->costs.now, n, PLB_DESCENDING, err));
     for (int32_t f = 0; f < n_flows; f++) {
         const int to = self->flow[f].to;
-        if (self->flow[f].from != me) {
+        if (self->flow[f].from != self->me) {
             continue;
         }
         double left = self->flow[f].work / speed(self);
-        const double chunk = fmax(self->grain, LEAST_CHUNK) * self->speed[to] / speed(self);
+        const double chunk = fmax(self->grain, PLB_SHARE_CHUNK) * self->speed[to] / speed(self);
         /* rows that take longer than the remaining work stay here, or go to the next borrower */
         for (int64_t k = start; k < n && left > 0.0;) {
             int64_t m = 0;
             double sum = 0.0;
-            PLB_NEW(row, n - k);
             for (; k < n && m < most && sum < fmin(chunk, left); k++) {
                 const int64_t i = order.item[k].id;
                 const double w = self->costs.now[i];
@@ -747,13 +771,9 @@ static int lend_planned(plb_sharer_t *self, int32_t n_flows, plb_err_t *err)
             left -= sum;
             self->left -= sum;
             if (m == 0) {
-                plb_free(row);
-                row = NULL;
                 break;
             }
-            int64_t *mine = row;
-            row = NULL;
-            PLB_TRY(lend(self, mine, m, sum, to, true, false, err));
+            PLB_TRY(lend(self, row, m, sum, rank_of(self, to), true, false, err));
         }
     }
     plb_row_costs_look_around(&self->costs);
@@ -781,7 +801,7 @@ out:
     return ret;
 }
 
-/* Gather the offers of all ranks, and plan. */
+/* Gather the offers of the group, and plan. */
 static int plan(plb_sharer_t *self, plb_err_t *err)
 {
     enum { N = sizeof(plb_share_offer_t) / sizeof(double) };
@@ -790,18 +810,14 @@ static int plan(plb_sharer_t *self, plb_err_t *err)
     MPI_Request request;
     const plb_share_offer_t mine = {rest(self) * speed(self), self->told.ratio, self->told.of};
     self->told.of = -1.0;
-    PLB_MPI(MPI_Iallgather(&mine, N, MPI_DOUBLE, self->offer, N, MPI_DOUBLE, self->comm.comm,
+    PLB_MPI(MPI_Iallgather(&mine, N, MPI_DOUBLE, self->offer, N, MPI_DOUBLE, self->group,
                            &request));
     PLB_TRY(meanwhile(self, &request, err));
-    double total = 1e-12;
-    for (int r = 0; r < self->comm.size; r++) {
-        total += self->offer[r].work;
-    }
-    plb_share_speeds(self->offer, self->comm.size, self->speed);
-    const double toll = 2.0 * self->options.beta * self->all[BYTES] / total;
+    plb_share_speeds(self->offer, self->n_group, self->speed);
+    const double toll = 2.0 * self->options.beta * self->all[BYTES] / fmax(self->all[WORK], 1e-12);
     const double time =
-        plb_share_plan(self->offer, self->speed, self->comm.size, toll, self->flow, &n_flows);
-    self->grain = fmax(time * PLB_SHARE_GAIN, LEAST_CHUNK);
+        plb_share_plan(self->offer, self->speed, self->n_group, toll, self->flow, &n_flows);
+    self->grain = fmax(time * PLB_SHARE_GAIN, PLB_SHARE_CHUNK);
     ret = lend_planned(self, n_flows, err);
 out:
     return ret;
@@ -819,17 +835,17 @@ static int work_together(plb_sharer_t *self, int64_t begin, plb_err_t *err)
             self->grain > 0.0 ? self->grain : rest(self) / (PLB_FEW * PLB_SHARE_PARTS);
         bool any = false;
         while (self->options.reactive && !ended && self->asked < ASKED && self->tries < TRIES &&
-               supply(self) < fmax(grain, LEAST_CHUNK)) {
+               supply(self) < fmax(grain, PLB_SHARE_CHUNK)) {
             PLB_TRY(ask(self, &any, err));
         }
         const bool own = self->low < self->high;
-        const bool urgent = own && self->kept != NULL && self->low < self->risk;
+        const bool urgent = own && self->low < self->risk;
         if (!urgent && self->next_guest < self->n_guests) {
             PLB_TRY(entertain(self, err));
             self->waits = false;
         } else if (own) {
             compute(self,
-                    fmax(fmin(rest(self) / PLB_SHARE_PARTS, grain), least(self, LEAST_CHUNK)));
+                    fmax(fmin(rest(self) / PLB_SHARE_PARTS, grain), least(self, PLB_SHARE_CHUNK)));
         } else if (!ended && self->open == 0 && self->asked == 0) {
             const double did = self->own.seconds, home = did + learn_lent(self);
             self->mine[TIME] = home;
@@ -936,14 +952,18 @@ static int compute_all(plb_sharer_t *self, int64_t begin, bool *lends, plb_err_t
     }
     self->unknown = self->all[UNKNOWN] > 0.0;
     const double bound = on_cores(self, self->all[WORK] / self->all[SPEED]);
-    const double gain = self->all[SURE] - bound;
     const bool pays =
-        self->comm.size > 1 && (self->unknown || gain > fmax(PLB_SHARE_GAIN * bound, LEAST_CHUNK));
+        self->comm.size > 1 && (self->unknown || plb_share_pays(self->all[SURE], bound));
     *lends = pays && self->options.lend && self->rest == 0;
     if (*lends) {
-        memset(self->state, ASK_IT, (size_t)self->comm.size);
+        memset(self->state, ASK_IT, (size_t)self->n_partners);
         if (!self->unknown) {
             PLB_PASS(plan(self, err));
+        } else {
+            PLB_PASS_NEW(self->kept, self->rows->n);
+            for (int64_t i = 0; i < self->rows->n; i++) {
+                self->kept[i] = i;
+            }
         }
         PLB_PASS(work_together(self, begin, err));
         self->contention =

@@ -48,10 +48,16 @@ typedef struct plb_share_figures {
  */
 static const double PLB_SHARE_GAIN = 2.0 * PLB_NOISE;
 
+/* Seconds that a chunk takes at least, twice as long as waking up: a call of a Python function takes
+ * 10 us.  Lending must save as much: a call that lends ends with a reduction, and computes in
+ * chunks.  (benchmarks/share_simulated.py, from here on "sim": with half of it, the first call of
+ * ranks of unlike speeds takes 1.21 times the bound, not 1.17.) */
+#define PLB_SHARE_CHUNK (2e-9 * PLB_WAKE_NS)
+
 /* One row in this many of the heaviest stays at home: against these the speeds of the ranks that
  * borrow the others are measured.  Rows within one part in so many of the array may turn out like
  * each other, and one part in so many of a rank's work says by how much it was mispredicted.
- * tuned: parts; benchmarks/share_simulated.py, front on 8 ranks: 1.04 times the bound; without the
+ * tuned: parts; sim, front on 8 ranks: 1.04 times the bound; without the
  * first 1.10, without the second 1.08, without the third 1.06 */
 enum { PLB_SHARE_PARTS = 8 };
 
@@ -79,6 +85,15 @@ void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed);
  * time of the slowest rank. */
 double plb_share_plan(const plb_share_offer_t *offer, const double *speed, int32_t p, double toll,
                       plb_share_flow_t *flow, int32_t *n);
+
+/** Whether lending pays that shortens a step from `alone` to `together` seconds. */
+bool plb_share_pays(double alone, double together);
+
+/** Return the time of a step in which ranks lend each other work if that pays.  alone[p]: their
+ * seconds without lending; longest: seconds that cannot be divided; bytes: of all rows; offer[p],
+ * flow[p]: scratch. */
+double plb_share_step(const double *alone, const double *speed, int32_t p, double longest,
+                      double bytes, plb_share_offer_t *offer, plb_share_flow_t *flow);
 
 /* The expected times of the rows of this rank, in seconds of this rank.  `last` is the time of
  * each row in the previous call.  If costs jump between calls, `last` predicts nothing: so the

@@ -54,6 +54,26 @@ double plb_share_plan(const plb_share_offer_t *offer, const double *speed, int32
     return high;
 }
 
+bool plb_share_pays(double alone, double together)
+{
+    return alone - together > fmax(PLB_SHARE_GAIN * together, PLB_SHARE_CHUNK);
+}
+
+double plb_share_step(const double *alone, const double *speed, int32_t p, double longest,
+                      double bytes, plb_share_offer_t *offer, plb_share_flow_t *flow)
+{
+    int32_t n;
+    double work = 1e-12, slowest = longest;
+    for (int32_t r = 0; r < p; r++) {
+        offer[r].work = alone[r] * speed[r];
+        work += offer[r].work;
+        slowest = fmax(slowest, alone[r]);
+    }
+    const double toll = 2.0 * PLB_SHARE_BETA * bytes / work;
+    const double time = fmax(plb_share_plan(offer, speed, p, toll, flow, &n), longest);
+    return plb_share_pays(slowest, time) ? time : slowest;
+}
+
 void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed)
 {
     double mean = 0.0;
@@ -90,7 +110,8 @@ int plb_row_costs_begin(plb_row_costs_t *self, int64_t n, const double *cost, do
         self->room = n;
     }
     const bool from_cost = cost != NULL, same = n == self->n && from_cost == self->from_cost;
-    const double mean = self->known && from_cost == self->from_cost ? self->mean : 1.0;
+    const bool known = self->known && from_cost == self->from_cost;
+    const double mean = known ? self->mean : 1.0;
     for (int64_t i = 0; i < n && from_cost; i++) {
         PLB_FAIL_IF(!(cost[i] >= 0.0 && cost[i] <= 1e30), err, PLB_ERR_VALUE,
                     "cost[%lld] is %g: expected 0 ... 1e30", (long long)i, cost[i]);
@@ -103,7 +124,7 @@ int plb_row_costs_begin(plb_row_costs_t *self, int64_t n, const double *cost, do
         *sum += self->now[i];
     }
     self->n = n;
-    self->known = self->known && from_cost == self->from_cost;
+    self->known = known;
     self->from_cost = from_cost;
     self->mean = mean;
     memset(self->sum, 0, sizeof self->sum);
@@ -146,16 +167,12 @@ void plb_row_costs_learn(plb_row_costs_t *self, int64_t first, const int64_t *ro
         const int64_t i = row != NULL ? row[k] : first + k;
         self->last[i] = self->now[i] * ratio;
     }
-    const double count = (double)n;
-    const double add[6] = {count,
-                           last,
-                           seconds,
-                           last * last / count,
-                           last * seconds / count,
-                           ratio > PLB_ABRUPT ? seconds - now : 0.0};
-    for (int k = 0; k < 6; k++) {
-        self->sum[k] += add[k];
-    }
+    self->sum[0] += (double)n;
+    self->sum[1] += last;
+    self->sum[2] += seconds;
+    self->sum[3] += last * last / (double)n;
+    self->sum[4] += last * seconds / (double)n;
+    self->sum[5] += ratio > PLB_ABRUPT ? seconds - now : 0.0;
 }
 
 void plb_row_costs_end(plb_row_costs_t *self, double predicted)
@@ -165,7 +182,8 @@ void plb_row_costs_end(plb_row_costs_t *self, double predicted)
         return;
     }
     const double spread = s[3] - s[1] * s[1] / rows;
-    if (self->known && spread > 1e-4 * s[3]) { /* else all predictions were equal */
+    /* else all predictions were nearly equal */
+    if (self->known && spread > PLB_NOISE * PLB_NOISE * s[3]) {
         const double slope = (s[4] - s[1] * seconds / rows) / spread;
         self->trust = 0.5 * (self->trust + fmin(fmax(slope, 0.0), 1.0));
     }

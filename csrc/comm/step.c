@@ -5,8 +5,8 @@
 #include "base/base.h"
 
 enum {
-    /* bytes; copying a part of up to this size is cheaper than a message: it takes as long by the
-     * default costs of a message, 2 us, and of a byte, 0.1 ns */
+    /* Copying a part of up to this size is cheaper than a message.
+     * tuned: bytes; by default a message takes 2 us, and a byte 0.1 ns: as long as 20,000 bytes */
     INLINE = 16 << 10,
     HEAD_MOST = 1 << 20, /* bytes; the small parts in a head have at most this many in total */
 };

@@ -1,6 +1,7 @@
 #include "decide/consensus.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/base.h"
 
@@ -444,6 +445,8 @@ static int atsync_contribute(plb_atsync_t *self, int64_t iteration, int64_t now,
         plb_exact_add(&s.idle_sum, idle);
         s.utilization_min = plb_utilization(s.load_max, idle);
         s.time_max = fmax(span - self->waited, 0.0);
+        s.arguments = self->arguments;
+        plb_stats_set_phases(&s, part->phase, self->n_phases);
     }
     self->mark = now;
     self->busy = self->waited = 0.0;
@@ -493,9 +496,10 @@ int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int6
 
 static void record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration)
 {
-    self->row[self->n_rows++] = (plb_atsync_row_t){
+    plb_atsync_row_t *row = &self->row[self->n_rows++];
+    *row = (plb_atsync_row_t){
         .time = all->time_max,
-        .max = all->load_max,
+        .max = plb_stats_max(all),
         .mean = plb_exact_value(&all->load_sum) / (double)all->n_ranks,
         .idle = plb_exact_value(&all->idle_sum) / (double)all->n_ranks,
         .utilization = all->utilization_min,
@@ -504,6 +508,10 @@ static void record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration
         .bytes = (double)all->message_bytes,
         .load = part_of(self, iteration)->total,
     };
+    for (int64_t k = 0; k < all->n_phases; k++) {
+        row->phase[k] = all->phase_max[k];
+        row->phase[all->n_phases + k] = plb_exact_value(&all->phase_sum[k]) / (double)all->n_ranks;
+    }
 }
 
 /* After an error, feed() no longer calls this. */
@@ -561,7 +569,7 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
 {
     int asked = PLB_OK;
     const int64_t iteration = self->rank.seen + 1;
-    PLB_FAIL_IF(all->flags & PLB_STATS_MIXED || all->iteration != self->opt.first + iteration - 1,
+    PLB_FAIL_IF(all->kind != self->opt.kind || all->iteration != self->opt.first + iteration - 1,
                 err, PLB_ERR_STATE,
                 "statistics of iteration %lld: ranks contributed to different "
                 "iterations, up to %lld",
@@ -575,9 +583,13 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
     if (self->whole) {
         asked = observe(self, all, err);
     }
-    *part_of(self, iteration) = (plb_atsync_part_t){{{0}}, 0.0};
+    *part_of(self, iteration) = (plb_atsync_part_t){{{0}}, 0.0, {0}};
     if (all->failed_rank < self->failed_rank) {
         self->failed_rank = all->failed_rank;
+    }
+    /* The phases differ between ranks.  A rank that has ended its loop names none. */
+    if (all->flags & PLB_STATS_MIXED && all->n_ended == 0) {
+        self->failed_rank = 0;
     }
     const int ret = self->complete && self->opt.balance && self->trigger->kind->foreign
                         ? vote(self, err)
@@ -676,7 +688,9 @@ int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int
         PLB_PASS(plb_check(PLB_SECONDS, PLB_FIGURES({"load", load[i]}), err));
     }
     PLB_PASS(consensus_reached(&self->rank, slot, &self->acts, err));
-    plb_exact_t *const sum = &part_of(self, at(self, slot))->load;
+    plb_atsync_part_t *const part = part_of(self, at(self, slot));
+    plb_exact_t *const sum = &part->load;
+    memcpy(part->phase, self->phase, sizeof part->phase);
     for (int64_t i = 0; i < n; i++) {
         plb_exact_add(sum, load[i]);
         self->busy += load[i];

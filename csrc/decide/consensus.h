@@ -154,6 +154,8 @@ typedef struct plb_atsync_row {
     double messages;    /* number of messages between ranks */
     double bytes;       /* total size of these messages */
     double load;        /* seconds: load of this rank */
+    /* seconds: with d phases, the d largest loads of a rank, then the d mean loads */
+    double phase[2 * PLB_MOST_PHASES];
 } plb_atsync_row_t;
 
 typedef struct plb_atsync_options {
@@ -178,6 +180,7 @@ typedef enum plb_atsync_answer {
 typedef struct plb_atsync_part {
     plb_exact_t load; /* sum of the loads reported so far by this rank's objects */
     double total;     /* seconds: `load` + `background`; set when the iteration is contributed */
+    double phase[PLB_MOST_PHASES]; /* seconds of each phase */
 } plb_atsync_part_t;
 
 /* The trigger's wish for an LB step.  Iteration 1 of the loop is number `first` in the program. */
@@ -209,7 +212,11 @@ typedef struct plb_atsync {
     plb_actions_t acts;
     int32_t window; /* lag, or PLB_ATSYNC_WINDOW; at most window + 1 iterations are under way */
     plb_atsync_part_t *part; /* [window + 2], owned; iteration i is at i % (window + 2) */
-    double background;   /* seconds of this rank's other work in an iteration, set by the caller */
+    double background; /* seconds of this rank's other work in an iteration, set by the caller */
+    /* Set by the caller before plb_atsync_reached, if this rank runs as a whole: a fingerprint of
+     * the names of the phases, their number, and this rank's seconds in each. */
+    int64_t arguments, n_phases;
+    double phase[PLB_MOST_PHASES];
     int64_t mark;        /* ns: when this rank last contributed */
     double busy, waited; /* seconds since `mark`: loads of objects; waiting, added by the caller */
     plb_atsync_row_t *row; /* [capacity], owned; the caller may read the rows and reset n_rows */

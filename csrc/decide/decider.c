@@ -295,6 +295,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                             .foreseen = NAN,
                             .moving = NAN,
                             .per_byte = NAN,
+                            .fastest = INFINITY,
                             .chosen = -1,
                             .instead = -1,
                             .limit = -1,
@@ -575,6 +576,24 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
     return plb_decider_observe(self, &now, err);
 }
 
+/* A strategy takes long if all its calls took more than SLOW seconds and more than this fraction
+ * of an iteration. */
+static const double SLOW = 0.05, SLOW_FRACTION = 0.05;
+
+/* An LB step is due: return PLB_ASK_BALANCE, or PLB_ASK_BEGIN if its strategy takes long and may
+ * run beside the next iteration. */
+static plb_ask_t ask_for_step(plb_decider_t *self, bool may_wait)
+{
+    const double t = self->fastest;
+    if (!self->opt.beside || self->late || !may_wait || isinf(t) ||
+        t <= fmax(SLOW, SLOW_FRACTION * self->seen.time)) {
+        return PLB_ASK_BALANCE;
+    }
+    self->late = true;
+    self->why_late = self->trigger->verdict.reason;
+    return PLB_ASK_BEGIN;
+}
+
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_t *ask,
                      plb_err_t *err)
 {
@@ -584,6 +603,7 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
                 "the decider waits for an answer");
     /* after a distributed LB step a preview would cost too much: it gathers all loads */
     may_preview = may_preview && !(last != NULL && plb_decider_in_rounds(self, last->strategy));
+    asked |= self->late;
     if (self->goes_on) {
         *ask = PLB_ASK_BALANCE;
         return PLB_OK;
@@ -593,16 +613,37 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
         *ask = PLB_ASK_JUDGE;
         return PLB_OK;
     }
-    if (asked && self->opt.gives_up && !ledger_allows(&self->ledger, self->seen.iteration)) {
+    if (asked && !self->late && self->opt.gives_up &&
+        !ledger_allows(&self->ledger, self->seen.iteration)) {
         PLB_PASS(hold(self, PLB_DECISION_OFF, err));
         asked = false;
     }
     if (asked) {
-        *ask = PLB_ASK_BALANCE;
+        *ask = ask_for_step(self, may_preview);
     } else if (self->opt.watches && may_preview &&
                promise_observe(&self->promise, self->span, self->even)) {
         self->phase = PLB_DECIDER_PREVIEWS;
         *ask = PLB_ASK_PREVIEW;
+    }
+    return PLB_OK;
+}
+
+int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
+{
+    PLB_FAIL_IF(self->phase != PLB_DECIDER_PREVIEWS, err, PLB_ERR_STATE,
+                "an answer was given, but no preview is due");
+    if (!(fabs(gain) <= 1e30)) { /* true also for NaN */
+        return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",
+                        gain);
+    }
+    const int64_t at = self->seen.iteration;
+    const double left =
+        self->trigger->end == INT64_MAX ? (double)at + 1.0 : (double)(self->trigger->end - at - 1);
+    self->phase = PLB_DECIDER_OBSERVES;
+    *ask = PLB_ASK_NOTHING;
+    if (self->last >= 0 && gain * left > self->receipts[self->last].cost) {
+        self->found = gain;
+        *ask = ask_for_step(self, true);
     }
     return PLB_OK;
 }
@@ -643,6 +684,8 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
     PLB_PASS(fill_receipt(self, kind, &self->trigger->verdict, &self->next, err));
     if (self->goes_on) {
         self->next.verdict.reason = PLB_REASON_SLICE;
+    } else if (self->late) {
+        self->next.verdict.reason = self->why_late;
     } else if (why != NULL) {
         self->next.verdict.reason = why->reason;
     }
@@ -677,6 +720,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
         memcpy(self->next.speed, speed, (size_t)self->opt.n_ranks * sizeof *speed);
     }
     self->next.placing = *placing;
+    self->fastest = self->late ? self->fastest : fmin(self->fastest, placing->seconds_strategy);
     self->phase = PLB_DECIDER_MOVES;
     return PLB_OK;
 }
@@ -815,6 +859,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     self->cycle = self->n_receipts;
     self->n_lb_steps++;
     self->n_since = self->sum_max = self->sum_mean = self->sum_min = self->sum_even = 0.0;
+    self->late = false;
     self->phase = PLB_DECIDER_OBSERVES;
     return PLB_OK;
 }
@@ -823,6 +868,7 @@ void plb_decider_abandon(plb_decider_t *self)
 {
     self->goes_on &= self->phase < PLB_DECIDER_PLACES; /* after a failed placement, no slices
                                                           follow */
+    self->late &= self->phase < PLB_DECIDER_PLACES;
     self->phase = PLB_DECIDER_OBSERVES;
 }
 

@@ -20,6 +20,9 @@
  *     PLB_ASK_PREVIEW: compute whether a new placement would save time
  *         plb_decider_preview, on the rank that has the loads
  *         plb_decider_previewed with the gain that plb_decider_preview returned, on all ranks
+ *     PLB_ASK_BEGIN: the strategy takes long: let it place while the next iteration computes
+ *         plb_decider_begin, on the rank that has the loads; then the next iteration is observed,
+ *         and plb_decider_next asks for the LB step
  *     PLB_ASK_BALANCE: rebalance
  *         plb_decider_choose, on all ranks
  *         plb_decider_place, on the rank that has the loads
@@ -490,6 +493,7 @@ typedef enum plb_ask {
     PLB_ASK_NOTHING,
     PLB_ASK_JUDGE,
     PLB_ASK_PREVIEW,
+    PLB_ASK_BEGIN,
     PLB_ASK_BALANCE,
 } plb_ask_t;
 
@@ -508,6 +512,7 @@ typedef struct plb_decider_options {
      * iteration would otherwise be longer than the present one by more than this fraction.  0:
      * data do not move during an iteration. */
     double move_at_most;
+    bool beside; /* the strategy is one Python function, and may run beside an iteration */
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;
     int64_t keep; /* how many receipts to keep; 0: all */
@@ -534,6 +539,11 @@ typedef struct plb_decider {
     /* with move_at_most, sums: seconds by which moves made iterations longer; `most_bytes` */
     double felt, felt_bytes;
     bool goes_on; /* whether the next slice is due */
+    /* Whether the strategy has begun to place for the next LB step, and the reason for this LB
+     * step; seconds of the strategy's shortest call that was not beside an iteration. */
+    bool late;
+    plb_reason_t why_late;
+    double fastest;
     /* Only where the loads are: seconds of the slowest rank before the first slice; and the
      * placement of which some moves are left (both arrays are owned). */
     double longest;
@@ -641,10 +651,14 @@ typedef struct plb_database {
 int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *gain,
                         plb_err_t *err);
 
-/** Take `gain`, the answer of plb_decider_preview.  *ask is PLB_ASK_BALANCE if this gain would
- * repay an LB step until the end of the run, else PLB_ASK_NOTHING.  If the end is not known, as
- * many iterations are expected to follow as have run. */
+/** Take `gain`, the answer of plb_decider_preview.  *ask is PLB_ASK_BALANCE or PLB_ASK_BEGIN if
+ * this gain would repay an LB step until the end of the run, else PLB_ASK_NOTHING.  If the end is
+ * not known, as many iterations are expected to follow as have run. */
 int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
+
+/** Let the strategy begin to place the objects of `db`, on the rank that has the loads.  If the LB
+ * step has the same objects, it takes this placement; if not, it calls the strategy again. */
+int plb_decider_begin(plb_decider_t *self, const plb_database_t *db, plb_err_t *err);
 
 /** Begin an LB step and choose its strategy, self->chosen.  why: the verdict that asked for it;
  * NULL: the most recent one.  n_objects: on all ranks; 0: unknown, take a central strategy. */

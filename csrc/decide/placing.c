@@ -376,8 +376,8 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            (db->snapshot.n_components == 1 || !self->candidates[which].strategy.takes_phases);
 }
 
-/* TRY: seconds per object that one attempt with a tolerance is assumed to take;
- * rank 0 is busy for 0.2 s with 10^6 objects (benchmarks/scale.py) */
+/* TRY: what one attempt with a tolerance is assumed to take.
+ * tuned: seconds per object; rank 0 is busy for 0.2 s with 10^6 objects (benchmarks/scale.py) */
 static const double TOLERANCES[] = {0.5 * PLB_NOTABLE, PLB_NOTABLE, 2.0 * PLB_NOTABLE}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 
@@ -839,6 +839,22 @@ out:
     return ret;
 }
 
+int plb_decider_begin(plb_decider_t *self, const plb_database_t *db, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    input_t input;
+    const plb_candidate_strategy_t *c = self->candidates;
+    const plb_opts_t opts = {c->params, self->opt.seed, true, .begins = true};
+    PLB_FAIL_IF(!self->late, err, PLB_ERR_STATE,
+                "plb_decider_begin was called, but not asked for");
+    PLB_PASS(check_ranks(self, db, err));
+    PLB_TRY(prepare(self, db, c->strategy.looks_at, false, &input, err));
+    PLB_TRY(c->strategy.run(&c->strategy, &input.phases, &opts, NULL, err));
+out:
+    free_input(&input);
+    return ret;
+}
+
 /* ---- a preview ------------------------------------------------------------------------------ */
 
 /* BestFitLB makes the new placement, because it is fast and balances well; VectorLB if objects
@@ -879,24 +895,4 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
 out:
     free_input(&input);
     return ret;
-}
-
-int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
-{
-    PLB_FAIL_IF(self->phase != PLB_DECIDER_PREVIEWS, err, PLB_ERR_STATE,
-                "an answer was given, but no preview is due");
-    if (!(fabs(gain) <= 1e30)) { /* true also for NaN */
-        return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",
-                        gain);
-    }
-    const int64_t at = self->seen.iteration;
-    const double left =
-        self->trigger->end == INT64_MAX ? (double)at + 1.0 : (double)(self->trigger->end - at - 1);
-    self->phase = PLB_DECIDER_OBSERVES;
-    *ask = PLB_ASK_NOTHING;
-    if (self->last >= 0 && gain * left > self->receipts[self->last].cost) {
-        self->found = gain;
-        *ask = PLB_ASK_BALANCE;
-    }
-    return PLB_OK;
 }

@@ -303,8 +303,14 @@ void plb_snapshot_rank_times(const plb_snapshot_t *s, const int32_t *rank, doubl
         rank = s->rank;
     }
     memset(time, 0, (size_t)s->n_ranks * sizeof *time);
-    for (int64_t i = 0; i < s->n_objects; i++) {
-        time[rank[i]] += s->load[i * s->n_components];
+    for (int64_t i = 0; i < s->n_objects;) { /* while the rank is the same, the sum stays in a
+                                                register */
+        const int32_t r = rank[i];
+        double sum = time[r];
+        for (; i < s->n_objects && rank[i] == r; i++) {
+            sum += s->load[i * s->n_components];
+        }
+        time[r] = sum;
     }
     for (int32_t r = 0; r < s->n_ranks; r++) {
         time[r] = plb_background(s, r) + time[r] / plb_speed(s, r);

@@ -1,6 +1,6 @@
 /* Bins: best fit (the largest item first), then exchanges between the largest bin and others; for
  * few items all packings; and the differencing method of Karmarkar and Karp (1982; Michiels, Korst
- * and Aarts 2003), if these do not reach the bound. */
+ * and Aarts 2003), where its result may be better. */
 #include "place/strategy.h"
 
 #include <math.h>
@@ -10,19 +10,21 @@
 #include "base/base.h"
 
 enum {
-    MOST_PAIRS = 96,      /* items in a bin: up to so many, two are exchanged for two; */
-    MOST_TRIPLES = 20,    /* and up to so many, three for three */
+    MOST_PAIRS = 96,      /* items in a bin: up to so many, two are exchanged for two */
     FEW_ITEMS = 24,       /* items: up to so many, all packings are tried, */
     MOST_NODES = 1 << 18, /* as far as so many bins of items are tried */
-    PARTNERS = 12,        /* bins that are tried until an exchange is taken */
+    PARTNERS = 4,         /* bins that are tried until an exchange is taken */
 };
 #define MOST_WORK 3e7        /* bins x exchanges: seconds for 1e7 items in 1e5 bins */
 #define MOST_DIFFERENCES 3e7 /* items x bins up to which the differencing method is tried */
+/* Loads are predictions with an error of per cents: so near to the bound, little is to be gained.
+ */
+#define NEAR 1.001
 
-/* A set of up to three items of a bin; -1: no more. */
+/* A set of up to two items of a bin; -1: no more. */
 typedef struct set {
     double cost, length;
-    int32_t item[3];
+    int32_t item[2];
 } set_t;
 
 typedef struct side { /* the sets of one bin, by cost */
@@ -38,8 +40,9 @@ typedef struct packing {
     int32_t *head, *next; /* [m], [n] items of each bin */
     plb_item_t *order;    /* [m] bins by cost */
     side_t side[2];
-    const plb_item_t *items; /* [n] the largest first */
-    double near, goal;       /* the search ends here */
+    const plb_item_t *items;  /* [n] the largest first */
+    double mean, bound, goal; /* mean cost of a bin; no packing is below; the search ends here */
+    bool whole;               /* all costs are whole numbers */
 } packing_t;
 
 static double length_of(const plb_bins_t *of, int64_t i)
@@ -93,49 +96,83 @@ static void restore(packing_t *self, const int32_t *bin)
 
 /* ---- best fit ------------------------------------------------------------------------------- */
 
-/* Put the items of `order` into the bin with the lowest cost of those with room; items that have a
- * bin stay.  Returns the first item without room; -1: all are packed.
- */
-static int64_t fit(packing_t *self, const plb_item_t *order, plb_item_t *heap_item)
+enum { OCTAVE_BITS = 5, BUCKETS = 64 << OCTAVE_BITS };
+
+/* Bins by what they need, in buckets for needs that differ by 3 %. */
+typedef struct needs {
+    int32_t first[BUCKETS], *next; /* the bins of a bucket are a list */
+    uint64_t set[BUCKETS / 64];    /* which buckets have bins: a bit each */
+    int word;                      /* the last of these words that may not be 0 */
+    double scale, each;            /* needs below 1 / scale are alike; items in a bin */
+} needs_t;
+
+/* Add bin b.  It needs what lacks until it costs as much as the mean; with equal counts, what
+ * lacks for each item to come: so no bin is full too early. */
+static void add_bin(const packing_t *self, needs_t *needs, int32_t b)
+{
+    const double left = self->of->equal ? plb_greater(needs->each - self->count[b], 0.5) : 1.0;
+    const double need = (self->mean - self->sum[b]) * needs->scale / left;
+    uint64_t bits;
+    memcpy(&bits, &need, sizeof bits);
+    bits = need > 1.0 ? (bits >> (52 - OCTAVE_BITS)) - (UINT64_C(1023) << OCTAVE_BITS) : 0;
+    const int to = bits < BUCKETS ? (int)bits : BUCKETS - 1, word = to >> 6;
+    needs->next[b] = needs->set[word] >> (to & 63) & 1 ? needs->first[to] : -1;
+    needs->first[to] = b;
+    needs->set[word] |= UINT64_C(1) << (to & 63);
+    needs->word = word > needs->word ? word : needs->word;
+}
+
+/* Remove and return the bin that needs the most; -1: there is none. */
+static int32_t take_bin(needs_t *needs)
+{
+    while (needs->word > 0 && needs->set[needs->word] == 0) {
+        needs->word--;
+    }
+    uint64_t *set = &needs->set[needs->word];
+    if (*set == 0) {
+        return -1;
+    }
+    const int bit = 63 - __builtin_clzll(*set);
+    int32_t *first = &needs->first[64 * needs->word + bit], b = *first;
+    *first = needs->next[b];
+    *set ^= *first < 0 ? UINT64_C(1) << bit : 0;
+    return b;
+}
+
+/* Put the items, the largest first, into the bin that needs the most of those with room; items
+ * that have a bin stay.  Returns the first item without room; -1: all are packed. */
+static int64_t fit(packing_t *self)
 {
     const plb_bins_t *of = self->of;
     const int64_t least = of->n / of->m,
                   more = of->n % of->m; /* items in a bin; bins with one more */
-    plb_heap_t heap = {heap_item, 0};
+    needs_t needs = {
+        .next = self->head, .scale = 0x1p40 / self->mean, .each = (double)of->n / of->m};
     int64_t n_more = 0;
     for (int32_t b = 0; b < of->m; b++) {
-        n_more += of->equal && self->count[b] > least;
-        heap.item[heap.n++] = (plb_item_t){self->sum[b], b};
+        n_more += self->count[b] > least;
+        add_bin(self, &needs, b);
     }
-    plb_heap_build(&heap);
-    for (int64_t j = 0; j < of->n; j++) {
-        const int32_t i = order[j].id;
-        if (self->bin[i] >= 0) {
-            continue;
-        }
-        const double length = length_of(of, i);
-        int32_t n_full = 0; /* bins without room for this item leave the heap */
-        while (heap.n > 0) {
-            const int32_t b = heap.item[0].id;
-            const bool closed =
-                of->equal && self->count[b] >= least + (n_more < more && self->count[b] <= least);
-            if (!closed && self->filled[b] + length <= of->capacity) {
-                break;
+    for (int64_t k = 0; k < of->n; k++) {
+        const int32_t i = self->items[k].id;
+        int32_t full = -1, b = -1; /* bins without room for this item */
+        while (self->bin[i] < 0 && (b = take_bin(&needs)) >= 0) {
+            if (of->equal && self->count[b] >= least + (n_more < more)) {
+                continue;
             }
-            const plb_item_t top = plb_heap_pop(&heap);
-            if (!closed) {
-                self->order[n_full++] = top;
+            if (self->filled[b] + length_of(of, i) > of->capacity) {
+                self->order[++full].id = b;
+                continue;
             }
+            put(self, i, b);
+            n_more += self->count[b] > least;
+            add_bin(self, &needs, b);
         }
-        if (heap.n == 0) {
+        if (self->bin[i] < 0) {
             return i;
         }
-        const int32_t b = heap.item[0].id;
-        put(self, i, b);
-        n_more += of->equal && self->count[b] > least;
-        plb_heap_rekey(&heap, self->sum[b]);
-        while (n_full > 0) {
-            plb_heap_push(&heap, self->order[--n_full]);
+        while (full >= 0) {
+            add_bin(self, &needs, self->order[full--].id);
         }
     }
     return -1;
@@ -152,38 +189,26 @@ static int compare_sets(const void *a, const void *b)
     return memcmp(x->item, y->item, sizeof x->item); /* any fixed order */
 }
 
-/* Add the sets that begin with `set` and have up to `size` items of the list from i on. */
-static void extend(const packing_t *self, int32_t i, int n, int size, const set_t *set,
-                   side_t *side)
-{
-    const plb_bins_t *of = self->of;
-    for (; i >= 0; i = self->next[i]) {
-        set_t more = *set;
-        more.cost += of->cost[i];
-        more.length += length_of(of, i);
-        more.item[n] = i;
-        if (n + 1 == size || !of->equal) {
-            side->set[side->n++] = more;
-        }
-        if (n + 1 < size) {
-            extend(self, self->next[i], n + 1, size, &more, side);
-        }
-    }
-}
-
 /* List the sets of bin b of up to `size` items, with equal numbers of exactly so many. */
 static int list_sets(const packing_t *self, int32_t b, int size, side_t *side, plb_err_t *err)
 {
+    const plb_bins_t *of = self->of;
     const int64_t c = self->count[b];
-    const int64_t pairs = size > 1 ? c * c / 2 : 0, triples = size > 2 ? c * c * c / 6 : 0;
-    const set_t none = {0.0, 0.0, {-1, -1, -1}};
-    PLB_PASS_GROW(side->set, side->room, 1 + c + pairs + triples);
+    PLB_PASS_GROW(side->set, side->room, 1 + c + (size > 1 ? c * c / 2 : 0));
     side->n = 0;
     side->bin = b;
-    if (!self->of->equal) {
-        side->set[side->n++] = none;
+    if (!of->equal) {
+        side->set[side->n++] = (set_t){0.0, 0.0, {-1, -1}};
     }
-    extend(self, self->head[b], 0, size, &none, side);
+    for (int32_t i = self->head[b]; i >= 0; i = self->next[i]) {
+        const double cost = of->cost[i], length = length_of(of, i);
+        if (size == 1 || !of->equal) {
+            side->set[side->n++] = (set_t){cost, length, {i, -1}};
+        }
+        for (int32_t j = self->next[i]; size > 1 && j >= 0; j = self->next[j]) {
+            side->set[side->n++] = (set_t){cost + of->cost[j], length + length_of(of, j), {i, j}};
+        }
+    }
     if (size > 1) {
         qsort(side->set, (size_t)side->n, sizeof *side->set, compare_sets);
         return PLB_OK;
@@ -243,7 +268,7 @@ static void find_exchange(const packing_t *self, double *best, const set_t **giv
 
 static void move_set(packing_t *self, const set_t *set, int32_t from, int32_t to)
 {
-    for (int k = 0; k < 3 && set->item[k] >= 0; k++) {
+    for (int k = 0; k < 2 && set->item[k] >= 0; k++) {
         const int32_t i = set->item[k];
         int32_t *at = &self->head[from];
         while (*at != i) {
@@ -269,7 +294,7 @@ static int exchange(packing_t *self, int size, bool *found, plb_err_t *err)
     set_t give = {0}, take = {0};
     int32_t partner = -1, n_tried = 0;
     *found = false;
-    const int32_t most = size == 1 ? INT32_MAX : size == 2 ? MOST_PAIRS : MOST_TRIPLES;
+    const int32_t most = size == 1 ? INT32_MAX : MOST_PAIRS;
     if (self->count[a] > most) {
         return PLB_OK;
     }
@@ -317,6 +342,9 @@ static int improve(packing_t *self, plb_err_t *err)
     const plb_bins_t *of = self->of;
     bool found = true;
     int size = 1;
+    if (largest(self) <= self->goal) {
+        return PLB_OK;
+    }
     for (int32_t b = 0; b < of->m; b++) {
         self->head[b] = -1;
         self->order[b] = (plb_item_t){self->sum[b], b};
@@ -336,7 +364,7 @@ static int improve(packing_t *self, plb_err_t *err)
         }
         PLB_PASS(exchange(self, size, &found, err));
         size = found ? 1 : size + 1; /* more items only where one does not help */
-        if (size > 3 || (size > 1 && self->order[of->m - 1].key <= self->near)) {
+        if (size > 2 || (size > 1 && self->order[of->m - 1].key <= NEAR * self->bound)) {
             break;
         }
         PLB_FAIL_IF(plb_interrupted(100 + of->n / of->m) != PLB_OK, err, PLB_ERR_INTERRUPTED,
@@ -522,17 +550,25 @@ out:
 
 /* ---- all together --------------------------------------------------------------------------- */
 
-/* Return a lower bound of the largest cost.  For each i <= m, either two of the i largest items
- * share a bin, or these items are in i bins.  For each j, j + 1 of the j * m + 1 largest items
- * share a bin.  If all bins have equally many items, the smallest items fill up these bins. */
-static double bound_of(const plb_bins_t *of, const plb_item_t *items)
+static void raise_bound(packing_t *self, double bound)
 {
-    const int64_t n = of->n, m = of->m, others = of->equal && n > m ? n / m - 1 : 0;
+    const bool rounded = self->whole && bound < 9e15;
+    self->bound = plb_greater(self->bound, rounded ? ceil(bound * (1.0 - 1e-15)) : bound);
+}
+
+/* Compute the mean, and a lower bound of the largest cost.  For each i <= m, either two of the i
+ * largest items share a bin, or these items are in i bins.  If all bins have equally many items,
+ * the smallest items fill up these bins. */
+static void set_bound(packing_t *self)
+{
+    const plb_item_t *items = self->items;
+    const int64_t n = self->of->n, m = self->of->m;
+    const int64_t others = self->of->equal && n > m ? n / m - 1 : 0;
     double sum = 0.0, most = 0.0, top = 0.0, small = 0.0, pair = 0.0;
-    bool whole = true;
+    self->whole = true;
     for (int64_t k = 0; k < n; k++) {
         sum -= items[k].key;
-        whole = whole && items[k].key == floor(items[k].key);
+        self->whole = self->whole && items[k].key == floor(items[k].key);
     }
     for (int64_t k = 0; k < others - 1; k++) {
         pair -= items[n - 1 - k].key; /* what shares a bin with two of the largest */
@@ -545,20 +581,60 @@ static double bound_of(const plb_bins_t *of, const plb_item_t *items)
         const double two = i == 0 ? INFINITY : -items[i - 1].key - items[i].key + pair;
         most = plb_greater(most, plb_lesser(two, (top + small) / (double)(i + 1)));
     }
-    for (int64_t j = 1; j * j <= n && j * m < n; j++) { /* takes n steps at most */
-        double shared = pair;
-        for (int64_t k = j * (m - 1); k <= j * m; k++) {
-            shared -= items[k].key;
-        }
-        most = plb_greater(most, shared);
-        pair += others > j ? items[n - others + j].key : 0.0; /* of one item less */
+    self->mean = sum / (double)m;
+    raise_bound(self, plb_greater(most, self->mean));
+}
+
+/* Raise the bound if the items have few sizes.  Some bins have more than j of the j * m + r
+ * largest items.  If these are k bins (1 ... r), they have at least j * k + r such items; with
+ * equal counts, the smallest items fill them up.  r: 1, or such that the next item is much
+ * smaller. */
+static int sharpen(packing_t *self, plb_err_t *err)
+{
+    const plb_item_t *items = self->items;
+    const int64_t n = self->of->n, m = self->of->m, each = self->of->equal ? n / m : 0;
+    double *least = NULL; /* [n + 1] sum of the smallest items */
+    PLB_PASS_NEW(least, n + 1);
+    least[0] = 0.0;
+    for (int64_t k = 0; k < n; k++) {
+        least[k + 1] = least[k] - items[n - 1 - k].key;
     }
-    most = plb_greater(most, sum / (double)m);
-    return whole && sum < 9e15 ? ceil(most * (1.0 - 1e-15)) : most;
+    for (int64_t j = 1; j * m < n; j++) {
+        int64_t step = 1;
+        for (int64_t r = 1; r <= m && j * m + r < n; r++) {
+            const plb_item_t *at = items + j * m;
+            step = at[r].key - at[r - 1].key > at[step].key - at[step - 1].key ? r : step;
+        }
+        for (int64_t r = 1; r <= step; r += step > 1 ? step - 1 : 1) {
+            const int64_t rest = n - j * m - r; /* items that are smaller */
+            double low = INFINITY;
+            for (int64_t k = 1; k <= r; k++) {
+                const int64_t top = j * k + r, more = each * k > top ? each * k - top : 0;
+                low = plb_lesser(low, (least[rest + top] - least[rest] + least[more]) / (double)k);
+            }
+            raise_bound(self, low);
+        }
+    }
+    plb_free(least);
+    return PLB_OK;
+}
+
+/* Return a cost below which Karmarkar and Karp's method finds no packing with equal counts: each
+ * of its bins gets one of the largest m items, one of the next m items, ... */
+static double least_difference(const packing_t *self)
+{
+    const int64_t n = self->of->n, m = self->of->m;
+    double sum = 0.0, most = 0.0;
+    for (int64_t first = 0; first < n; first += m) {
+        const double low = first + m <= n ? -self->items[first + m - 1].key : 0.0;
+        sum += low;
+        most = plb_greater(most, -self->items[first].key - low);
+    }
+    return sum + most;
 }
 
 /* Pack the items that are not in a bin. */
-static int start(packing_t *self, plb_loads_t *loads, plb_item_t *heap, plb_err_t *err)
+static int start(packing_t *self, plb_err_t *err)
 {
     const plb_bins_t *of = self->of;
     clear(self);
@@ -573,11 +649,12 @@ static int start(packing_t *self, plb_loads_t *loads, plb_item_t *heap, plb_err_
     if (of->equal && of->n <= 2 * (int64_t)of->m && of->was == NULL && of->length == NULL) {
         for (int64_t k = 0; k < of->n; k++) { /* pairs: the largest with the smallest */
             const int64_t m = of->m, from = 2 * m - of->n; /* bins with one item */
-            put(self, loads->item[k].id, (int32_t)(k < m ? k : from + of->n - 1 - k));
+            put(self, self->items[k].id, (int32_t)(k < m ? k : from + of->n - 1 - k));
         }
+        raise_bound(self, largest(self)); /* nothing is better */
         return PLB_OK;
     }
-    const int64_t left = fit(self, loads->item, heap);
+    const int64_t left = fit(self);
     bool fits = left < 0;
     if (!fits && of->length != NULL) { /* make the fullest bin as empty as possible instead */
         const plb_bins_t by_length = {
@@ -611,17 +688,19 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
     const int32_t m = of->m;
     packing_t self = {.of = of, .sum = sum};
     plb_loads_t loads = {0};
-    plb_item_t *heap = NULL;
     double least = INFINITY;
     int ret = PLB_OK;
     PLB_NEW_EACH(n, self.bin, self.next);
-    PLB_NEW_EACH(m, self.count, self.filled, self.head, self.order, heap);
+    PLB_NEW_EACH(m, self.count, self.filled, self.head, self.order);
     PLB_TRY(plb_loads_sorted(&loads, of->cost, n, PLB_DESCENDING, err));
-    *bound = bound_of(of, loads.item);
     self.items = loads.item;
-    self.near = *bound * 1.0001;
-    self.goal = *bound * (of->was == NULL ? 1.0 + 1e-7 : 1.001);
-    PLB_TRY(start(&self, &loads, heap, err));
+    set_bound(&self);
+    PLB_TRY(start(&self, err));
+    if (largest(&self) > NEAR * self.bound) {
+        PLB_TRY(sharpen(&self, err));
+    }
+    const bool near = of->was != NULL || (of->equal && n > FEW_ITEMS);
+    self.goal = self.bound * (near ? NEAR : 1.0 + 1e-7);
     PLB_TRY(finish(&self, bin, &least, err));
     if (least > self.goal && n <= FEW_ITEMS && m <= FEW_ITEMS) {
         tree_t tree = {&self, loads.item, bin, least, MOST_NODES, 0};
@@ -629,7 +708,9 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
         descend(&tree, 0);
         least = tree.least;
     }
-    const double enough = *bound * (of->equal ? 1.0 + 1e-7 : 1.0 + 1e-12);
+    const double enough = of->equal
+                              ? plb_greater(self.bound * (1.0 + 1e-7), least_difference(&self))
+                              : self.bound * (1.0 + 1e-12);
     if (least > enough && of->was == NULL && (double)n * m <= MOST_DIFFERENCES) {
         PLB_TRY(difference(&self, loads.item, err));
         if (largest(&self) < least && has_room(&self)) {
@@ -637,9 +718,10 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
         }
     }
     restore(&self, bin);
+    *bound = self.bound;
 out:
     plb_loads_free(&loads);
-    PLB_FREE(self.bin, self.next, self.count, self.filled, self.head, self.order, heap,
-             self.side[0].set, self.side[1].set);
+    PLB_FREE(self.bin, self.next, self.count, self.filled, self.head, self.order, self.side[0].set,
+             self.side[1].set);
     return ret;
 }

@@ -59,7 +59,8 @@ typedef struct line {
 typedef struct search {
     plb_state_t *on;
     const plb_aim_t *aim;
-    bool by_transfer;     /* whether plb_transfer makes the steps */
+    bool by_transfer;     /* whether plb_transfer makes steps, and those below, if any, follow */
+    bool singly;          /* whether the steps below are made */
     bool plain;           /* whether only loads count, without memory */
     bool bounded;         /* whether a step only redistributes the work of two ranks */
     bool by_value;        /* whether floor[k] is the slowest other rank's time; see above */
@@ -490,7 +491,10 @@ static int descend(search_t *self, plb_err_t *err)
     if (self->by_transfer) {
         PLB_PASS(plb_transfer(on, self->aim->value, self->aim->families, &self->work, err));
         self->value = plb_state_value(on);
-        return PLB_OK;
+        if (!self->singly || is_done(self)) {
+            return PLB_OK;
+        }
+        PLB_PASS(plb_state_list(on, err));
     }
     bool more = true;
     double until = self->work - PATIENCE, before = INFINITY;
@@ -561,10 +565,12 @@ int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
     self.plain = on->own == NULL && on->left == NULL && !homes;
     plb_rng_init(&self.rng, aim->seed);
     plb_state_value(on);
+    const int64_t n = on->in->n_objects;
+    const bool few = aim->kicks && n <= MOST_KICKED;
     self.by_transfer = plb_state_is_plain(on) && on->fits;
+    self.singly = !self.by_transfer || few;
     int ret = PLB_OK;
-    if (!self.by_transfer) {
-        const int64_t n = on->in->n_objects;
+    if (self.singly) {
         PLB_TRY(plb_state_list(on, err));
         PLB_NEW_EACH(on->d, self.here, self.there, self.rest, self.floor, self.least);
         PLB_NEW(self.next.item, on->p);
@@ -577,7 +583,7 @@ int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
         }
     }
     PLB_TRY(descend(&self, err));
-    if (aim->kicks && on->in->n_objects > 0 && on->in->n_objects <= MOST_KICKED) {
+    if (few && n > 0) {
         ret = kicks(&self, err);
     }
 out:

@@ -130,7 +130,7 @@ static inline bool plb_state_is_plain(const plb_state_t *self)
     return self->d == 1 && self->own == NULL && self->slot == NULL;
 }
 
-/** List the objects of each rank, if this has not been done. */
+/** List the objects of each rank, again if plb_transfer has moved some. */
 int plb_state_list(plb_state_t *self, plb_err_t *err);
 
 /** Begin (again) with only the background and the fixed objects. */
@@ -281,7 +281,7 @@ int plb_start_repaired(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
 
 /** If a lower bound by counting pieces shows that no placement meets *limit (seconds of the
  * slowest rank), raise *limit to just above the bound, where a search can usually meet it.
- * More than 40 objects per rank hardly limit the balance: then *limit is not changed. */
+ * 40 or more objects per rank hardly limit the balance: then *limit is not changed. */
 int plb_bound_raise(const plb_snapshot_t *in, double *limit, plb_err_t *err);
 
 /* The lowest limit that can be met is searched to within this fraction: with 0.003, BestFitLB

@@ -215,37 +215,23 @@ void plb_state_begin(plb_state_t *self)
     }
 }
 
-/* Add the loads and the memory of all objects.  Successive objects are often on the same rank:
- * their sum stays in a register. */
-static void add_objects(plb_state_t *self, const int32_t *to)
-{
-    const plb_snapshot_t *in = self->in;
-    for (int64_t i = 0; i < in->n_objects;) {
-        const int32_t r = to[i];
-        double sum = 0.0;
-        for (; i < in->n_objects && to[i] == r; i++) {
-            sum += in->load[i];
-        }
-        self->t[r] += sum * self->pace[r];
-    }
-    for (int64_t i = 0; self->left != NULL && in->memory != NULL && i < in->n_objects; i++) {
-        self->left[to[i]] -= in->memory[i];
-    }
-    if (to != self->rank) {
-        memcpy(self->rank, to, (size_t)in->n_objects * sizeof *self->rank);
-    }
-}
-
 void plb_state_set(plb_state_t *self, const int32_t *to)
 {
+    const plb_snapshot_t *in = self->in;
     if (plb_state_is_plain(self) && self->head == NULL) {
         begin_ranks(self);
-        add_objects(self, to);
+        plb_snapshot_rank_times(in, to, self->t);
+        for (int64_t i = 0; self->left != NULL && in->memory != NULL && i < in->n_objects; i++) {
+            self->left[to[i]] -= in->memory[i];
+        }
+        if (to != self->rank) {
+            memcpy(self->rank, to, (size_t)in->n_objects * sizeof *self->rank);
+        }
         return;
     }
     plb_state_begin(self);
-    for (int64_t i = 0; i < self->in->n_objects; i++) {
-        if (plb_may_migrate(self->in, i)) {
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        if (plb_may_migrate(in, i)) {
             plb_state_put(self, (int32_t)i, to[i]);
         }
     }
@@ -254,11 +240,10 @@ void plb_state_set(plb_state_t *self, const int32_t *to)
 int plb_state_list(plb_state_t *self, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->in;
-    if (self->head != NULL) {
-        return PLB_OK;
+    if (self->head == NULL) {
+        PLB_PASS_NEW_EACH(in->n_objects, self->next, self->prev);
+        PLB_PASS_NEW(self->head, self->p);
     }
-    PLB_PASS_NEW_EACH(in->n_objects, self->next, self->prev);
-    PLB_PASS_NEW(self->head, self->p);
     memset(self->head, 0xff, (size_t)self->p * sizeof *self->head);
     for (int32_t i = 0; i < in->n_objects; i++) {
         if (self->rank[i] >= 0 && plb_may_migrate(in, i)) {

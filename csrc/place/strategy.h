@@ -27,6 +27,7 @@ typedef struct plb_opts {
     uint64_t seed;
     bool lenient; /* only for distributed strategies.  true: ranks may end above their memory
                      limits, because a running program must go on; false: this is an error */
+    bool begins;  /* only for a Python function: begin to place, and return no placement yet */
 } plb_opts_t;
 
 struct plb_agent_type; /* below */

@@ -24,9 +24,9 @@
 #include "base/base.h"
 
 enum {
-    /* Objects that are tried for a move or a swap.
-     * tuned: objects; with 16, a search within tight memory limits makes 20 % more migrations */
-    PROBES = 64,
+    /* Objects that are tried for a move or a swap: with 16, a search within tight memory limits
+     * makes 20 % more migrations. */
+    PROBES = 4 * PLB_TRIES,
     /* Objects of each rank in sets; in the sets for the first PLB_TRIES / 2 partners, FEW.
      * tuned: objects; with 8 for all, searches with few objects per rank take twice as long; with
      * 5 or 6 for all, ten ranks of 15 objects end 5 to 17 % above the bound instead of at most
@@ -45,7 +45,8 @@ enum {
 /* The objects of a rank that may migrate and have a load, in ascending order of load. */
 typedef struct line {
     int64_t start;   /* index of the first object in item[] */
-    int32_t n, room; /* n: -1 until the rank's objects are listed */
+    int32_t n, room; /* n: -1 until the rank's objects are listed; room: number of objects for
+                        which there is (or will be) memory */
     bool sorted;
 } line_t;
 
@@ -132,18 +133,22 @@ static void sort_all(search_t *self)
 
 /* ---- the objects of a rank ------------------------------------------------------------------ */
 
-/* Write the objects of ranks to their lines, without unpredictable branches: each one is written
- * to the next place of its rank, but this place advances only if the object may be given away.
- * Objects of other ranks are all written to item[behind]. */
+/* Write the objects of ranks to their lines.  Each one is written to the next place of its rank,
+ * but this place advances only if the object may be given away: an unpredictable branch would take
+ * longer.  Objects of other ranks are all written to item[behind]. */
 static void fill_lines(search_t *self, int64_t *next, int64_t behind)
 {
     const plb_snapshot_t *in = self->on->in;
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        const int32_t r = self->on->rank[i];
-        const int64_t k = next[r];
-        const double load = in->load[i];
-        self->item[k] = (plb_item_t){load, (int32_t)i};
-        next[r] = k + ((k != behind) & (load > 0.0) & plb_may_migrate(in, i));
+    const int32_t *rank = self->on->rank;
+    for (int64_t i = 0; i < in->n_objects;) { /* successive objects are often on one rank */
+        const int32_t r = rank[i];
+        int64_t k = next[r];
+        for (; i < in->n_objects && rank[i] == r; i++) {
+            const double load = in->load[i];
+            self->item[k] = (plb_item_t){load, (int32_t)i};
+            k += (k != behind) & (load > 0.0) & plb_may_migrate(in, i);
+        }
+        next[r] = k;
     }
 }
 
@@ -152,18 +157,16 @@ static int list_ranks(search_t *self, bool all, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_state_t *on = self->on;
-    const int64_t n = on->in->n_objects;
     int64_t *next = NULL, end = self->n_items;
-    PLB_NEW0(next, on->p);
-    for (int64_t i = 0, begin; i < n; next[on->rank[begin]] += i - begin) {
-        for (begin = i; i < n && on->rank[i] == on->rank[begin]; i++) {
-        }
-    }
+    PLB_NEW(next, on->p);
     for (int32_t r = 0; r < on->p; r++) {
-        if (self->line[r].n < 0 && (all || on->t[r] > self->limit)) {
-            self->line[r] = (line_t){end, 0, (int32_t)next[r], false};
-            self->longest = next[r] > self->longest ? next[r] : self->longest;
-            end += next[r];
+        line_t *line = &self->line[r];
+        if (line->n < 0 && (all || on->t[r] > self->limit)) {
+            line->start = end;
+            line->n = 0;
+            line->room += line->room / 8 + 8; /* so that few lines move to the end, see enter() */
+            self->longest = line->room > self->longest ? line->room : self->longest;
+            end += line->room;
         }
     }
     PLB_GROW(self->item, self->room, end + 1);
@@ -184,14 +187,18 @@ out:
     return ret;
 }
 
+/* Make sure that the line of a rank is listed. */
+static int list_line(search_t *self, int32_t r, plb_err_t *err)
+{
+    return self->line[r].n < 0 ? list_ranks(self, true, err) : PLB_OK;
+}
+
 /* Make sure that the line of a rank is listed and sorted. */
 static int sort_line(search_t *self, int32_t r, plb_err_t *err)
 {
     line_t *line = &self->line[r];
     double low = INFINITY, high = 0.0;
-    if (line->n < 0) {
-        PLB_PASS(list_ranks(self, true, err));
-    }
+    PLB_PASS(list_line(self, r, err));
     if (line->sorted) {
         return PLB_OK;
     }
@@ -219,20 +226,32 @@ static int64_t first_from(const search_t *self, int32_t r, double load)
     return low;
 }
 
-static void leave(search_t *self, int32_t r, plb_item_t object)
+/* Take the object at index `at` of a line from its rank. */
+static plb_item_t take(search_t *self, int32_t r, int64_t at)
 {
+    plb_state_t *on = self->on;
     line_t *line = &self->line[r];
     plb_item_t *item = self->item + line->start;
-    int64_t at = 0;
-    PLB_BISECT(at, line->n, k, !plb_item_before(item[k], object))
-    memmove(item + at, item + at + 1, (size_t)(--line->n - at) * sizeof *item);
+    const plb_item_t object = item[at];
+    line->n--;
+    if (line->sorted) {
+        memmove(item + at, item + at + 1, (size_t)(line->n - at) * sizeof *item);
+    } else {
+        item[at] = item[line->n];
+    }
+    on->t[r] -= object.key * on->pace[r];
+    if (on->left != NULL && on->in->memory != NULL) {
+        on->left[r] += on->in->memory[object.id];
+    }
+    return object;
 }
 
 static int enter(search_t *self, int32_t r, plb_item_t object, plb_err_t *err)
 {
     line_t *line = &self->line[r];
-    if (line->n < 0) {
-        return PLB_OK; /* it will be listed with the rank's objects */
+    if (line->n < 0) { /* it will be listed with the rank's objects */
+        line->room++;
+        return PLB_OK;
     }
     if (line->n == line->room) { /* the line moves to the end */
         const int32_t room = 2 * line->room + 4;
@@ -259,19 +278,16 @@ static int enter(search_t *self, int32_t r, plb_item_t object, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Move an object.  The donor, and a partner that gives an object back, must have lines. */
-static int move(search_t *self, plb_item_t object, int32_t from, int32_t to, plb_err_t *err)
+/* Put an object that was taken on rank r. */
+static int put(search_t *self, int32_t r, plb_item_t object, plb_err_t *err)
 {
     plb_state_t *on = self->on;
-    leave(self, from, object);
-    on->t[from] -= object.key * on->pace[from];
-    on->t[to] += object.key * on->pace[to];
-    on->rank[object.id] = to;
+    on->t[r] += object.key * on->pace[r];
+    on->rank[object.id] = r;
     if (on->left != NULL && on->in->memory != NULL) {
-        on->left[from] += on->in->memory[object.id];
-        on->left[to] -= on->in->memory[object.id];
+        on->left[r] -= on->in->memory[object.id];
     }
-    return enter(self, to, object, err);
+    return enter(self, r, object, err);
 }
 
 /* ---- moves and swaps ------------------------------------------------------------------------ */
@@ -358,20 +374,26 @@ static bool has_room(const search_t *self, int32_t from, int32_t to, int64_t mor
     return left == NULL || (left[to] >= more && left[from] >= -more);
 }
 
-/* Find a swap in the window, else the one that transfers the most load below it. */
+/* Find a swap in the window, else the one that transfers the most load below it.  The partner's
+ * objects are tried in any order, because to sort them would take longer. */
 static step_t find_swap(search_t *self, int32_t from, int32_t to, const window_t *window)
 {
     step_t best = {-1, -1, 0.0};
     const plb_item_t *mine = items_of(self, from), *its = items_of(self, to);
     const int32_t n = self->line[from].n, m = self->line[to].n;
-    int64_t a = 0, b = n == 0 ? m : first_from(self, to, mine[0].key - window->high);
-    for (int probe = 0; probe < PROBES && b < m && best.load < window->low; probe++, b++) {
-        PLB_BISECT(a, n, k, mine[k].key > window->high + its[b].key)
-        const double load = a == 0 ? 0.0 : mine[a - 1].key - its[b].key;
+    const int32_t each = m > PROBES ? m / PROBES : 1;
+    int64_t b = 0;
+    for (int probe = 0; probe < PROBES && b < m && best.load < window->low; probe++, b += each) {
+        const double most = window->high + its[b].key;
+        const plb_item_t *at = mine; /* the last object with at most this load, without branches */
+        for (int64_t left = n, half; left > 1; left -= half) {
+            half = left / 2;
+            at += half & -(int64_t)(at[half].key <= most);
+        }
+        const double load = n > 0 ? at->key - its[b].key : 0.0;
         if (load > best.load && load <= window->high &&
-            has_room(self, from, to,
-                     memory_of(self, mine[a - 1].id) - memory_of(self, its[b].id))) {
-            best = (step_t){a - 1, b, load};
+            has_room(self, from, to, memory_of(self, at->id) - memory_of(self, its[b].id))) {
+            best = (step_t){at - mine, b, load};
         }
     }
     return best;
@@ -388,7 +410,7 @@ static int choose(search_t *self, int32_t from, int32_t to, bool swaps, step_t *
         return PLB_OK;
     }
     if (swaps) {
-        PLB_PASS(sort_line(self, to, err));
+        PLB_PASS(list_line(self, to, err));
         swap = find_swap(self, from, to, &window);
     }
     if (swap.load < window.low) {
@@ -417,11 +439,11 @@ static int serve(search_t *self, bool swaps, bool *made, plb_err_t *err)
             self->aside[n++] = plb_heap_pop(&self->partner);
             continue;
         }
-        const plb_item_t give = items_of(self, from)[step.give];
+        const plb_item_t give = take(self, from, step.give);
         if (step.back >= 0) {
-            PLB_PASS(move(self, items_of(self, to)[step.back], to, from, err));
+            PLB_PASS(put(self, from, take(self, to, step.back), err));
         }
-        PLB_PASS(move(self, give, from, to, err));
+        PLB_PASS(put(self, to, give, err));
         plb_heap_rekey(&self->partner, -gap_of(self, to));
         *made = true;
     }
@@ -624,7 +646,11 @@ static int find_exchange(search_t *self, int32_t donor, double over, exchange_t 
 static int hand_over(search_t *self, const side_t *from, int32_t mask, int32_t to, plb_err_t *err)
 {
     for (; mask != 0; mask &= mask - 1) {
-        PLB_PASS(move(self, from->object[__builtin_ctz((unsigned)mask)], from->r, to, err));
+        const plb_item_t object = from->object[__builtin_ctz((unsigned)mask)];
+        const plb_item_t *item = items_of(self, from->r);
+        int64_t at = 0;
+        PLB_BISECT(at, self->line[from->r].n, k, !plb_item_before(item[k], object))
+        PLB_PASS(put(self, to, take(self, from->r, at), err));
     }
     return PLB_OK;
 }
@@ -675,6 +701,7 @@ static int exchange_all(search_t *self, plb_err_t *err)
 int plb_transfer(plb_state_t *on, double limit, unsigned families, double *work, plb_err_t *err)
 {
     search_t self = {.on = on, .limit = limit, .work = work};
+    const int64_t n = on->in->n_objects;
     int ret = PLB_OK;
     double most = 0.0;
     for (int32_t r = 0; r < on->p; r++) {
@@ -686,6 +713,10 @@ int plb_transfer(plb_state_t *on, double limit, unsigned families, double *work,
     PLB_NEW_EACH(on->p, self.line, self.donor.item, self.partner.item);
     for (int32_t r = 0; r < on->p; r++) {
         self.line[r] = (line_t){.n = -1};
+    }
+    for (int64_t i = 0, begin; i < n; self.line[on->rank[begin]].room += (int32_t)(i - begin)) {
+        for (begin = i; i < n && on->rank[i] == on->rank[begin]; i++) {
+        }
     }
     self.share = fmax(0.0, limit - plb_state_mean(on));
     PLB_TRY(list_ranks(&self, false, err));

@@ -210,11 +210,6 @@ static const double *figures_of(const plb_phases_t *self)
     return all == NULL ? NULL : all + PLB_N_TRACE_FIGURES * self->phase;
 }
 
-/* If the measured time of an iteration is a smaller fraction of the largest load, loads are in
- * another unit than seconds.  It may be below 1 if the program has reported a background.
- * tuned: ratio; loads in ms give 0.001 */
-#define NO_SECONDS 0.1
-
 /* ---- the time of a phase -------------------------------------------------------------------- */
 
 /* Return the seconds of ranks that share cores; all ranks wait at the end of each subphase. */
@@ -316,7 +311,9 @@ double plb_phase_seconds(const double *measured, bool as_recorded, double span,
                          double recorded_span)
 {
     const double time = measured == NULL ? 0.0 : measured[PLB_FIGURE_TIME];
-    if (measured == NULL || (time > 0.0 && time < NO_SECONDS * measured[PLB_FIGURE_MAX])) {
+    /* far below the largest load: loads are not in seconds (in ms, the ratio is 0.001); a little
+     * below it, if the program has reported a background */
+    if (measured == NULL || (time > 0.0 && time < PLB_NOTABLE * measured[PLB_FIGURE_MAX])) {
         return span;
     }
     return as_recorded ? time : fmax(span + (time - recorded_span), 0.0);

@@ -129,7 +129,9 @@ static int price(plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *pla
         return PLB_OK;
     }
     placing->seconds_statistics = self->opt.model.steps;
-    placing->seconds_strategy *= self->opt.model.pace;
+    const double hidden = d->late ? self->last.time : 0.0;
+    placing->seconds_strategy =
+        fmax(self->opt.model.pace * placing->seconds_strategy - hidden, 0.0);
     const int ret =
         plb_migration_seconds(&self->opt.model, s, self->answer, &done->seconds_migration, err);
     done->seconds_migration +=
@@ -166,7 +168,12 @@ static int balance(plb_replay_t *self, const plb_verdict_t *why, plb_err_t *err)
     plb_placing_t placing;
     plb_step_done_t done = {.moved = self->opt.moves};
     const bool goes_on = d->goes_on;
-    self->due = false;
+    const plb_ask_t due = self->due;
+    self->due = PLB_ASK_NOTHING;
+    if (due == PLB_ASK_BEGIN) {
+        PLB_PASS(plb_phases_database(phases, &db, err));
+        return plb_decider_begin(d, &db, err);
+    }
     PLB_PASS_GROW(self->answer, self->room_of_answer, phases->n + 1);
     if (plb_decider_can_judge(d)) {
         PLB_PASS(judge(self, err));
@@ -257,7 +264,7 @@ static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t
 {
     plb_decider_t *d = self->opt.decider;
     plb_ask_t ask;
-    self->due = false;
+    self->due = PLB_ASK_NOTHING;
     PLB_PASS(plb_decider_next(d, asked, may_preview, &ask, err));
     if (ask == PLB_ASK_JUDGE) {
         PLB_PASS(judge(self, err));
@@ -270,7 +277,7 @@ static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t
         PLB_PASS(plb_decider_preview(d, &db, &gain, err));
         PLB_PASS(plb_decider_previewed(d, gain, &ask, err));
     }
-    self->due = ask == PLB_ASK_BALANCE;
+    self->due = ask;
     return PLB_OK;
 }
 

@@ -327,7 +327,7 @@ typedef struct plb_replay {
     bool begins;               /* whether the next phase is the first one of the loop `next` */
     plb_consensus_root_t root; /* the consensus of a loop with a lag */
     plb_wish_t wish;
-    bool due; /* whether the decider asks for an LB step at the end of the last phase */
+    plb_ask_t due; /* PLB_ASK_BALANCE or PLB_ASK_BEGIN: what is due after the last phase */
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase */
     bool unobserved;      /* whether the decider must still observe `last` */

@@ -240,6 +240,9 @@ REPLAYED = (
     Column("LB s", "lb_seconds", "of the LB steps, without slow iterations after them", 5),
     Column("speed-up", "speedup", "of (iterations s + LB s), compared with the unbalanced run"),
     Column("max/mean", "max_over_mean", "over all iterations"),
+    Column(
+        "lending s", "lending_saved", "would be saved besides by `share` with objects as rows", 6
+    ),
     Column("predicted", "max_over_mean_predicted", "max/mean expected after an LB step", 3),
     Column("LBs", "n_lb_steps", "number of LB steps", 4),
     Column("migrations", "migrations", "how often an object changed its rank", 2),
@@ -292,6 +295,7 @@ def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
         "lb_seconds": replay.lb_seconds,
         "speedup": replay.speedup_over(unbalanced),
         "max_over_mean": replay.mean_max_over_mean,
+        "lending_saved": replay.lending_saved,
         "max_over_mean_predicted": math.fsum(predicted) / len(predicted) if predicted else None,
         "n_lb_steps": len(replay.lb_steps),
         "migrations": replay.migrations,

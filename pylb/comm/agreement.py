@@ -417,13 +417,14 @@ class Agreement:
         except PylbError as why:
             raise why from error
 
-    def messages_about(self, error: BaseException) -> Sends:
-        """Return messages that report an error of this rank to the other ranks."""
-        t, words = self.transport, self._description(error)
+    def messages_about(self, error: BaseException, place: str = "") -> Sends:
+        """Return messages that report an error of this rank, and its `place`, to other ranks."""
+        t, words = self.transport, self._description(error, place)
         return [(rank, words) for rank in range(t.size) if rank != t.rank]
 
-    def _description(self, error: BaseException) -> list[bytes]:
-        return [json.dumps([*told(error), self.at]).encode()]
+    def _description(self, error: BaseException, place: str = "") -> list[bytes]:
+        name, text = told(error)
+        return [json.dumps([name, text + place, self.at]).encode()]
 
     def without_memory(
         self, sample: Contribution, error: Exception | None, why: MemoryError

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Contribution, Stats, Step
+from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.cores import Cores
+from pylb.comm.parcel import size_of
 from pylb.comm.transport import Memory, Sends, Transferred, Transport
 from pylb.comm.transport_torch import agreement_on_group, is_group
 from pylb.errors import StateError
@@ -42,6 +43,19 @@ def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
 # ---- the transport between virtual ranks --------------------------------------------------------
 
 
+class VirtualTransfer(Transferred):
+    """Messages to a virtual rank; `ends` has the virtual time when those of a rank have come."""
+
+    def __init__(self, ends: dict[int, float]) -> None:
+        self._ends = ends
+
+    def progress(self, times: int = 1) -> bool:
+        return _core.clock() >= max(self._ends.values(), default=0.0)
+
+    def receive(self, rank: int) -> None:
+        _core.clock_declare(max(self._ends[rank] - _core.clock(), 0.0))
+
+
 class Virtual(Transport):
     """The transport of a virtual rank; sending a message advances the virtual time at once."""
 
@@ -67,11 +81,22 @@ class Virtual(Transport):
         return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
 
     def transfer(self, sends: Sends, into: Memory, /) -> Transferred:
-        """Send everything at once; the virtual time of a message counts for its sender."""
-        for source, parts in self.step(Contribution(Step.MIGRATE, 0, 0), sends)[1]:
+        """Let the messages of each rank travel one after another, while the ranks compute."""
+
+        def finish(values: list[Sends], times: list[float]) -> Any:
+            coming: list[list[Any]] = [[] for _ in values]
+            for source, (sent, at) in enumerate(zip(values, times, strict=True)):
+                for rank, parts in sent:
+                    at += self.comm.network.seconds(1, size_of(parts))
+                    coming[rank].append((source, parts, at))
+            return coming, times
+
+        ends = {}
+        for source, parts, at in self.comm.meet("transfer", sends, finish):
+            ends[source] = at
             for memory, part in zip(into[source], parts, strict=True):
                 memory[:] = np.frombuffer(part, np.uint8)
-        return Transferred()
+        return VirtualTransfer(ends)
 
     def _finish(self, values: list[Any], times: list[float]) -> Any:
         record = Stats._make(_core.stats([sample for sample, _ in values]))

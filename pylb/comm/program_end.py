@@ -80,7 +80,7 @@ class ExitingAgreement(Agreement):
             return
         if self.running is not None:
             self.running.give_up(True)
-        t.begin(Contribution(Step.SYNC, 0, 0, True), self.messages_about(error))
+        t.begin(Contribution(Step.SYNC, 0, 0, True), self.messages_about(error, f" ({self.at})"))
         limit = time.monotonic() + _patience
         while t.wait(1e-3) is None and time.monotonic() < limit:
             if self.running is not None:

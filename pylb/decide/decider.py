@@ -6,7 +6,9 @@ The C core decides (``csrc/decide/decider.h``), in running programs, shadow mode
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +27,7 @@ from pylb.partitioning.libraries import available
 from pylb.placing.placement import CHOOSERS, Placement
 from pylb.placing.registry import AUTO, Strategy, find, strategies
 
-NOTHING, JUDGE, PREVIEW, BALANCE = _core.ASKS
+NOTHING, JUDGE, PREVIEW, BEGIN, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # triggers, by default obeyed even if LB steps do not pay
 LEDGER = [row[1] for row in _core.ledger()]
 FIGURES = _core.FIGURES  # names of the metrics of a placement, csrc/decide/decider.h
@@ -50,6 +52,8 @@ class Settings:
     #: An LB step moves only some objects, and further LB steps follow at once, if the next
     #: iteration would otherwise be longer by more than this fraction; 0: never.
     move_at_most: float = 0.0
+    #: Whether the strategy, a Python function, may run in a thread during the next iteration.
+    beside: bool = False
     seed: int = 0
     #: Variables that override the program's arguments, each as ``name=value``.
     environment: tuple[str, ...] = ()
@@ -99,13 +103,15 @@ def settings(
     gives_up: bool | None = None,
     learn_speeds: bool | None = None,
     move_at_most: float = 0.0,
+    beside: bool = False,
     seed: int = 0,
     environment: tuple[str, ...] = (),
     distributed: bool = False,
 ) -> Settings:
     """Check the arguments of a `Balancer` and fill in its defaults.
 
-    With `distributed`, "auto" may use a distributed strategy.
+    With `beside`, a strategy in Python may run beside an iteration.  With `distributed`, "auto" may
+    use a distributed strategy.
     """
     for name_of_flag, flag in (("pause_if_useless", gives_up), ("learn_speeds", learn_speeds)):
         if flag is not None:
@@ -127,6 +133,7 @@ def settings(
         # A trigger that the user chose is never overruled.
         watches=bool(learns) and when.name == "auto" and not lag and not candidates[0].distributed,
         move_at_most=move_at_most if selects and not lag else 0.0,
+        beside=beside and entry.call is not None and not lag,
         seed=seed,
         environment=environment,
     )
@@ -145,6 +152,40 @@ def learns(learn_speeds: bool | None, speed: Any) -> bool | None:
     return learn_speeds if speed is None else False
 
 
+class Ahead:
+    """A strategy written in Python, which may run in a thread while the next iteration computes.
+
+    Then the LB step comes one iteration later, and uses the placement if the objects are the same.
+    """
+
+    def __init__(self, name: str, call: Callable[[Snapshot], Any]) -> None:
+        self.__name__, self._call = name, call  # errors contain the name
+        self._begun: tuple[Snapshot, Future[Any]] | None = None
+
+    def begin(self, snapshot: Snapshot) -> None:
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(self._call(snapshot))
+            except BaseException as why:
+                future.set_exception(why)
+
+        self._begun = snapshot, future
+        threading.Thread(target=run, name="pylb strategy", daemon=True).start()
+
+    def __call__(self, snapshot: Snapshot) -> Any:
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return self._call(snapshot)
+        then, future = begun
+        placed = future.result()
+        same = len(then.rank) == len(snapshot.rank) and bool(
+            np.all(then.key == snapshot.key) and np.all(then.rank == snapshot.rank)
+        )
+        return placed if same else self._call(snapshot)
+
+
 class Decider:
     """Decides when to rebalance, and with which strategy; stores the receipts."""
 
@@ -158,9 +199,13 @@ class Decider:
         self, given: Settings, n_ranks: int, network: tuple[float, float], keep: int
     ) -> None:
         self.settings = given
+        candidates = tuple(s.candidate for s in given.strategies)
+        if given.beside:
+            call, name, *others = candidates[0]
+            candidates = ((Ahead(name, call), name, *others),)
         self.core = _core.Decider(
             n_ranks=n_ranks,
-            candidates=tuple(s.candidate for s in given.strategies),
+            candidates=candidates,
             trigger=given.trigger,
             selects=given.selects,
             selection=(given.strategy if given.selects else AUTO).numbers,
@@ -169,6 +214,7 @@ class Decider:
             learns=given.learns,
             watches=given.watches,
             move_at_most=given.move_at_most,
+            beside=given.beside,
             network=network,
             seed=given.seed,
             keep=keep,

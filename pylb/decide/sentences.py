@@ -324,7 +324,7 @@ def _because(run: Mapping[str, Any], receipts: list[Any]) -> str:
         why = f"the mode is {mode}"
     elif ratio < LIMITS:
         why = f"there is little to gain (max/mean {ratio:.3g} without LB steps)"
-    elif n < 2 * p:
+    elif n < 2 * p and run.get("strategy") != OWN:
         why = f"there are too few objects, {n} on {count(p, 'rank')}"
     elif last and last.heaviest > LIMITS and last.predicted < LIMITS * last.heaviest:
         key = f"{last.heaviest_key:.0f}"

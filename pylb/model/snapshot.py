@@ -147,6 +147,8 @@ class Snapshot(InNotebook):
         put(self, "rank", _array("rank", self.rank, np.int32))
         if self.load.ndim not in (1, 2):
             raise DomainError(f"load has {self.load.ndim} axes: expected (n,) or (n, d)")
+        if self.load.ndim == 2:  # the C core does not know the indices of an entry
+            checks.amounts("load", self.load)
         n = len(self.load)
         if self.n_ranks == 0:
             put(self, "n_ranks", int(self.rank.max()) + 1 if n else 1)

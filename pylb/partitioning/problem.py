@@ -84,8 +84,9 @@ class Problem:
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }
         out["migration_ratio"] = out.pop("ratio")
-        for name, array in (("tree", self.tree and self.tree.parent), ("shares", self.shares)):
-            out[name] = None if array is None else f"checksum {zlib.crc32(array.tobytes()):08x}"
+        tree = self.tree and self.tree.parent
+        out["tree"] = None if tree is None else f"checksum {zlib.crc32(tree.tobytes()):08x}"
+        out["shares"] = None if self.shares is None else tuple(self.shares.tolist())
         if self.n:
             out["weight, columns"] = self.n_weights
             out["coords, columns"] = 0 if self.coords is None else self.coords.shape[1]

@@ -103,6 +103,11 @@ class Ranks:
                 seen = [facts.get(name) for facts in self.heard]
                 known = [x for x in seen if x is not None]
                 if any(x != known[0] for x in known):
+                    if isinstance(known[0], tuple):  # show only the first entries that differ
+                        i = next(
+                            i for i, row in enumerate(zip(*known, strict=True)) if len({*row}) > 1
+                        )
+                        name, seen = f"{name}[{i}]", [x and x[i] for x in seen]
                     raise DomainError(
                         f"{name} differs: {by_rank(map(str, seen))}; expected the same on all ranks"
                     )

@@ -17,6 +17,7 @@ from pylb.model import checks
 from pylb.model.snapshot import F64, I32, I64
 
 Cost = Callable[[F64], ArrayLike] | Sequence[float] | None
+_BELOW = 10**7 + 1  # a limit of the number of bins, which take up to 50 bytes each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +95,7 @@ def pack(
     """
     values = checks.vector("lengths", lengths)
     checks.amounts("lengths", values)
-    m = checks.whole("bins", bins, 1, "a number of bins", 1 << 31)
+    m = checks.whole("bins", bins, 1, "a number of bins", _BELOW)
     n = len(values)
     costs = values if cost is None else costs_of(values, cost)
     limit = np.inf
@@ -162,7 +163,7 @@ class Packer:
     def __init__(
         self, bins: int, *, equal: bool = False, capacity: float | None = None, window: int = 1
     ) -> None:
-        self._bins = checks.whole("bins", bins, 1, "a number of bins", 1 << 31)
+        self._bins = checks.whole("bins", bins, 1, "a number of bins", _BELOW)
         self._equal = checks.flag("equal", equal)
         self._capacity = None if capacity is None else checks.positive("capacity", capacity)
         self._window = checks.whole("window", window, 1, "a number of batches")

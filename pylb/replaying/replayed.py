@@ -30,7 +30,15 @@ from pylb.errors import DomainError, suggesting
 from pylb.io.phases import Phases, check_trace
 from pylb.io.run_record import OF_RANKS, Loop, Stretch
 from pylb.model import checks
-from pylb.model.machine import BEFORE, Links, NetworkLike, as_before, fractions, spans
+from pylb.model.machine import (
+    BEFORE,
+    Links,
+    NetworkLike,
+    Sharing,
+    as_before,
+    fractions,
+    spans,
+)
 from pylb.model.metrics import Metrics
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
@@ -376,6 +384,25 @@ class Replay(InNotebook):
         """Seconds that LB steps have saved: the time of `unbalanced` minus the time of this run."""
         return self.unbalanced.time - self.time
 
+    @functools.cached_property
+    def lending_saved(self) -> float:
+        """Seconds that `Sharer.share` would save besides, if all objects of a phase were its rows.
+
+        As in shadow mode, what lending can save is counted, where it pays.  No object is divided,
+        and each byte of the objects takes 2 ns.
+        """
+        t = self.trace
+        alone, sharing = _worked(t, self.rank_times)
+        speed = next((s for s in (t.speed, t.measured) if s is not None), np.ones(t.n_ranks))
+        load = t.task_load if t.speed is None else t.task_load / t.speed.max()
+        phases = [slice(*ends) for ends in itertools.pairwise(t.task_ptr.tolist())]
+        fixed = 0.0 if t.background is None else float(t.background.max())
+        longest = [float(load[of].max(initial=fixed)) for of in phases]
+        nbytes = [0.0 if t.task_bytes is None else float(t.task_bytes[of].sum()) for of in phases]
+        times = _core.lending_times(alone, speed, longest, nbytes)[:, None]
+        lent = np.where(times < alone.max(axis=1, keepdims=True), times, alone)
+        return float((spans(alone, sharing) - spans(lent, sharing)).sum())
+
     def speedup_over(self, other: Replay) -> float:
         """Return time of `other` / time of this run; 1 if both are 0."""
         checks.instance("other", other, Replay)
@@ -415,6 +442,12 @@ def _rank_times(t: Phases, rank: I32) -> F64:
     times = core.take()[1]
     assert times is not None
     return times
+
+
+def _worked(t: Phases, times: F64) -> tuple[F64, Sharing]:
+    """Return the times of the ranks without waits for a core, and which ranks share cores."""
+    sharing = None if t.core_group is None else (t.core_group, t.group_cores)
+    return times * fractions(times, sharing if t.waits else None), sharing
 
 
 def placed(trace: Phases, rank: I32) -> Phases:
@@ -554,6 +587,7 @@ def replay(
             gives_up=pause_if_useless,
             learn_speeds=learns(learn_speeds, trace.speed),
             move_at_most=known.get("move_at_most", 0.0),
+            beside=bool(known.get("overlap")),
             seed=seed,
             distributed=not advised,
         )
@@ -649,8 +683,7 @@ def _as_before(
     done = [r.iteration + 1 for r in trace.recorded.history.lb_steps if r.moved]
     first = max(done[0], 0) if done else len(trace)
     of_ranks = _rank_times(trace, trace.task_rank) if times is None else times
-    sharing = None if trace.core_group is None else (trace.core_group, trace.group_cores)
-    worked = of_ranks * fractions(of_ranks, sharing if trace.waits else None)
+    worked, sharing = _worked(trace, of_ranks)
     was = worked.copy()
     was[first:] = as_before(worked[max(first - BEFORE, 0) : first], worked[first:])
     metrics = [_core.metrics(row) for row in was]

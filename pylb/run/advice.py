@@ -148,7 +148,8 @@ class Stopwatch:
 
     def resume(self) -> None:
         """Begin to time a step."""
-        self._resumed, self._delayed = _core.clock(), _core.run_delay()
+        self._resumed = _core.clock() - self.move.seconds
+        self._delayed = _core.run_delay()
         self.begin_work()
 
     def begin_work(self, done: float = 0.0) -> None:
@@ -158,8 +159,7 @@ class Stopwatch:
     def moved(self, seconds: float) -> None:
         """Count a redistribution that took `seconds` and has just ended."""
         self.move.add(seconds)
-        self.begin_work()
-        self._resumed = _core.clock() - self.move.seconds
+        self.resume()
 
     def worked(self) -> float:
         """Return the seconds of work in this step; after `moved`, only the work since then."""

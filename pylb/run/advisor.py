@@ -29,7 +29,6 @@ from pylb.run.loops import AdvisorLoop
 from pylb.run.modes import AdvisingMode, AdvisorShadow, AdvisorState, Measured, MeasuringMode
 from pylb.run.options import checked_count, loop_is_open, options_of
 from pylb.run.results import RunResults
-from pylb.run.share import Sharer
 
 log = logging.getLogger("pylb")
 WAYS = ("loads", "weights", "features")  # arguments that give the loads of cells
@@ -45,6 +44,7 @@ class AdvisorInput:
 
     def measure(
         self,
+        step: int,
         advice: Advice | None,
         seconds: Any,
         loads: Any,
@@ -54,7 +54,7 @@ class AdvisorInput:
         partial: bool,
         **arrays: Any,
     ) -> Measured:
-        """Check the arguments; return the measurements of this rank in the step that ends."""
+        """Check the arguments; return the measurements of this rank in step `step`, which ends."""
         watch = self._watch
         watch.check_closed("advise()")
         is_given = [x is not None for x in (loads, weights, features)]
@@ -78,7 +78,7 @@ class AdvisorInput:
         form = sum(1 << i for i, one in enumerate(there) if one)
         words = f"advise({', '.join(itertools.compress(names, there))})"
         model: LoadModel | None = None
-        self._state.check(places=any(is_given))
+        self._state.check(any(is_given), ahead)
         time, delay = watch.elapsed() if watch.work.used or watch.measures else (0.0, 0.0)
         if not any(is_given):
             extra = [name for name in ARRAYS if arrays[name] is not None]
@@ -121,10 +121,10 @@ class AdvisorInput:
                 cells = cells._replace(parts=of_cells, totals=parts)
         phases = tuple(watch.parts) or tuple(map(str, range(len(cells.totals))))
         known = self._state.cells
-        checks.same_phases(phases, known.phases, known.rank, "step", self._state.done)
+        checks.same_phases(phases, known.phases, known.rank, "step", step)
         if phases:
             form += zlib.crc32(repr(phases).encode()) >> 1 << 32
-            words += f" with the phases {', '.join(phases)} in step {self._state.done}"
+            words += f" with the phases {', '.join(phases)} in step {step}"
         changed = any(is_given) and self._state.cells.changed(cells)
         sent = self._state.cells.sent
         if changed:  # other steps do not check the edges, because the check is slow
@@ -172,8 +172,7 @@ class AdvisorInput:
                     f"seconds is {seconds!r}: expected one number for each of {together.size} ranks"
                 )
             told = checks.vector("seconds", seconds, together.size)
-            for r in np.flatnonzero(~((told >= 0) & (told <= 1e30)))[:1]:
-                raise DomainError(f"seconds[{r}] is {told[r]:g}: expected seconds, 0 ... 1e30")
+            checks.amounts("seconds", told)
             together.loads = told
             return float(told[0]), none
         watch.check_outside()
@@ -195,7 +194,13 @@ class AdvisorInput:
             )
         if np.ndim(seconds) == 0:
             return checks.seconds("seconds", seconds), none
-        parts = loads_of(np.asarray(seconds)[None])[1][:, 0]
+        parts = checks.vector("seconds", seconds)
+        checks.amounts("seconds", parts)
+        if not 1 <= len(parts) <= _core.MOST_PHASES:
+            raise DomainError(
+                f"seconds has {len(parts)} numbers: expected one for each of at most "
+                f"{_core.MOST_PHASES} phases"
+            )
         return float(parts.sum()), parts
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
@@ -321,7 +326,6 @@ class Advisor(RunResults):
     #: ``seconds()`` reads `clock`, in seconds, and never decreases.  The time of a cell is the
     #: difference of two readings.
     seconds: Callable[[], float]
-    _sharer: Sharer | None
 
     @suggesting
     def __init__(
@@ -376,7 +380,7 @@ class Advisor(RunResults):
         self._mode: MeasuringMode = MODES[options.mode](self._state)
         self._watch = Stopwatch(options.clock)
         self.seconds = self._watch.clock.seconds
-        self._comm, self._sharer = comm, None
+        self._comm = comm
         self._loop = AdvisorLoop(self._state, self._mode, self._watch)
         self._input = AdvisorInput(self._state, self._watch)
 
@@ -508,7 +512,7 @@ class Advisor(RunResults):
         ahead : bool
             True: if this call advises to rebalance, the data move while the next step computes
             (`Advice.migrate_begin`).  That step runs on the old placement: its `advise` describes
-            the old cells, and returns None.
+            the old cells, and returns None.  It must be the same in all steps.
         partial : bool
             True: the program's own redistribution removes only a part of the imbalance, e.g.
             because data go only to neighbours.  Then pylb advises one in each of several steps,
@@ -552,6 +556,7 @@ class Advisor(RunResults):
                 number = checks.whole("step", step, 0)
             loop.check_twice()
             measured = self._input.measure(
+                loop.step,
                 loop.advice,
                 *(seconds, loads, weights, features),
                 *(checks.flag("ahead", ahead), checks.flag("partial", partial)),
@@ -631,12 +636,10 @@ class Advisor(RunResults):
         """
         self._watch.check_closed("share()")
         self._check_alone("share()")
-        if self._sharer is None:
-            self._sharer = Sharer(self._comm, mode=self._state.options.mode)
-            self._state.records.lending = self._sharer.sums
+        sharer = self._sharer
         began = self.seconds()
-        out = self._sharer.share(fn, *arrays, **options)
-        self._watch.shared(began, self._sharer.worked)
+        out = sharer.share(fn, *arrays, **options)
+        self._watch.shared(began, sharer.worked)
         return out
 
     def rank_loads(self) -> F64:

@@ -29,7 +29,6 @@ from pylb.run.loops import AtSync, BalancerLoop, LaggedLoop
 from pylb.run.modes import BalancingMode, MeasuringMode, ReplayingMode, RunState, ShadowMode
 from pylb.run.options import checked_count, no_messages, options_of
 from pylb.run.results import RunResults
-from pylb.run.share import Sharer
 
 
 class NoMessages:
@@ -173,7 +172,6 @@ class Balancer(RunResults):
     """
 
     _loop: BalancerLoop
-    _sharer: Sharer | None
 
     @suggesting
     def __init__(
@@ -211,7 +209,7 @@ class Balancer(RunResults):
         self._state = RunState(agreement, options, objects)
         self._mode = MODES["replay" if replay is not None else options.mode](self._state)
         self._loop = (LaggedLoop if options.lag else BalancerLoop)(self._state, self._mode)
-        self._comm, self._sharer = comm, None
+        self._comm = comm
 
     # ---- objects and messages --------------------------------------------------------------------
 
@@ -356,7 +354,7 @@ class Balancer(RunResults):
         ------
         StateError
             The call is outside ``iterate`` or within another phase; the Balancer was made with
-            `lag` or `load`; there is no CUDA device.
+            `load`; there is no CUDA device.
         MissingPartError
             The clock is "cuda", and none of the three packages is installed.
         DomainError
@@ -377,10 +375,9 @@ class Balancer(RunResults):
         ['push', 'deposit']
         """
         objects = self._objects
-        for what, given in (("lag", self._lag), ("load", objects.load)):
-            if given:
-                raise StateError(f"phase() with {what}={given!r}: expected a Balancer without it")
-        if not objects.in_loop:
+        if objects.load is not None:
+            raise StateError(f"phase() with load={objects.load!r}: expected a Balancer without it")
+        if not objects.in_loop or objects.join is not None:  # `join`: a loop of `begin`
             raise StateError("phase() outside iterate(): expected it within an iteration")
         return objects.phase(name, phase_clock(clock))
 
@@ -628,12 +625,10 @@ class Balancer(RunResults):
             `keys` has the key of an object that is not on this rank, or not one key for each row;
             or the Balancer was made with `load`, so that `keys` would have no effect.
         """
-        if self._sharer is None:
-            self._sharer = Sharer(self._comm, mode=self._state.options.mode)
-            self._state.records.lending = self._sharer.sums
-        if not self._objects.in_loop:
-            self._objects.arrange()
-        objects, rows = self._objects, checks.integers("keys", [], np.int64)
+        sharer, objects = self._sharer, self._objects
+        if not objects.in_loop:
+            objects.arrange()
+        rows = checks.integers("keys", [], np.int64)
         with Attempt() as tried:
             if keys is not None:
                 rows = checks.integers("keys", keys, np.int64)
@@ -646,12 +641,12 @@ class Balancer(RunResults):
                 if len(absent):
                     raise UnknownKeyError(f"key {absent[0]}: no such object on rank {self.rank}")
         if tried.error is not None:
-            self._sharer.fail(tried.error)
-        out, parts = self._sharer.share(fn, *arrays, **options), np.ones(len(objects))
+            sharer.fail(tried.error)
+        out, parts = sharer.share(fn, *arrays, **options), np.ones(len(objects))
         if len(rows):
-            parts = self._sharer.seconds_of(objects.places.places(rows), len(objects))
+            parts = sharer.seconds_of(objects.places.places(rows), len(objects))
         if len(parts):
-            objects.seconds += parts * (self._sharer.worked / parts.sum())
+            objects.seconds += parts * (sharer.worked / parts.sum())
         return out
 
     def finish(self) -> None:

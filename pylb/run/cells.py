@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.decide.decider import Settings
 from pylb.errors import DomainError, UnknownKeyError
+from pylb.model import checks
 from pylb.model.objects import COLUMNS, Objects
 from pylb.model.snapshot import F64, I32, I64, _array
 from pylb.run.local_objects import NO_PARTS, SizeEstimator
@@ -65,8 +66,7 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
             f"loads has shape {out.shape}: expected (n,), one load for each cell, or (n, d), one "
             f"for each cell and each of at most {_core.MOST_PHASES} phases"
         )
-    for i, k in np.argwhere(~((out >= 0) & (out <= 1e30)))[:1]:
-        raise DomainError(f"loads[{i}, {k}] is {out[i, k]:g}: expected 0 ... 1e30 seconds")
+    checks.amounts("loads", out)
     return out.sum(axis=1), np.ascontiguousarray(out.T)
 
 

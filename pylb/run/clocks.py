@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -46,10 +46,12 @@ LIBRARIES: dict[str, tuple[str, Callable[[Any], tuple[int, Any, Any]]]] = {
 }
 
 
-def _cuda_clock() -> PhaseClock:
+@cache
+def cuda_clock() -> PhaseClock:
     """Return a clock that records events on the present stream of a library.
 
-    Libraries that the program has imported are tried first, because it uses their streams.
+    Libraries that the program has imported are tried first, because it uses their streams.  Numba
+    has no present stream, so the events are on its default stream.
     """
     absent = []
     for module in sorted(LIBRARIES, key=lambda name: name not in sys.modules):
@@ -84,7 +86,7 @@ def phase_clock(clock: Any) -> PhaseClock | None:
     if clock is None or callable(clock):
         return clock and PhaseClock(clock, _between)
     if clock == "cuda":
-        return _cuda_clock()
+        return cuda_clock()
     raise DomainError(
         f"clock is {clip(repr(clock), 60)}: expected a function that returns seconds, or 'cuda'"
     )

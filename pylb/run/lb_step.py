@@ -113,7 +113,7 @@ class LBStep:
     iteration: int
     facts: RankFacts
     objects: LocalObjects | LocalCells
-    overlaps: bool | None = None  # whether large objects move while the program goes on; see MUCH
+    overlap: bool | str  # whether objects move while the program goes on; "auto": see MUCH
 
     def run(self, reason: int = -1) -> Speeds:
         """Rebalance, and return the ranks' speeds (None: all count as equal).  Collective.
@@ -140,9 +140,7 @@ class LBStep:
         moving = _core.clock()
         moves = objects.kept(placed.moves)
         keys, needed = objects.keys[moves.places], objects.correspondents(moves)
-        nbytes = migrate(
-            self.agreement, self.iteration, objects, moves, placed.speed, self.overlaps
-        )
+        nbytes = migrate(self.agreement, self.iteration, objects, moves, placed.speed, self.overlap)
         moved = objects.addresses.move(self.iteration, keys, moves.to, *needed)
         end = _core.clock()
         of_all = self.agreement.reduce(
@@ -188,13 +186,15 @@ class LBStep:
         placed = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts)[0]
         return placed  # type: ignore[no-any-return]
 
-    def begin(self, ahead: Any) -> None:
+    def begin(self) -> None:
         """Let rank 0 call the strategy in a thread, for a later LB step.  Collective."""
         whole = self._gather_parts()
-        self.agreement.on_root(
-            *(Step.PLACE, self.iteration),
-            lambda: ahead.begin(self._snapshot(whole)[1]),
-        )
+
+        def begin() -> None:
+            db, snapshot = self._snapshot(whole)
+            self.decider.core.begin(snapshot, *_learned(db.objects))
+
+        self.agreement.on_root(Step.PLACE, self.iteration, begin)
 
     def rehearse(self) -> float:
         """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
@@ -493,13 +493,13 @@ def migrate(
     objects: LocalObjects,
     moves: LeavingObjects,
     speed: Speeds,
-    overlaps: bool | None = False,
+    overlap: bool | str = False,
 ) -> int:
     """Send each leaving object directly to its new rank; return the bytes sent.  Collective.
 
     If one rank fails, all ranks raise its error, and nothing has moved.
 
-    With `overlaps`, the objects may arrive after this call, while the program goes on; None: only
+    With `overlap`, the objects may arrive after this call, while the program goes on; "auto": only
     if they are large, see `MUCH`.
     """
     sends: Sends = []
@@ -507,7 +507,7 @@ def migrate(
     much = max(MUCH, MUCH_EACH * len(objects))
     with Attempt() as packed:
         for rank, parts, values in _packed(objects, moves, speed):
-            if overlaps or (overlaps is None and parcel.size_of(values) >= much):
+            if overlap is True or (overlap and parcel.size_of(values) >= much):
                 late.append((rank, values))
                 sends.append((rank, parts))
             else:
@@ -532,7 +532,7 @@ def migrate(
     agreement.step(Step.PACK, iteration, error=restored.error)
     objects.set(*following)
     objects.mailbox.rebind(objects.places, objects.keys[:0])
-    if overlaps or late or memory:
+    if overlap is True or late or memory:
         objects.expect(lambda: agreement.transport.transfer(late, memory), arrivals)
     return nbytes
 

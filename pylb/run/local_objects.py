@@ -289,10 +289,7 @@ class Store:
     @contextmanager
     def phase(self, name: str, clock: PhaseClock | None = None) -> Iterator[None]:
         """Begin a phase: loop bodies in the block count for it, even if the block raises."""
-        checks.phase(name, self._inside, () if self.phases else self._parts)
-        if self.phases and name not in self.phases:
-            known = ", ".join(self.phases)
-            raise DomainError(f"phase is {name!r}: expected {known}, as in earlier iterations")
+        checks.phase(name, self._inside, self._parts)
         self._check_outside()
         self._inside, self._clock = name, clock
         try:
@@ -344,8 +341,12 @@ class Store:
             self.seconds[:] = self.parts.sum(axis=0)
         return ", ".join(names)
 
-    def name_phases(self, names: tuple[str, ...]) -> None:
-        """Store the names of the phases, and allocate their estimates and sums."""
+    def name_phases(self, names: tuple[str, ...] | None = None) -> None:
+        """Store the names of the phases, and allocate their estimates and sums.
+
+        None: the phases of the present iteration.
+        """
+        names = tuple(self._parts) if names is None else names
         self.phases, n = names, len(self)
         more = np.zeros((self.base * len(names), n))
         if names:
@@ -357,16 +358,20 @@ class Store:
         """Update the estimates and the sums by the loads of the iteration that ends."""
         self.hidden = 0.0
         if self.phases is None:
-            self.name_phases(tuple(self._parts))
+            self.name_phases()
         if not self._parts:
             _core.end_pass(self.seconds, self.estimates, self.window)
         else:
             _core.end_pass(self.seconds, self.estimates[: self.base], self.window)
-            for k, part in enumerate(self._parts.values()):
-                rows = self.base * (1 + k)
-                _core.end_pass(part, self.estimates[rows : rows + self.base], self.sums[1 + k])
-            self._parts = {}
+            self.end_phases()
         self.count(1, background)
+
+    def end_phases(self) -> None:
+        """Update the estimates and the sums of each phase, without those of the whole load."""
+        for k, part in enumerate(self._parts.values()):
+            rows = self.base * (1 + k)
+            _core.end_pass(part, self.estimates[rows : rows + self.base], self.sums[1 + k])
+        self._parts = {}
 
     def count(self, n: int, background: float) -> None:
         """Count `n` iterations, each with `background` seconds of other work."""

@@ -83,7 +83,7 @@ class AtSyncProtocol(OpenLoop):
     def bind(self, objects: Store) -> None:
         """Tell the C core which objects this rank has now."""
         keys = objects.places if self.each else None
-        arrays = objects.seconds, objects.window, objects.estimates
+        arrays = objects.seconds, objects.window, objects.estimates[: objects.base]
         self.core.bind(keys, objects.recorder, *arrays, self._facts.background)
 
     def give_up(self, failed: bool) -> None:
@@ -271,7 +271,7 @@ class BalancerLoop(IterationLoop):
             hidden=objects.hidden if is_sync else 0.0,
         )
         self._sent = (0, 0) if is_sync else (messages, nbytes)
-        stats, received = state.agreement.take(sample, sends, error, phases)
+        stats, received = state.agreement.take(sample, sends, error, phases or "no phases")
         waited = _core.clock() - begin
         self._idle = waited if is_sync else self._idle + waited
         adds = kind is Step.FIRST_MESSAGES and self._whole
@@ -363,8 +363,12 @@ class LaggedLoop(BalancerLoop):
             for it in range(first, first + n):
                 yield it
                 objects.ask_loads()
+                phases = objects.join_phases(it, objects.rank)
+                if objects.phases is None:  # the first iteration, whose phases are now known
+                    objects.name_phases()
+                    protocol.bind(objects)
                 keep(background)
-                answer = at_sync()
+                answer = self._end_phases(protocol, phases) if phases else at_sync()
                 if it % TAKE == 0:
                     self.take()  # otherwise the statistics that have arrived fill the memory
                 if answer is not go or objects.stale:
@@ -387,6 +391,15 @@ class LaggedLoop(BalancerLoop):
             objects.in_loop = False
             if self._protocol is not None:  # the loop was left by break, an error or an interrupt
                 self._protocol.give_up(False)
+
+    def _end_phases(self, protocol: AtSyncProtocol, phases: str) -> AtSync | None:
+        """End an iteration with phases, whose names are in `phases`."""
+        objects = self._state.objects
+        seconds = [_core.exact_sum(part) for part in objects.parts]
+        seconds[0] += self._state.options.facts.background
+        answer: AtSync | None = protocol.core.at_sync(zlib.crc32(phases.encode()), seconds)
+        objects.end_phases()
+        return answer
 
     def exchange(self) -> None:
         raise no_messages("exchange", self._state.options.lag)
@@ -487,8 +500,11 @@ class LaggedLoop(BalancerLoop):
         if self._protocol is not None:
             self._protocol.give_up(False)
             self.complete()
-        # The rank that failed also takes part in this step, and sends its error.
-        self._state.agreement.step(Step.SYNC, self._state.done)
+        # The rank that failed also takes part in this step, and sends its error.  If none has
+        # failed, the phases of the first iteration differ between the ranks, and the step says so.
+        names = ", ".join(self._state.objects.phases or ())
+        words = zlib.crc32(names.encode()), names or "no phases"
+        self._state.agreement.step(Step.SYNC, 0, words)
         raise RemoteError("another rank has failed")
 
 
@@ -601,7 +617,6 @@ class AdvisorLoop(IterationLoop):
         self._last = 0.0  # clock time at the end of the previous step
         self._elapsed = 0.0  # seconds of the most recent step on this rank
         self._expected = 0  # index of the step that `iterate` has yielded most recently
-        self._ahead = False  # the argument `ahead` of the most recent `advise`
 
     @property
     def running(self) -> bool:
@@ -626,6 +641,7 @@ class AdvisorLoop(IterationLoop):
         with self._told():
             self.complete()
         self.in_loop = True
+        self._watch.resume()  # what precedes the loop is not part of its first step
         self.n, self._open, self.step = n, False, self._state.done
         is_over = False
         try:
@@ -659,7 +675,8 @@ class AdvisorLoop(IterationLoop):
             *(Step.START, self.step, state.options.arguments(f"{loop}, {words}")), error=error
         )
         assert measured is not None
-        if measured.ahead:
+        state.ahead = measured.ahead
+        if state.ahead:
             state.records.parameters = {**state.records.parameters, "ahead": True}
         self._watch.use(state.clock())
         state.choose(places=measured.form & 7 > 0)  # loads, weights or features
@@ -722,7 +739,6 @@ class AdvisorLoop(IterationLoop):
                 self.advice = None
             self._watch.move.take()
         self.step += 1
-        self._ahead = measured.ahead
         state.agreement.at = f"in step {self.step}"
         due = stats is not None and self._enter(stats)
         if due:
@@ -733,7 +749,7 @@ class AdvisorLoop(IterationLoop):
                 self.advice = Advice(
                     *(state.agreement, self._watch, self.step - 1, part),
                     n=len(state.cells.keys),
-                    ahead=self._ahead,
+                    ahead=measured.ahead,
                 )
         now = _core.clock()
         state.records.seconds += max(now - self._last, 0.0)
@@ -767,7 +783,7 @@ class AdvisorLoop(IterationLoop):
         """Record the statistics of a step; return whether an LB step is due.  May be collective."""
         state = self._state
         # If the program gives seconds instead of timing them, `time_max` is 0.
-        state.ended = self.step - 1 + self._ahead, stats.time_max or self._elapsed
+        state.ended = self.step - 1 + bool(state.ahead), stats.time_max or self._elapsed
         if not stats.time_max > 0:  # no rank was timed: the largest load is the time of the step
             most, least = stats.load_max, stats.load_min
             stats = stats._replace(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -21,6 +19,7 @@ from pylb.comm.transport import Sends
 from pylb.decide import sentences
 from pylb.decide.decider import (
     BALANCE,
+    BEGIN,
     JUDGE,
     PREVIEW,
     Decider,
@@ -59,7 +58,6 @@ from pylb.run.report import IterationMetrics
 
 log = logging.getLogger("pylb")
 MANY = 10_000  # if more objects than this come or go, unused memory is returned to the system
-SLOW, SLOW_PART = 0.05, 0.05  # a slower strategy gets a thread: seconds, fraction of an iteration
 KEPT_RECEIPTS = 4096  # largest number of receipts in memory
 
 
@@ -69,21 +67,8 @@ class RunState:
     def __init__(self, agreement: Agreement, options: Options, objects: LocalObjects) -> None:
         self.agreement, self.options, self.objects = agreement, options, objects
         n_ranks = agreement.transport.size
-        settings = options.settings
-        self.ahead: Ahead | None = None  # the strategy, if it may run in a thread
-        own = isinstance(objects, LocalObjects) and options.replay is None
-        strategy = settings.strategy
-        if (
-            own
-            and options.overlaps(agreement) is not False
-            and strategy.call is not None
-            and not settings.selects
-        ):
-            self.ahead = Ahead(strategy.name, strategy.bound())
-            other = replace(strategy, call=self.ahead, values={})
-            settings = replace(settings, strategy=other, strategies=(other,))
         self.decider = (
-            settings.decider(n_ranks, keep=KEPT_RECEIPTS)
+            options.settings.decider(n_ranks, keep=KEPT_RECEIPTS)
             if options.replay is None
             else ReplayedDecider(options.replay, n_ranks)
         )
@@ -139,7 +124,7 @@ class RunState:
         """Return the LB step that follows the most recent iteration."""
         return LBStep(
             *(self.agreement, self.decider, self.done - 1, self.options.facts, self.objects),
-            overlaps=self.options.overlaps(self.agreement),
+            overlap=self.options.overlap,
         )
 
     @property
@@ -179,40 +164,6 @@ class RunState:
         if (near := facts.links.get("near")) is not None:
             known = {"node": facts.links["node"].tolist(), "near": near.tolist()}
             self.records.parameters = {**self.records.parameters, "distances": known}
-
-
-class Ahead:
-    """A strategy written in Python, which may run in a thread while the next iteration computes.
-
-    Then the LB step comes one iteration later, and uses the placement if the objects are the same.
-    """
-
-    def __init__(self, name: str, call: Callable[[Snapshot], Any]) -> None:
-        self.__name__, self._call = name, call  # errors contain the name
-        self._begun: tuple[Snapshot, Future[Any]] | None = None
-
-    def begin(self, snapshot: Snapshot) -> None:
-        future: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(self._call(snapshot))
-            except BaseException as why:
-                future.set_exception(why)
-
-        self._begun = snapshot, future
-        threading.Thread(target=run, name="pylb strategy", daemon=True).start()
-
-    def __call__(self, snapshot: Snapshot) -> Any:
-        begun, self._begun = self._begun, None
-        if begun is None:
-            return self._call(snapshot)
-        then, future = begun
-        placed = future.result()
-        same = len(then.rank) == len(snapshot.rank) and bool(
-            np.all(then.key == snapshot.key) and np.all(then.rank == snapshot.rank)
-        )
-        return placed if same else self._call(snapshot)
 
 
 ANSWERS = ("no LB step", "an LB step")
@@ -442,9 +393,6 @@ class BalancingMode(MeasuringMode):
 
     balances = decides = True
     _speed: Speeds = None  # speeds that the most recent LB step used
-    _ahead = False  # whether the strategy of the next LB step runs in a thread
-    _reason = -1  # id of the trigger's reason for that LB step
-    _least = math.inf  # seconds of the shortest call of the strategy outside a thread
 
     def _started(self, n: int) -> None:
         if self.due and n:  # a loop without iterations does nothing
@@ -470,18 +418,11 @@ class BalancingMode(MeasuringMode):
                 stats.idle_sum / stats.n_ranks,
             ),
         )
-        ahead = self._ahead
-        self.due = self._answer(bool(asked) or ahead, may_preview=not is_last and not ahead)
-        # A strategy that takes long may run in a thread, while the next iteration computes.
-        slow = max(SLOW, SLOW_PART * stats.time_max) < self._least < math.inf
-        if self.due and not is_last and not ahead and slow and state.ahead is not None:
-            self._ahead, self.due, self._reason = True, False, state.decider.core.reason
-            state.decider.core.abandon()
-            state.step().begin(state.ahead)
+        self.due = self._answer(bool(asked), may_preview=not is_last)
         if state.records.saved.is_due(state.done) and not is_last:
             self.update_saved()
         if self.due and not is_last:
-            self.rebalance(self._reason if ahead else -1)
+            self.rebalance()
 
     def stand(self, reason: int) -> None:
         if self._answer(asked=True, may_preview=False):
@@ -499,6 +440,9 @@ class BalancingMode(MeasuringMode):
         if ask == PREVIEW:
             self._state.records.cut()  # so that the record has the same objects as the preview
             ask = core.previewed(self._state.step().preview())
+        if ask == BEGIN:
+            self._state.records.cut()
+            self._state.step().begin()
         return bool(ask == BALANCE)
 
     def _gain(self) -> float:
@@ -531,7 +475,6 @@ class BalancingMode(MeasuringMode):
 
     def rebalance(self, reason: int = -1) -> None:
         """Rebalance after the iteration that has just ended.  Collective."""
-        ahead, self._ahead = self._ahead, False
         self.due = False
         self.judge()
         self._state.records.cut()
@@ -539,10 +482,6 @@ class BalancingMode(MeasuringMode):
         self._state.records.saved.begin(self._state.done)
         try:
             self._speed = self._state.step().run(reason)
-            if not ahead and self._state.ahead is not None:
-                last = self._state.decider.last
-                assert last is not None
-                self._least = min(self._least, last.seconds_strategy)
         except BaseException:
             # If this rank ends now, the error of the other ranks names this place.
             self._state.agreement.at = self._state.agreement.last_step_in_words
@@ -648,6 +587,8 @@ class AdvisorState(RunState):
         self.records.parameters = {**self.records.parameters, "advisor": True}
         # Whether the program gives cells; None: not known before the first step.
         self.places: bool | None = None
+        # Whether data move during the step after an advice; None: not known yet.
+        self.ahead: bool | None = None
         self.cost = math.nan  # seconds of the first LB step, if the program has given them
         self.model: LoadModel | None = None  # estimates the loads of cells from their features
         self.features: F64 | None = None  # (n, k), of the cells in the most recent step
@@ -675,8 +616,12 @@ class AdvisorState(RunState):
             self.cells.expected = self.features @ LoadModel.coefficients(whole)
         return super().step()
 
-    def check(self, places: bool) -> None:
-        """Raise DomainError if only some steps have cells, or if an option needs missing cells."""
+    def check(self, places: bool, ahead: bool) -> None:
+        """Raise DomainError if steps differ, or if an option needs missing cells."""
+        if self.ahead not in (None, ahead):
+            raise DomainError(
+                f"ahead is {ahead}, after steps with {self.ahead}: expected the same in all steps"
+            )
         if self.places is not None and self.places != places:
             now, before = ("with", "without") if places else ("without", "with")
             raise DomainError(

@@ -386,15 +386,11 @@ class Options:
     record: bool | str | os.PathLike[str]
     replay: str | os.PathLike[str] | None
     facts: RankFacts
-    overlap: bool | str = "auto"
+    overlap: bool | str  # False if it is not possible, e.g. with a lag
     experience: Experience | None = None
 
     def __post_init__(self) -> None:
         checks.one_of("mode", self.mode, MODES)
-        if not isinstance(self.overlap, bool) and self.overlap != "auto":
-            raise DomainError(f"overlap is {self.overlap!r}: expected True, False or 'auto'")
-        if self.lag and self.overlap is True:
-            raise DomainError(f"overlap is True with lag={self.lag}: expected lag=0")
         checks.one_of("clock", self.clock, CLOCKS)
         if self.lag and (self.replay is not None or not isinstance(self.record, bool)):
             source = self.settings.said_by("record")
@@ -407,12 +403,6 @@ class Options:
             raise DomainError(
                 f"mode is {self.mode!r}{source}: expected 'on', because replay=path is given"
             )
-
-    def overlaps(self, agreement: Agreement) -> bool | None:
-        """Return whether objects migrate while the program goes on; None: only large ones."""
-        if self.overlap != "auto":
-            return self.overlap is True and can_overlap(agreement)
-        return None if agreement.transport.overlaps and not self.lag else False
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -474,11 +464,17 @@ def options_of(
         network = Links.of(network, agreement.transport.size)
         strategy = with_network(strategy, network.network)
     overlap = arguments.get("overlap", False)
-    overlaps = transport.overlaps if overlap == "auto" else overlap and can_overlap(agreement)
+    if not isinstance(overlap, bool) and overlap != "auto":
+        raise DomainError(f"overlap is {overlap!r}: expected True, False or 'auto'")
+    if lag and overlap is True:
+        raise DomainError(f"overlap is True with lag={lag}: expected lag=0")
+    own = overlap is True and (transport.is_virtual or transport.size == 1)
+    overlap = overlap if (transport.overlaps or own) and not lag else False
     most = checks.positive("move_at_most", arguments.get("move_at_most", 1.0))
     checked = settings(
         strategy,
-        move_at_most=most if overlaps else 0.0,
+        move_at_most=most if overlap else 0.0,
+        beside=bool(overlap),
         every=arguments["every"],
         trigger=arguments["trigger"],
         lag=lag,
@@ -495,17 +491,11 @@ def options_of(
         facts=RankFacts(agreement, **{name: arguments[name] for name in EXPECTED}),
         load=arguments.get("load"),
         replay=arguments.get("replay"),
-        overlap=arguments.get("overlap", "auto"),
+        overlap=overlap,
         experience=experience,
         clock=_clock(arguments["clock"], agreement, measures),
         **{name: arguments[name] for name in ("mode", "record")},
     )
-
-
-def can_overlap(agreement: Agreement) -> bool:
-    """Return whether objects can migrate while the program goes on: with mpi4py, or virtually."""
-    transport = agreement.transport
-    return bool(transport.overlaps or transport.is_virtual or transport.size == 1)
 
 
 def _clock(name: Any, agreement: Agreement, measures: bool) -> Any:

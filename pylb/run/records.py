@@ -664,10 +664,14 @@ class Records:
         self._unwritten += stats.time_max  # time_max is the same on all ranks
 
     def extend(self, rows: F64) -> None:
-        """Add iterations of a loop with a lag; `rows`, (m, 9): columns of `Row`, own load."""
-        figures = rows[:, :-1].tolist()
+        """Add iterations of a loop with a lag; `rows`, (m, 25): see `_core.AtSync.rows`."""
+        figures = rows[:, :8].tolist()
         self.figures.extend(figures)
-        self.rank_loads.extend(rows[:, -1:].tolist())
+        self.rank_loads.extend(rows[:, 8:9].tolist())
+        if self.objects.phases:
+            d = 2 * len(self.objects.phases)
+            self.phases = self.phases or IterationLog(d, lowest=d)
+            self.phases.extend(rows[:, 9 : 9 + d].tolist())
         for history in self.keepers:
             history.figures(figures)
 

@@ -29,6 +29,7 @@ from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode, RunState, ShadowMode
 from pylb.run.records import RecordWriter
 from pylb.run.report import IterationMetrics, Report, check_suffix
+from pylb.run.share import Sharer
 from pylb.show import page
 from pylb.show.course import Course, of_stretches
 
@@ -46,6 +47,14 @@ class RunResults(InNotebook):
     _state: RunState
     _mode: MeasuringMode
     _loop: IterationLoop
+    _comm: Any
+
+    @functools.cached_property
+    def _sharer(self) -> Sharer:
+        """What lends rows in `share`; made, collectively, by its first call."""
+        out = Sharer(self._comm, mode=self._state.options.mode)
+        self._state.records.lending = out.sums
+        return out
 
     def _bars(self) -> dict[str, Any]:
         return {"max/mean of the last iterations": self.metrics.max_over_mean[-64:]}

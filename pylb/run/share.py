@@ -6,7 +6,6 @@ import contextlib
 import math
 import traceback
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -275,14 +274,10 @@ class SharedCall:
         if not 0.0 <= self.verify <= 1.0:
             raise DomainError(f"verify is {verify}: expected 0 ... 1")
         self.arrays, self.n = rows_of(fn, arrays)
+        self.sizes = [a.dtype.itemsize * math.prod(a.shape[1:]) for a in self.arrays]
         self.out: Arrays | None = None
         self.single = True  # whether fn returns one array, not a tuple
         self.features: NDArray[np.float64] | None = None
-
-    @cached_property
-    def sizes(self) -> list[int]:
-        """Bytes of a row of each array."""
-        return [a.dtype.itemsize * math.prod(a.shape[1:]) for a in self.arrays]
 
     def cost_of(
         self, cost: ArrayLike | None, features: ArrayLike | None, model: LoadModel | None

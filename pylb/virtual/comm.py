@@ -458,7 +458,8 @@ class VirtualCluster:
         Speed of each rank; at speed 2 the same work takes half the time.  Default: all 1.
     network : (alpha, beta)
         Seconds per message and per byte.  A message occupies its sender for
-        alpha + beta * bytes seconds, and then arrives.  A collective call begins when the last rank
+        alpha + beta * bytes seconds, and then arrives; but objects that move during an iteration
+        (``Balancer(overlap=True)``) occupy no rank.  A collective call begins when the last rank
         has called it (bcast and scatter: when the root has).  It takes the time of one message for
         each level of a binary tree of the ranks; but gather, reduce, allgather and scatter take
         alpha for each level, and beta for each byte of all ranks.

@@ -55,6 +55,7 @@ def test_figures_agree_with_the_library(folder, capsys):
             "lb_seconds": 0.01,
             "speedup": trace.replay("unbalanced", **options).time / run.time,
             "max_over_mean": pytest.approx(run.metrics["max"].sum() / run.metrics["mean"].sum()),
+            "lending_saved": run.lending_saved,
             "max_over_mean_predicted": pytest.approx(np.mean([d.predicted for d in run.decisions])),
             "n_lb_steps": 1,
             "migrations": run.decisions[0].migrations,

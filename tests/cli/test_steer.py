@@ -28,13 +28,13 @@ def steered(mpiexec, tmp_path):
     """Run a program by `pylb steer`; return its exit code, what was printed, and the summary."""
     shutil.copy(STEER / "code.py", tmp_path)
 
-    def run(plan, *words, ranks=2):
+    def run(plan, *words, steps=100):
         plan = plan.replace("mpiexec -n", f"{shlex.join(mpiexec)} -n")
         (tmp_path / "steer.yaml").write_text(plan.replace("python", sys.executable))
         command = [sys.executable, "-m", "pylb", "steer", "steer.yaml", "--json", "told.json"]
-        words = words or (sys.executable, "code.py", "--steps", "400")
+        words = words or (sys.executable, "code.py", "--steps", str(steps))
         done = subprocess.run(
-            [*command, "--", *mpiexec, "-n", str(ranks), *words],
+            [*command, "--", *mpiexec, "-n", "2", *words],
             capture_output=True,
             text=True,
             timeout=400,
@@ -53,9 +53,9 @@ def steered(mpiexec, tmp_path):
 def test_a_program_is_balanced(steered, way):
     plan = (STEER / f"{way}.yaml").read_text().replace("interval: 1s", "interval: 0.1s")
     plan = plan.replace("cost: 1s", "")  # more than can be saved in this short run
-    code, out, said, told = steered(plan.replace("--restart", "--restart --steps 400"))
+    code, out, said, told = steered(plan.replace("--restart", "--restart --steps 300"), steps=300)
     assert code == 0, said
-    assert "400 steps" in out
+    assert "300 steps" in out
     assert out.count("ranges begin") >= told["n_lb_steps"] >= 1
     assert way == "restart" or told["saved"] > 0
     assert "LB step" in said
@@ -70,7 +70,7 @@ def test_a_program_is_balanced(steered, way):
         ("stop: exit 4", "stop: 'exit 4' has failed with exit code 4; no more LB steps"),
         ("{stop: 'true', limit: 0.1s}", "the program has not ended 100 ms after stop"),
         (
-            "{stop: touch STOP, start: mpiexec -n 1 python code.py --restart --steps 150}",
+            "{stop: touch STOP, start: mpiexec -n 1 python code.py --restart --steps 80}",
             "the program has 1 ranks after its restart, 2 before",
         ),
         ("", "which balancing would have saved"),
@@ -117,5 +117,5 @@ def test_a_program_that_is_at_its_end_is_started_only_once_more(steered):
     plan = "interval: 0.1s\nstop: touch STOP\nstart: python -c pass\n"
     code, out, said, told = steered(plan)
     assert code == 0, said
-    assert "400 steps" not in out
+    assert "100 steps" not in out
     assert told["iterations"] >= 1

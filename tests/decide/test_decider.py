@@ -10,7 +10,7 @@ import pytest
 
 import pylb
 from pylb import _core
-from pylb.decide.decider import BALANCE, FIGURES, JUDGE, PREVIEW, settings
+from pylb.decide.decider import BALANCE, BEGIN, FIGURES, JUDGE, PREVIEW, settings
 from pylb.errors import DomainError, StateError
 
 NAN, INF = math.nan, math.inf
@@ -104,6 +104,23 @@ def test_the_decider_waits_for_a_gain_that_it_asked_for():
     refused(core, "gain is nan", core.judge, NAN, error=DomainError)
     core.judge(5.0)
     assert core.next(True, True) == BALANCE
+
+
+def test_a_slow_function_begins_one_iteration_before_its_lb_step():
+    core = observed(fresh(lambda s: s.rank, beside=True))
+    snapshot = pylb.Snapshot([1.0], [0], n_ranks=2, key=[1])
+    refused(core, "not asked for", core.begin, snapshot, None, None)
+    assert core.next(True, True) == BALANCE  # nobody knows how long it takes
+    core.choose()
+    finish(core)  # it has taken 0.2 s, and an iteration takes 2 s
+    assert observed(core, 1).next(True, False) == BALANCE
+    assert core.next(True, True) == BEGIN
+    core.begin(snapshot, None, None)
+    assert observed(core, 2).next(False, True) == BALANCE
+    core.choose()
+    rank = np.ones(1, np.int32)
+    core.place(snapshot, None, None, np.zeros(_core.PLACING), np.zeros(2), rank)
+    assert rank[0] == 0
 
 
 def watching():
@@ -305,6 +322,7 @@ def test_what_a_decider_is_made_of():
         "learns": False,
         "watches": False,
         "move_at_most": 0.0,
+        "beside": False,
         "network": (0.0, 0.0),
         "seed": 0,
         "keep": 0,

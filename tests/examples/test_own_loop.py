@@ -120,6 +120,21 @@ def test_meshes(mpiexec, name, module, ranks):
     assert int(found[2]) >= 1
 
 
+def test_yade(mpiexec, tmp_path):
+    """It runs in Debian's Python, with Debian's mpi4py."""
+    if shutil.which("yade") is None or sys.version_info[:2] != (3, 11):
+        pytest.skip("no yade")
+    needs_open_mpi()
+    for name in ("pylb", "greenlet", "msgspec"):
+        (tmp_path / name).symlink_to(Path(find_spec(name).origin).parent)
+    words = ["yade", "-n", "-x", EXAMPLES / "own_loop" / "yade_heap.py"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "HEIGHT": "10", "STEPS": "700"}
+    done = finished([*RUN, *mpiexec, "-n", "3", *map(str, words)], env=env)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"s; spheres of each worker at the end: \[\d+, \d+\]", done.stdout)
+    assert int(re.search(r"iterations +(\d+)", done.stdout)[1]) >= 3
+
+
 def test_lammps_with_an_untouched_script(mpiexec, tmp_path):
     """Its runs are in a loop; LAMMPS' own times say how many atoms each rank has."""
     if shutil.which("lmp") is None or b"liblammps" not in Path(shutil.which("lmp")).read_bytes():
@@ -233,6 +248,19 @@ def test_p4est_beside_fixed_intervals(mpiexec, circle, turns):
     said = run([*mpiexec, "-n", 2, circle, turns, 1, "--virtual"])
     assert said.count("every") == 6
     assert float(re.search(r"best interval: ([\d.]+)", said)[1]) <= 1.05
+
+
+def test_deal_ii(mpiexec, prefix, tmp_path):
+    needs("mpicxx")
+    source, made = EXAMPLES / "c" / "disk_dealii.cpp", tmp_path / "disk"
+    libraries = [*flags(prefix, "pylb_mpi"), "-ldeal.ii", "-ltbb"]
+    libraries += [f"-ltrilinos_teuchos{name}" for name in ("comm", "parameterlist", "core")]
+    words = ["mpicxx", "-std=c++17", "-DOMPI_SKIP_MPICXX=1", "-isystem", "/usr/include/trilinos"]
+    built = finished([*map(str, [*words, source, *libraries, "-o", made])])
+    if built.returncode != 0 and re.search(r"deal.II/\S+: No such|-ldeal.ii", built.stderr):
+        pytest.skip("no libdeal.ii-dev")
+    assert built.returncode == 0, built.stderr
+    assert int(run([*mpiexec, "-n", 2, made]).split()[0]) >= 1
 
 
 def test_few_lines_are_changed_for_p4est():

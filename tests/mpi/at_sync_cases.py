@@ -171,6 +171,42 @@ def coming_and_going(comm):
     assert lb.report().n_objects == 11
 
 
+def phases(comm):
+    """With and without a lag: the same loads of each phase, LB steps and errors."""
+    spent = [0.0]  # seconds of a clock that the program sets
+
+    def run(lag, n=20, wrong=None, **options):
+        lb = fill(pylb.Balancer(comm, lag=lag, every=6, strategy="VectorLB", **options))
+        for it in lb.iterate(n):
+            halo(comm, it)
+            for name in wrong or ("push", "fields"):
+                with lb.phase(name, clock=lambda: spent[0]):
+                    for key, _ in lb.local():
+                        spent[0] += 1.0 + 4.0 * ((key % comm.size % 2 == 0) == (name == "push"))
+        return lb
+
+    lb, other = run(2), run(0)
+    assert list(lb.phases) == ["push", "fields"]
+    for mine, theirs in zip(lb.phases.values(), other.phases.values(), strict=True):
+        assert mine.max.tolist() == theirs.max.tolist()
+        assert mine.mean.tolist() == theirs.mean.tolist()
+    assert lb.metrics.max.tolist() == other.metrics.max.tolist()
+    steps, others = ([r.to_dict() for r in x.history.lb_steps] for x in (lb, other))
+    for name in ("iteration", "predicted", "migrations", "gain"):
+        assert [r[name] for r in steps] == [r[name] for r in others]
+    saved, without_lag = (r.saved + r.lb_seconds for r in (lb.report(), other.report()))
+    assert np.isclose(saved, without_lag)
+    assert run(2, mode="shadow").shadow.max.tolist() == lb.metrics.max.tolist()
+    for names in (("fields", "push"), ("push",)) if comm.size > 1 else ():
+        wrong = names if comm.rank == comm.size - 1 else None
+        words = ("phases differ between ranks", f"rank {comm.size - 1}: {', '.join(names)}")
+        raised(errors.DomainError, words, lambda wrong=wrong: run(2, wrong=wrong))
+    own = fill(pylb.AsyncBalancer(comm))
+    own.begin(2)
+    raised(errors.StateError, "phase() outside iterate()", lambda: own.phase("push"))
+    own.finish()
+
+
 def idle_and_utilization(comm):
     lb = fill(pylb.Balancer(comm, lag=2, mode="off"))
     for it in lb.iterate(4):

@@ -34,9 +34,15 @@ def rotate(snapshot):
     return (snapshot.rank + 1) % snapshot.n_ranks
 
 
+def rotate_slowly(snapshot):
+    time.sleep(0.3)
+    return rotate(snapshot)
+
+
 BALANCED = {
     "central": {"strategy": rotate},
     "overlap": {"strategy": rotate, "overlap": True},
+    "beside": {"strategy": rotate_slowly, "overlap": True},
     "distributed": {"strategy": "GossipLB"},
     "shadow": {"strategy": "GreedyLB", "mode": "shadow"},
     "lagged": {"strategy": rotate, "lag": 1},
@@ -80,13 +86,14 @@ def objects():
     """Two LB steps, a checkpoint, and a report of the record."""
     global armed
     record, n = False if way == "lagged" else folder / "run.h5", 4 * comm.size
+    then = 5 if way == "beside" else 2  # "beside": the second call of the strategy is in a thread
     lb = pylb.Balancer(comm, every=3, record=record, **BALANCED[way])
     for key in range(comm.rank, n, comm.size):
         lb.add(key, [key, bytes(1 << 21 if way == "overlap" else 0)])
-    for it in lb.iterate(6):
-        armed = armed or (odd and it == 2 and at != "BODY")
+    for it in lb.iterate(then + 4):
+        armed = armed or (odd and it == then and at != "BODY")
         for key, _ in lb.local():
-            if odd and it == 3 and at == "BODY" and not armed:
+            if odd and it == then + 1 and at == "BODY" and not armed:
                 armed = True
                 die(at)
             if way == "distributed":

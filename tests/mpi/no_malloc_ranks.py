@@ -1,6 +1,7 @@
-"""Each allocation fails once, but only on rank 1: ``mpiexec -n 3 python no_malloc_ranks.py mpi 1``.
+"""Allocations fail one by one, only on rank 1: ``mpiexec -n 3 python no_malloc_ranks.py mpi 1 1``.
 
-The arguments: a group of calls, and a factor for the size of their data.  The preloaded library is
+The arguments: a group of calls, a factor for the size of their data, and a step: every how many
+allocations one fails.  The preloaded library is
 the compiled no_malloc.c; NO_MALLOC_IN says in which modules allocations fail, NO_MALLOC_LEAST from
 which size on.  All ranks must raise MemoryError or an error of pylb, or none of them if the call
 could try again; the same call must work afterwards.
@@ -16,7 +17,7 @@ from mpi4py import MPI
 import pylb
 from pylb import _mpi
 
-FACTOR = int(sys.argv[2])
+FACTOR, STEP = map(int, sys.argv[2:])
 switch = ctypes.CDLL(None)
 switch.no_malloc_at.argtypes = [ctypes.c_int64]
 
@@ -202,11 +203,11 @@ def fails(call):
 
 
 def sweep(comm, tries_again, name, call, prepare=None):
-    """Let each allocation of rank 1 fail once.
+    """Let every STEP-th allocation of rank 1 fail once.
 
     tries_again: whether a call may succeed all the same, because it tries again.
     """
-    for n in range(10_000):
+    for n in range(0, 10_000, STEP):
         given = [] if prepare is None else [prepare()]
         switch.no_malloc_at(n if comm.rank == 1 else -1)
         raised = fails(lambda given=given: call(*given))

@@ -2,19 +2,16 @@
 
 import contextlib
 import itertools
-import math
 import os
 import tempfile
 import threading
 import time
-from unittest import mock
 
 import numpy as np
 from each_case import dealt, raised
 
 import pylb
 from pylb import errors
-from pylb.run import modes
 
 PROGRAMS = 8 * int(os.environ.get("PYLB_EXAMPLES", "1"))
 
@@ -85,26 +82,21 @@ def random_programs_compute_what_one_rank_computes(comm):
     """And their replays decide as they did."""
     with tempfile.TemporaryDirectory() as own:
         path = comm.bcast(own) + "/run.h5"
-        # on a busy machine, strategies would be slow, and run in a thread: a replay does not
-        with mock.patch.object(modes, "SLOW", math.inf):
-            _random_programs(comm, path)
+        first = time.time_ns() >> 20 if "PYLB_EXAMPLES" in os.environ else 0
+        for seed in comm.bcast(range(first, first + PROGRAMS)):
+            alone = program(None, seed, False) if comm.rank == 0 else None
+            for overlap in (False, True, "auto"):
+                found, history = program(comm, seed, overlap, path)
+                every = comm.gather(found)
+                if comm.rank == 0:
+                    again = pylb.Trace.load(path).replay(**choices(seed)).decisions
+                    assert again == history, (seed, overlap, again, history)
+                    whole = dict(itertools.chain(*(part.items() for part in every)))
+                    assert whole.keys() == alone.keys(), (seed, whole.keys(), alone.keys())
+                    for key, (array, total) in alone.items():
+                        assert whole[key][1] == total, (seed, overlap, key)
+                        assert np.array_equal(whole[key][0], array), (seed, overlap, key)
         comm.Barrier()
-
-
-def _random_programs(comm, path):
-    for seed in range(PROGRAMS):
-        alone = program(None, seed, False) if comm.rank == 0 else None
-        for overlap in (False, True, "auto"):
-            found, history = program(comm, seed, overlap, path)
-            every = comm.gather(found)
-            if comm.rank == 0:
-                again = pylb.Trace.load(path).replay(**choices(seed)).decisions
-                assert again == history, (seed, overlap, again, history)
-                whole = dict(itertools.chain(*(part.items() for part in every)))
-                assert whole.keys() == alone.keys(), (seed, whole.keys(), alone.keys())
-                for key, (array, total) in alone.items():
-                    assert whole[key][1] == total, (seed, overlap, key)
-                    assert np.array_equal(whole[key][0], array), (seed, overlap, key)
 
 
 class Fragile:
@@ -131,11 +123,12 @@ def an_object_that_cannot_be_restored(comm):
 def a_slow_strategy_runs_beside_an_iteration(comm):
     """From the second LB step on, it runs in a thread, and the LB step is one iteration later."""
     threads = []
+    choice = {"every": 2, "pause_if_useless": False, "learn_speeds": True}
 
     def slow(snapshot):
         threads.append(threading.current_thread() is threading.main_thread())
         time.sleep(0.1)
-        return (snapshot.rank + 1) % snapshot.n_ranks
+        return (snapshot.rank + (snapshot.load > np.median(snapshot.load))) % snapshot.n_ranks
 
     def strategy_fails(snapshot):
         slow(snapshot)
@@ -146,22 +139,29 @@ def a_slow_strategy_runs_beside_an_iteration(comm):
     if comm.size == 1:
         return
     for strategy in (slow, strategy_fails):
-        lb = pylb.Balancer(comm, strategy=strategy, every=2, pause_if_useless=False)
-        dealt(lb, range(9), lambda key: [key])
+        load = lambda key, block: 1e-3 * (1 + (7 * key + block[1]) % 5)  # noqa: E731
+        lb = pylb.Balancer(comm, strategy=strategy, load=load, **choice)
+        dealt(lb, range(9), lambda key: [key, 0])
         threads.clear()
 
         def run(lb=lb):
             for it in lb.iterate(10):
                 if it == 7:
-                    lb.add(100 + comm.rank, [100 + comm.rank])
+                    lb.add(100 + comm.rank, [100 + comm.rank, 0])
                 for key, block in lb.local():
                     assert block[0] == key
+                    block[1] = it
 
         if strategy is slow:
             run()
             assert [r.iteration for r in lb.history] == [1, 4, 7], lb.history
             # the objects were others in iteration 7, so the strategy is called again
             assert comm.bcast(threads) == [True, False, False, True], threads
+            with tempfile.TemporaryDirectory() as folder:
+                lb.save(f"{folder}/run.h5")
+                if comm.rank == 0:
+                    again = pylb.Trace.load(f"{folder}/run.h5").replay(slow, **choice).decisions
+                    assert again == lb.history, (again, lb.history)
         else:
             raised(errors.StrategyError, "no idea", run)
 

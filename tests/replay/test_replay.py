@@ -656,6 +656,17 @@ def test_the_price_of_an_lb_step_is_that_of_the_steps_that_moved():
     assert prices.model()[2] == 2.0
 
 
+def test_what_lending_would_save():
+    """6 and 2 seconds on two ranks; an object of 5 s, which is not divided; almost no imbalance."""
+    entity, rank = [*range(8), 0, 1, 2, 0, 1], [0] * 6 + [1, 1, 0, 0, 1, 0, 1]
+    load = [1.0] * 8 + [5.0, 1.0, 0.0, 1.0, 1.01]
+    trace = make_trace(2, entity, rank, load, [0, 8, 11, 13], 8)
+    assert trace.replay("none").lending_saved == pytest.approx((6 - 4) + (6 - 5))
+    trace = replace(trace, speed=np.array([1.0, 3.0]))
+    saved = (6 - 8 / 4) + (6 - 5 / 3) + (1.0 - 2.01 / 4)
+    assert trace.replay("none").lending_saved == pytest.approx(saved)
+
+
 def test_receipts_of_a_replay_are_those_of_a_run():
     trace = hotspot(n_ranks=4, n_objects=40, n_phases=30)
     run = trace.replay("GreedyLB", trigger="metabalancer", cost=1e-3)

@@ -1153,6 +1153,14 @@ def test_ahead_is_the_same_on_all_ranks():
         assert type(why) is DomainError
         assert "arguments differ" in str(why)
 
+    def changed(comm):
+        lb = pylb.Advisor(comm)
+        for ahead in (True, False):
+            lb.advise(seconds=1.0, ahead=ahead)
+
+    for why in raised(changed):
+        assert "ahead is False, after steps with True" in str(why)
+
 
 def test_cells_are_the_same_until_they_have_moved():
     def program(comm):

@@ -73,12 +73,12 @@ enum { FIRST = PLB_FEW, BLOCK = PLB_WINDOW, SHORTEST = BLOCK / 2, HORIZONS = 8 }
 enum { RING = SHORTEST << HORIZONS };        /* twice the longest horizon */
 static const double FADE = 1.0 - PLB_NEWEST; /* weight of a cycle relative to the next one */
 /* For a trial, u counts at most PLB_ABRUPT times the lowest u of three iterations; block means of
- * a steady imbalance differ by at most VARIES times their mean; an imbalance below NOISE (max/mean
- * - 1) may be noise: four standard deviations, the largest of 10^4 ranks.  One above CLEAR is not.
- * VARIES: tuned: ratio; with noise of 5 % on 4 ranks, it is 0.3;
+ * a steady imbalance differ by at most half of their mean (by 0.3 of it, if noise is 5 % on 4
+ * ranks); an imbalance below NOISE (max/mean - 1) may be noise: four standard deviations, the
+ * largest of 10^4 ranks.  One above CLEAR is not.
  * RELEVANT: tuned: ratio; with 0.5, the worst mean regret of tests/decide is 11 %, not below 8 %
  */
-static const double VARIES = 0.4, RELEVANT = 0.6, NOISE = 4.0 * PLB_NOISE, CLEAR = 2.0 * NOISE;
+static const double RELEVANT = 0.6, NOISE = 4.0 * PLB_NOISE, CLEAR = 2.0 * NOISE;
 
 typedef struct state {
     double sum[RING];   /* U from the start of the cycle to its n-th iteration, at n % RING */
@@ -290,7 +290,7 @@ static bool tries(const plb_trigger_t *self, int64_t n, double theta, double lef
         return true;
     }
     const double mean = s->lost / (double)n;
-    const double steady = mean - plb_greater(s->most - s->least - VARIES * mean, 0.0);
+    const double steady = mean - plb_greater(s->most - s->least - 0.5 * mean, 0.0);
     const double weight = (steady / s->mean - NOISE) / (CLEAR - NOISE);
     const double u = steady * plb_lesser(plb_greater(weight, 0.0), 1.0);
     const double price = isnan(self->cost) ? plb_trigger_price(self) * s->mean : theta;

@@ -89,10 +89,15 @@ static int bound_pieces(const plb_snapshot_t *in, double *out, plb_err_t *err)
     return ret;
 }
 
+static bool is_scarce(const plb_snapshot_t *in)
+{
+    return in->n_objects < (int64_t)SCARCE * in->n_ranks;
+}
+
 int plb_bound_raise(const plb_snapshot_t *in, double *limit, plb_err_t *err)
 {
     double bound;
-    if (in->n_objects <= (int64_t)SCARCE * in->n_ranks) {
+    if (is_scarce(in)) {
         PLB_PASS(bound_pieces(in, &bound, err));
         *limit = bound > *limit ? (1.0 + PLB_CLOSE) * bound : *limit;
     }
@@ -130,9 +135,12 @@ int plb_refine(const plb_snapshot_t *in, double overload, unsigned families, uin
     plb_state_set(&on, from);
     const double before = plb_state_value(&on);
     double limit = fmax(overload * plb_state_mean(&on), on.goal[0]);
-    plb_aim_t aim = {limit * (1.0 + PLB_ROUNDING), families & ~(unsigned)PLB_SETS, false, seed};
+    /* with few objects per rank, the limit may have to rise: then moves and swaps only first */
+    const bool few = is_scarce(in);
+    plb_aim_t aim = {limit * (1.0 + PLB_ROUNDING), few ? families & ~(unsigned)PLB_SETS : families,
+                     !few, seed};
     PLB_TRY(plb_improve(&on, &aim, err));
-    if (plb_state_value(&on) > aim.value) {
+    if (few && plb_state_value(&on) > aim.value) {
         const double first = limit;
         PLB_TRY(plb_bound_raise(in, &limit, err));
         aim = (plb_aim_t){limit * (1.0 + PLB_ROUNDING), families, true, seed};
@@ -140,8 +148,8 @@ int plb_refine(const plb_snapshot_t *in, double overload, unsigned families, uin
             plb_state_set(&on, from);
         }
         PLB_TRY(plb_improve(&on, &aim, err));
-        PLB_TRY(bisect(&on, limit, aim, err));
     }
+    PLB_TRY(bisect(&on, limit, aim, err));
     if (plb_state_value(&on) >= before * (1.0 - PLB_WORTH)) {
         memcpy(rank, from, (size_t)in->n_objects * sizeof *rank);
     }
@@ -168,8 +176,7 @@ static int refine_run(const plb_strategy_t *self, const plb_snapshot_t *in, cons
 {
     double overload = opts->params[0];
     if (self->params == bestfit_params) {
-        const bool few = in->n_objects < (int64_t)SCARCE * in->n_ranks;
-        overload = 1.0 + fmax(few ? PLB_REFINE_OVERLOAD - 1.0 : PLB_WORTH, opts->params[0]);
+        overload = fmax(is_scarce(in) ? PLB_REFINE_OVERLOAD : 1.0 + PLB_WORTH, 1.0 + overload);
     }
     PLB_PASS(plb_start_repaired(in, out, err));
     return plb_refine(in, overload, self->families, opts->seed, out, err);

@@ -1,0 +1,51 @@
+/* pylb for codes on deal.II: deal.II says where cells go, pylb says when.
+ *
+ *     pylb::Advisor lb(MPI_COMM_WORLD);
+ *     for (int step = 0; step < n; step++) {
+ *         compute(triangulation); // with auto timed = lb.timed(); in the blocks that compute
+ *         if (pylb::repartition(lb, triangulation, weight)) {
+ *             distribute_dofs_again();
+ *         }
+ *     }
+ *
+ * Make the triangulation with `no_automatic_repartitioning`; else deal.II also repartitions it each
+ * time it is refined.  Link with libpylb_mpi and deal.II. */
+#ifndef PYLB_DEALII_HPP
+#define PYLB_DEALII_HPP
+
+#include <deal.II/distributed/tria.h>
+
+#include "pylb.hpp"
+
+namespace pylb
+{
+
+/* End a step, and repartition the triangulation if that pays now.  Collective; call it in place of
+ * tria.repartition() at fixed intervals.  weight(cell, status): positive weight of a cell, as for
+ * deal.II's signal `weight`, e.g. the microseconds that it took in this step.  before(): called
+ * before cells move, e.g. to prepare a SolutionTransfer.  Return whether cells may have moved. */
+template <int dim, int spacedim, class Weight, class Before>
+bool repartition(Advisor &lb, dealii::parallel::distributed::Triangulation<dim, spacedim> &tria,
+                 Weight weight, Before before)
+{
+    if (!lb.advise()) {
+        return false;
+    }
+    const auto rebalancing = lb.rebalancing();
+    before();
+    const auto connection = tria.signals.weight.connect(weight);
+    tria.repartition();
+    connection.disconnect();
+    return true;
+}
+
+template <int dim, int spacedim, class Weight>
+bool repartition(Advisor &lb, dealii::parallel::distributed::Triangulation<dim, spacedim> &tria,
+                 Weight weight)
+{
+    return repartition(lb, tria, weight, [] {});
+}
+
+} // namespace pylb
+
+#endif
