@@ -45,9 +45,10 @@
  *     from the initial placement), and its removal would save trial * theta;
  *   - when a steady imbalance has cost as much as the trial may cost: theta, or, if theta is not
  *     known, plb_trigger_price;
- *   - if theta is not known but the end is: when any imbalance has cost `guess` balanced
- * iterations, without what may be noise, and is expected to cost `doubt` times as much until the
- * end. What is left after a trial is then known to be a residual.
+ *   - when any imbalance has cost `guess` balanced iterations (without what may be noise), and is
+ *     expected to cost `doubt` times as much until the end, if theta is unknown and the end known.
+ *
+ * What is left after a trial is then known to be a residual.
  *
  * While theta is unknown, the other rules assume `guess` balanced iterations, or fewer in a short
  * run (plb_trigger_guess), and patience, doubt and trial are multiplied by `unsure`.
@@ -376,7 +377,7 @@ static const plb_param_t params[N_PARAMS] = {
                   "an imbalance must have existed for this fraction of the iterations in which "
                   "its removal would repay an LB step",
                   0.4, 0, 1e6},
-    [PAST] = {"past", "", "factor on the cost per iteration of past cycles", 1.2, 0, 1e6},
+    [PAST] = {"past", "", "factor on the cost per iteration of past cycles", 1.2, 1e-6, 1e6},
     [CUT] = {"cut", "",
              "assumed cost of cutting a cycle in two, as a multiple of the cost of an LB step", 2,
              1, 1e6},
