@@ -255,7 +255,7 @@ static int ask(search_t *self, int64_t i, int32_t which, int64_t s, plb_err_t *e
     const int32_t *entity = t->task_entity + t->task_ptr[i];
     const int64_t n = t->task_ptr[i + 1] - t->task_ptr[i];
     const plb_strategy_t *strategy = &self->strategy[which].strategy;
-    const plb_opts_t opts = {self->strategy[which].params, self->opts->seed, true};
+    const plb_opts_t opts = {self->strategy[which].params, self->opts->seed, true, false};
     if (!self->has_database) {
         PLB_PASS(plb_phases_database(&self->phases, &self->database, err));
         self->has_database = true;

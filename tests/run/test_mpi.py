@@ -194,7 +194,9 @@ def ended(mpiexec, end):
 
 def test_an_uncaught_exception_ends_ranks_that_wait_elsewhere(mpiexec):
     said = ended(mpiexec, "raise ValueError('I am broken')")
-    assert re.search(r"rank 1 has ended its program by ValueError: I am broken; for 1\.5 s it", said)
+    assert re.search(
+        r"rank 1 has ended its program by ValueError: I am broken; for 1\.5 s it", said
+    )
     assert "aborting all ranks" in said
 
 

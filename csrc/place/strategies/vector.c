@@ -18,7 +18,7 @@
 static int start_from_parts(plb_state_t *on, double value, const plb_aim_t *aim, plb_err_t *err)
 {
     static const double params[] = {1.03, 3.0, 0.0}; /* the defaults */
-    const plb_opts_t opts = {params, aim->seed, false};
+    const plb_opts_t opts = {params, aim->seed, false, false};
     const int64_t n = on->in->n_objects;
     int32_t *before = NULL, *parts = NULL;
     int ret = PLB_OK;
