@@ -322,9 +322,9 @@ static inline int64_t plb_lower_bound(const int64_t *x, int64_t n, int64_t value
 
 enum {
     /* Of so many iterations one may be disturbed (plb_median3), and so many after an LB step may
-     * be slow; a first LB step may cost as much.
-     * tuned: iterations; triggers.py: with 5, mean regret of auto 1.63 %, not 1.27 %; like.py: with
-     * 6, speeds are known after 3.7 placements, not 3.0 */
+     * be slow.
+     * tuned: iterations; triggers.py: with 5, mean regret of auto 1.63 %, not 1.27 %; like.py:
+     * with 6, speeds are known after 3.7 placements, not 3.0 */
     PLB_FEW = 3,
     /* A mean or a trend is taken over so many.
      * tuned: iterations; metabalancer with 10: mean regret 3.31 %, with 8 3.32 % */

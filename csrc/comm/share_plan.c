@@ -80,10 +80,10 @@ void plb_share_speeds(const plb_share_offer_t *offer, int32_t p, double *speed)
     for (int32_t r = 0; r < p; r++) {
         const int32_t of = (int32_t)offer[r].of;
         if (of >= 0) {
-            const double change = fmin(
-                fmax(offer[r].ratio / (speed[of] / speed[r]), 1.0 / PLB_ABRUPT), PLB_ABRUPT);
-            speed[of] *= pow(change, 0.25);
-            speed[r] *= pow(change, -0.25);
+            const double change =
+                fmin(fmax(offer[r].ratio / (speed[of] / speed[r]), 1.0 / PLB_ABRUPT), PLB_ABRUPT);
+            speed[of] *= pow(change, PLB_NEWEST);
+            speed[r] *= pow(change, -PLB_NEWEST);
         }
     }
     for (int32_t r = 0; r < p; r++) {
@@ -120,7 +120,7 @@ int plb_row_costs_begin(plb_row_costs_t *self, int64_t n, const double *cost, do
     for (int64_t i = 0; i < n; i++) {
         self->last[i] = from_cost ? cost[i] * mean : same ? self->last[i] : mean;
         self->now[i] = from_cost ? self->last[i] : mean + self->trust * (self->last[i] - mean);
-        self->now[i] = fmax(self->now[i], 1e-3 * mean); /* a factor cannot make 0 larger */
+        self->now[i] = fmax(self->now[i], PLB_NOISE * mean); /* a factor cannot make 0 larger */
         *sum += self->now[i];
     }
     self->n = n;

@@ -38,7 +38,8 @@ static double ledger_theta(const plb_ledger_t *self, int32_t strategy)
     if (strategy < 0 || strategy >= self->n || self->accounts[strategy].n == 0) {
         return NAN;
     }
-    return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
+    /* `cost` includes the expected warm-up, and `warm_up` may be that of earlier LB steps */
+    return fmax(self->accounts[strategy].cost + self->accounts[strategy].warm_up, 0.0);
 }
 
 /* Compare with the longest later iteration (decider.h), so that noise does not count as warm-up.
@@ -576,9 +577,9 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
     return plb_decider_observe(self, &now, err);
 }
 
-/* A strategy takes long if all its calls took more than SLOW seconds and more than this fraction
- * of an iteration. */
-static const double SLOW = 0.05, SLOW_FRACTION = 0.05;
+/* A strategy takes long if all its calls took longer than this, and than PLB_NOTABLE of an
+ * iteration (docs/inside.md). */
+static const double SLOW = 0.05;
 
 /* An LB step is due: return PLB_ASK_BALANCE, or PLB_ASK_BEGIN if its strategy takes long and may
  * run beside the next iteration. */
@@ -586,7 +587,7 @@ static plb_ask_t ask_for_step(plb_decider_t *self, bool may_wait)
 {
     const double t = self->fastest;
     if (!self->opt.beside || self->late || !may_wait || isinf(t) ||
-        t <= fmax(SLOW, SLOW_FRACTION * self->seen.time)) {
+        t <= fmax(SLOW, PLB_NOTABLE * self->seen.time)) {
         return PLB_ASK_BALANCE;
     }
     self->late = true;

@@ -247,7 +247,8 @@ static int run(const plb_decider_t *self, int32_t which, const double *params,
                plb_err_t *err)
 {
     const plb_candidate_strategy_t *c = &self->candidates[which];
-    const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed, true};
+    const plb_opts_t own = {
+        .params = params == NULL ? c->params : params, .seed = self->opt.seed, .lenient = true};
     PLB_PASS_NEW(a->rank, in->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     PLB_PASS(plb_strategy_place(&c->strategy, in, &own, a->rank, err));

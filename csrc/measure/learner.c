@@ -10,7 +10,9 @@
  * tuned: ratio; with 0.8, rank 3 of 8 that becomes three times slower is known to within 19 %
  * after 3 intervals instead of 10 % (tests/measure/test_speeds.py) */
 static const double AGEING = 0.7;
-/* Weight of the user's own estimate of an object's work.  tuned: observations; not varied alone */
+/* Weight of the user's own estimate of an object's work.
+ * tuned: observations; if estimates are off by 30 %, speeds of 24 random programs (like.py,
+ * unlike) end 3.9 % off (mean); with 0.06 and 1, 4.3 and 6.2 % */
 static const double PRIOR = 0.25;
 
 /* Observations that are further than this from the fit, in sigma, have less weight (Huber 1964).

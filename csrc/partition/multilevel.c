@@ -13,8 +13,9 @@ enum { MAX_LEVELS = 48 };
  * less than 2 % */
 enum { PER_PART = 60, COARSEST = 4 * PER_PART };
 
-/* Bisections of a coarsest hypergraph, of which the best is taken.  tuned: tries; not varied alone
- */
+/* Bisections of a coarsest hypergraph, of which the best is taken.
+ * tuned: tries; with 1, the cut of a grid in 5 parts is 21 % larger; with 4, cuts of six graphs
+ * differ by up to 2.6 % in both directions */
 enum { TRIES = 8 };
 
 void plb_hypergraph_free(plb_hypergraph_t *self)

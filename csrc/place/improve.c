@@ -25,15 +25,14 @@
 
 #include "base/base.h"
 
-/* The search examines at most WORK numbers, a few tenths of a second, and ends earlier if PATIENCE
- * of them did not lower the value by the fraction PLB_WORTH.  After the first local optimum, KICKS
- * random changes of up to three objects may cost PATIENCE, too; an eighth of KICKS where only
- * loads count, because steps are thorough there, or where nothing fits, because nothing ends the
- * search.  There are none with more than MOST_KICKED objects: they help only where these are few.
- * WORK: tuned: numbers; a tenth of it gives the same placements up to 50,000 objects
- * PATIENCE: tuned: numbers; not varied alone
- * KICKS: tuned: changes; with a tenth of PATIENCE, CCMLB ends 4 % slower (60 objects, 6 ranks) */
-enum { WORK = 50000000, PATIENCE = WORK / 10, KICKS = 256, MOST_KICKED = 2 * KICKS };
+/* The search examines at most PLB_WORK numbers, and ends earlier if PATIENCE of them did not lower
+ * the value by the fraction PLB_WORTH.  After the first local optimum, KICKS random changes of up
+ * to three objects may cost PATIENCE, too; an eighth of KICKS where only loads count, because
+ * steps are thorough there, or where nothing fits, because nothing ends the search.  There are
+ * none with more than MOST_KICKED objects: they help only where these are few.
+ * KICKS: tuned: changes; with a tenth of PATIENCE, CCMLB ends 4 % slower, with half of it 0.1 %
+ * slower, with twice as much the same (60 objects, 6 ranks) */
+enum { PATIENCE = PLB_WORK / 10, KICKS = 256, MOST_KICKED = 2 * KICKS };
 
 typedef struct step {
     int64_t relief;    /* by how many bytes less the two ranks exceed their memory limits */
@@ -59,15 +58,15 @@ typedef struct line {
 typedef struct search {
     plb_state_t *on;
     const plb_aim_t *aim;
-    bool by_transfer;     /* whether plb_transfer makes steps, and those below, if any, follow */
-    bool singly;          /* whether the steps below are made */
-    bool plain;           /* whether only loads count, without memory */
-    bool bounded;         /* whether a step only redistributes the work of two ranks */
-    bool by_value;        /* whether floor[k] is the slowest other rank's time; see above */
-    bool crowded;         /* whether some ranks exceed their memory limits */
-    double value;         /* value of the present placement */
-    step_t best;          /* the best step of this round */
-    int32_t k, a, b;      /* component, slowest rank, other rank; see above */
+    bool by_transfer; /* whether plb_transfer makes steps */
+    bool singly;      /* whether the steps below are made, if so, after those of plb_transfer */
+    bool plain;       /* whether only loads count, without memory */
+    bool bounded;     /* whether a step only redistributes the work of two ranks */
+    bool by_value;    /* whether floor[k] is the slowest other rank's time; see above */
+    bool crowded;     /* whether some ranks exceed their memory limits */
+    double value;     /* value of the present placement */
+    step_t best;      /* the best step of this round */
+    int32_t k, a, b;  /* component, slowest rank, other rank; see above */
     double *here, *there; /* [d] seconds of ranks a and b */
     double *rest, *floor; /* [d] seconds of the slowest other rank; see above */
     double *least;        /* [d] lower bound of the slowest rank's seconds after a step */
@@ -488,17 +487,14 @@ static bool is_done(const search_t *self)
 static int descend(search_t *self, plb_err_t *err)
 {
     plb_state_t *on = self->on;
-    if (self->by_transfer) {
-        PLB_PASS(plb_transfer(on, self->aim->value, self->aim->families, &self->work, err));
-        self->value = plb_state_value(on);
-        if (!self->singly || is_done(self)) {
-            return PLB_OK;
-        }
-        PLB_PASS(plb_state_list(on, err));
-    }
-    bool more = true;
+    bool more = self->singly;
     double until = self->work - PATIENCE, before = INFINITY;
     self->value = plb_state_value(on);
+    if (self->by_transfer && !is_done(self)) {
+        PLB_PASS(plb_transfer(on, self->aim->value, self->aim->families, &self->work, err));
+        self->value = plb_state_value(on);
+        PLB_PASS(more ? plb_state_list(on, err) : PLB_OK);
+    }
     for (int32_t n = 0; more && self->work > 0.0 && !is_done(self); n++) {
         const bool crowded = !on->fits;
         PLB_PASS(one_round(self, n, &more));
@@ -559,7 +555,7 @@ static int kicks(search_t *self, plb_err_t *err)
 
 int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
 {
-    search_t self = {.on = on, .aim = aim, .work = WORK};
+    search_t self = {.on = on, .aim = aim, .work = PLB_WORK};
     const bool homes = on->slot != NULL && on->in->home != NULL && on->of.delta > 0.0;
     self.bounded = (on->own == NULL || !on->of.messages) && !homes;
     self.plain = on->own == NULL && on->left == NULL && !homes;

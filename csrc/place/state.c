@@ -295,15 +295,6 @@ double plb_state_mean(const plb_state_t *self)
     return work / speed;
 }
 
-double plb_state_least(const plb_state_t *self)
-{
-    double value = 0.0;
-    for (int32_t k = 0; k < self->d; k++) {
-        value = plb_state_add(self, value, self->goal[k], k);
-    }
-    return value;
-}
-
 /* The goal is the largest of three times: the time if all ranks end together; that of the slowest
  * rank with only its background and fixed objects; that of the heaviest object that may migrate,
  * on the rank where it ends first. */

@@ -44,9 +44,9 @@ enum {
 
 /* The objects of a rank that may migrate and have a load, in ascending order of load. */
 typedef struct line {
-    int64_t start;   /* index of the first object in item[] */
-    int32_t n, room; /* n: -1 until the rank's objects are listed; room: number of objects for
-                        which there is (or will be) memory */
+    int64_t start, room; /* start: index of the first object in item[]; room: number of objects for
+                            which there is, or will be, memory */
+    int32_t n;           /* -1 until the rank's objects are listed */
     bool sorted;
 } line_t;
 
@@ -187,18 +187,12 @@ out:
     return ret;
 }
 
-/* Make sure that the line of a rank is listed. */
-static int list_line(search_t *self, int32_t r, plb_err_t *err)
-{
-    return self->line[r].n < 0 ? list_ranks(self, true, err) : PLB_OK;
-}
-
 /* Make sure that the line of a rank is listed and sorted. */
 static int sort_line(search_t *self, int32_t r, plb_err_t *err)
 {
     line_t *line = &self->line[r];
     double low = INFINITY, high = 0.0;
-    PLB_PASS(list_line(self, r, err));
+    PLB_PASS(line->n < 0 ? list_ranks(self, true, err) : PLB_OK);
     if (line->sorted) {
         return PLB_OK;
     }
@@ -254,11 +248,12 @@ static int enter(search_t *self, int32_t r, plb_item_t object, plb_err_t *err)
         return PLB_OK;
     }
     if (line->n == line->room) { /* the line moves to the end */
-        const int32_t room = 2 * line->room + 4;
+        const int64_t room = 2 * line->room + 4;
         PLB_PASS_GROW(self->item, self->room, self->n_items + room);
         memcpy(self->item + self->n_items, self->item + line->start,
                (size_t)line->n * sizeof *self->item);
-        *line = (line_t){self->n_items, line->n, room, line->sorted};
+        line->start = self->n_items;
+        line->room = room;
         self->n_items += room;
     }
     plb_item_t *item = self->item + line->start;
@@ -410,7 +405,7 @@ static int choose(search_t *self, int32_t from, int32_t to, bool swaps, step_t *
         return PLB_OK;
     }
     if (swaps) {
-        PLB_PASS(list_line(self, to, err));
+        PLB_PASS(self->line[to].n < 0 ? list_ranks(self, true, err) : PLB_OK);
         swap = find_swap(self, from, to, &window);
     }
     if (swap.load < window.low) {
@@ -703,18 +698,11 @@ int plb_transfer(plb_state_t *on, double limit, unsigned families, double *work,
     search_t self = {.on = on, .limit = limit, .work = work};
     const int64_t n = on->in->n_objects;
     int ret = PLB_OK;
-    double most = 0.0;
-    for (int32_t r = 0; r < on->p; r++) {
-        most = on->t[r] > most ? on->t[r] : most;
-    }
-    if (most <= limit * (1.0 + PLB_ROUNDING)) {
-        return PLB_OK;
-    }
     PLB_NEW_EACH(on->p, self.line, self.donor.item, self.partner.item);
     for (int32_t r = 0; r < on->p; r++) {
         self.line[r] = (line_t){.n = -1};
     }
-    for (int64_t i = 0, begin; i < n; self.line[on->rank[begin]].room += (int32_t)(i - begin)) {
+    for (int64_t i = 0, begin; i < n; self.line[on->rank[begin]].room += i - begin) {
         for (begin = i; i < n && on->rank[i] == on->rank[begin]; i++) {
         }
     }

@@ -35,8 +35,7 @@ ON_ONE_RANK = {
 }
 NEEDED = {"zoltan": "pylb._zoltan", "partitions": "pylb._zoltan", "graphs": "pylb._dgraph"}
 EXPLORE = bool(os.environ.get("PYLB_EXPLORE"))
-STEP = 1 if EXPLORE else 13  # by default, every 13th allocation,
-STEP_OF_RANKS = 1 if EXPLORE else 3  # and every third one of several ranks
+STEP, OF_RANKS = (1, 1) if EXPLORE else (13, 3)  # every 13th allocation; of ranks, every third one
 # By default, every second group on 2 ranks and the others on 3.
 RANKS = [(g, p) for i, g in enumerate(ON_ONE_RANK) for p in (2, 3) if EXPLORE or p == 2 + i % 2]
 
@@ -84,7 +83,7 @@ def test_an_array_of_numpy_is_too_large_on_one_rank(no_malloc, mpiexec, group):
 def fails_on_rank_1(no_malloc, mpiexec, ranks, group, factor=1, **switch):
     if group in NEEDED:
         pytest.importorskip(NEEDED[group], exc_type=ImportError)
-    words = TESTS / "mpi" / "no_malloc_ranks.py", group, factor, STEP_OF_RANKS
+    words = TESTS / "mpi" / "no_malloc_ranks.py", group, factor, OF_RANKS
     code, out, said = launch(mpiexec, ranks, *words, LD_PRELOAD=no_malloc, **switch)
     assert code == 0, said
     assert out.count("done") == ranks

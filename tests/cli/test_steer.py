@@ -9,7 +9,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import jsonschema
 import pytest
 from launch import PYLB
 
@@ -26,6 +25,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def steered(mpiexec, tmp_path):
     """Run a program by `pylb steer`; return its exit code, what was printed, and the summary."""
+    from jsonschema import validate  # importing it takes seconds
+
     shutil.copy(STEER / "code.py", tmp_path)
 
     def run(plan, *words, steps=100):
@@ -42,7 +43,7 @@ def steered(mpiexec, tmp_path):
             env={**os.environ, "PYTHONPATH": str(PYLB)},
         )
         told = json.loads((tmp_path / "told.json").read_text())
-        jsonschema.validate(told, SCHEMA)
+        validate(told, SCHEMA)
         return done.returncode, done.stdout, done.stderr, told
 
     return run

@@ -127,6 +127,21 @@ def test_all_slices_count_as_one_lb_step():
     assert costs == pytest.approx([3 * (0.1 + 0.2 - 0.05)])
 
 
+def test_moves_that_nobody_feels_do_not_make_an_lb_step_cost_less_than_nothing():
+    """The first LB step was expected to make iterations longer; three follow, two of them soon."""
+    core = settings("GreedyLB", trigger="auto").decider(2).core
+    core.observe(0, 2.0, 2.0, 1.0, 0.5, 2.0, 0.5, 0, 0)
+    i = 0
+    for felt, n in ((1.0, 6), (0.0, 1), (0.0, 1), (0.0, 6)):
+        core.choose()
+        known = {"before": 1.5, "predicted": 1.2, "felt": felt}
+        core.placed(np.array([known.get(name, math.nan) for name in FIGURES]), None)
+        core.balanced(3, 1000, 0.05, 0.1, True)
+        for i in range(i + 1, i + 1 + n):  # noqa: B020
+            core.observe(i, 2.0, 2.0, 1.0, 0.5, 2.0, 0.5, 0, 0)
+    assert i == 14
+
+
 def test_without_overlap_or_limit_all_moves_at_once():
     for options in ({"overlap": False}, {"overlap": True, "move_at_most": 1e9}):
         assert all(math.isnan(r.slice) for r in run(**options).lb_steps)

@@ -13,11 +13,9 @@ from chance import EXPLORES
 import pylb
 from pylb.partitioning import libraries
 
-pytestmark = pytest.mark.skipif(find_spec("nbclient") is None, reason="no nbclient")
-pytest.importorskip("ipykernel")
-pytest.importorskip("matplotlib")
-pytest.importorskip("anywidget")
-pytest.importorskip("h5py")
+NEEDED = ("nbclient", "ipykernel", "matplotlib", "anywidget", "h5py")  # to import them takes long
+ABSENT = [name for name in NEEDED if find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(ABSENT), reason=f"no {ABSENT}")
 
 # In the tests, fewer ranks, iterations and points of a picture than on the pages.
 MILLION, LARGE = ("1_000_000", "65_536") if EXPLORES else ("120_000", "8_192")

@@ -57,7 +57,7 @@ enum {
 
 /* A guard: the most steps of the solver, and rounds in which objects move. */
 enum { MOST_STEPS = 200 };
-enum { DE_BRUIJN = 6 };    /* largest number of neighbours of a rank in the de Bruijn graph */
+enum { DE_BRUIJN = 6 }; /* largest number of neighbours of a rank in the de Bruijn graph */
 
 /* Weight of a link of the de Bruijn graph.
  * tuned: weight, that of other links is 1; with 0.01, a hot spot on a grid takes 30 % more
@@ -262,18 +262,11 @@ static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 
 /* ---- flow ----------------------------------------------------------------------------------- */
 
-/* Return this rank's load above its share of the total, as a multiple of the average load. */
-static double excess(const diffusion_t *self)
+/* Return this rank's load above what takes it `seconds`, as a multiple of the average load. */
+static double excess(const diffusion_t *self, double seconds)
 {
     const plb_agent_t *agent = &self->gossip.agent;
-    return (agent->now.load - plb_agent_allowed(agent, agent->average)) / self->scale;
-}
-
-/* Return this rank's load above the threshold, as a multiple of the average load. */
-static double overload(const diffusion_t *self)
-{
-    const plb_agent_t *agent = &self->gossip.agent;
-    return (agent->now.load - plb_agent_allowed(agent, self->limit)) / self->scale;
+    return (agent->now.load - plb_agent_allowed(agent, seconds)) / self->scale;
 }
 
 static int tell_residual(diffusion_t *self, plb_err_t *err)
@@ -442,7 +435,7 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
 {
     outflow_t out = {0};
     plb_agent_t *agent = &self->gossip.agent;
-    const double budget = (excess(self) + self->margin) * self->scale;
+    const double budget = (excess(self, agent->average) + self->margin) * self->scale;
     double sum = 0.0, most = 0.0;
     int ret = PLB_OK;
     for (int32_t k = 0; k < self->n_links; k++) {
@@ -543,17 +536,18 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
         self->phase = CHOOSE;
         return greet(self, err);
     case CHOOSE:
-        agent->mine.sum[SUM_BEYOND] = fmax(overload(self), 0.0);
-        agent->mine.sum[SUM_LACKING] = fmax(-excess(self), 0.0);
+        agent->mine.sum[SUM_BEYOND] = fmax(excess(self, self->limit), 0.0);
+        agent->mine.sum[SUM_LACKING] = fmax(-excess(self, agent->average), 0.0);
         PLB_PASS(list_ties(self, in, n_in, err));
         self->phase = LINK;
         return choose(self, err);
     case LINK: {
         make_links(self, in, n_in);
         const double beyond = all->sum[SUM_BEYOND], lacking = all->sum[SUM_LACKING];
-        self->r = overload(self) > 0.0                 ? overload(self)
-                  : beyond > 0.0 && excess(self) < 0.0 ? excess(self) * (beyond / lacking)
-                                                       : 0.0; /* b_i of step 2 */
+        const double over = excess(self, self->limit), more = excess(self, agent->average);
+        self->r = over > 0.0                   ? over /* b_i of step 2 */
+                  : beyond > 0.0 && more < 0.0 ? more * (beyond / lacking)
+                                               : 0.0;
         self->phase = MULTIPLY;
         return tell_residual(self, err);
     }

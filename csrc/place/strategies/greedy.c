@@ -128,7 +128,9 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
 
 /* ---- ranks of unequal speed, no limits ------------------------------------------------------ */
 
-enum { CLASSES = 64 }; /* room for so many heaps */
+/* tuned: heaps; 20,000 objects on 1,000 ranks of unlike speed: 1.200 of the bound; with 16, 1.252;
+ * with 256, 1.195 in three times the time */
+enum { CLASSES = 64 };
 
 /* Put the ranks into classes of one speed, each a heap of their times; with more than CLASSES
  * speeds, into CLASSES classes of similar speeds.  Return the number of classes. */

@@ -391,7 +391,7 @@ static int refine_comm_run(const plb_strategy_t *self, const plb_snapshot_t *in,
 #define PARAMS(alpha, beta)                                                                         \
     {                                                                                               \
         {"overload", "x average", "a rank above this multiple of the average gives away objects",   \
-         PLB_REFINE_OVERLOAD, 1.0, 1e6},                                                            \
+         1.003,      1.0,         1e6},                                                             \
             {"exchanges", "", "1: also exchange objects; 0: only move them, as in Menon's thesis",  \
              1,           0,  1},                                                                   \
             {"alpha", "s/message", "sender's time for a message to another rank", alpha, 0.0, 1e6}, \

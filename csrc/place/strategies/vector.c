@@ -18,7 +18,7 @@
 static int start_from_parts(plb_state_t *on, double value, const plb_aim_t *aim, plb_err_t *err)
 {
     static const double params[] = {1.03, 3.0, 0.0}; /* the defaults */
-    const plb_opts_t opts = {params, aim->seed, false};
+    const plb_opts_t opts = {.params = params, .seed = aim->seed};
     const int64_t n = on->in->n_objects;
     int32_t *before = NULL, *parts = NULL;
     int ret = PLB_OK;
@@ -44,7 +44,7 @@ static int vector_run(const plb_snapshot_t *in, const plb_objective_t *of, doubl
                       uint64_t seed, int32_t *out, plb_err_t *err)
 {
     plb_state_t on = {0};
-    double most, slack;
+    double most, slack, least = 0.0; /* least: a lower bound of the value of all placements */
     bool kept;
     int ret = plb_state_init(&on, in, of, out, err);
     if (ret != PLB_OK) {
@@ -54,7 +54,10 @@ static int vector_run(const plb_snapshot_t *in, const plb_objective_t *of, doubl
     kept = on.fits;
     most = plb_state_value(&on) * (1.0 - fmin(PLB_WORTH, overload - 1.0));
     slack = fmin(PLB_REFINE_OVERLOAD, overload) - 1.0;
-    const plb_aim_t aim = {plb_state_least(&on) * (1.0 + slack), PLB_ALL_STEPS, true, seed};
+    for (int32_t k = 0; k < on.d; k++) {
+        least = plb_state_add(&on, least, on.goal[k], k);
+    }
+    const plb_aim_t aim = {least * (1.0 + slack), PLB_ALL_STEPS, true, seed};
     ret = plb_start_fit(&on, overload, err);
     if (ret == PLB_ERR_INFEASIBLE && !kept) {
         ret = plb_start_packed(&on, err);
