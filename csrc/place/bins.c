@@ -317,19 +317,6 @@ static int exchange(packing_t *self, int size, bool *found, plb_err_t *err)
     return PLB_OK;
 }
 
-static void sort_bins(packing_t *self)
-{
-    for (int32_t k = 1; k < self->of->m;
-         k++) { /* nearly in order: one exchange changes two bins */
-        const plb_item_t item = self->order[k];
-        int32_t at = k;
-        for (; at > 0 && plb_item_before(item, self->order[at - 1]); at--) {
-            self->order[at] = self->order[at - 1];
-        }
-        self->order[at] = item;
-    }
-}
-
 /* Exchange sets until the largest bin is at the goal, or no exchange helps. */
 static int improve(packing_t *self, plb_err_t *err)
 {
@@ -349,10 +336,14 @@ static int improve(packing_t *self, plb_err_t *err)
         self->head[self->bin[i]] = i;
     }
     for (int64_t k = 0; k < PLB_LONG * (int64_t)of->m && (double)k * of->m < PLB_WORK; k++) {
-        for (int32_t b = 0; b < of->m; b++) {
-            self->order[b].key = self->sum[self->order[b].id];
+        for (int32_t b = 0; b < of->m; b++) { /* nearly in order: an exchange changes two bins */
+            const plb_item_t item = {self->sum[self->order[b].id], self->order[b].id};
+            int32_t at = b;
+            for (; at > 0 && plb_item_before(item, self->order[at - 1]); at--) {
+                self->order[at] = self->order[at - 1];
+            }
+            self->order[at] = item;
         }
-        sort_bins(self);
         if (self->order[of->m - 1].key <= self->goal) {
             break;
         }
@@ -371,7 +362,6 @@ static int improve(packing_t *self, plb_err_t *err)
 
 typedef struct tree {
     packing_t *self;
-    const plb_item_t *order;
     int32_t *best;
     double least;
     int64_t nodes, n_more;
@@ -387,7 +377,7 @@ static void descend(tree_t *tree, int64_t k)
         memcpy(tree->best, self->bin, (size_t)of->n * sizeof *tree->best);
         return;
     }
-    const int32_t i = tree->order[k].id;
+    const int32_t i = self->items[k].id;
     const int64_t least = of->n / of->m, more = of->n % of->m;
     const double length = length_of(of, i);
     bool tried[FEW_ITEMS] = {false};
@@ -484,7 +474,7 @@ static int join(packing_t *self, state_t *a, state_t *b, plb_err_t *err)
 }
 
 /* Pack by differences: the two states with the largest spread are joined, again and again. */
-static int difference(packing_t *self, const plb_item_t *order, plb_err_t *err)
+static int difference(packing_t *self, plb_err_t *err)
 {
     const plb_bins_t *of = self->of;
     const int32_t n = (int32_t)of->n, m = of->m, size = of->equal ? m : 1;
@@ -498,7 +488,7 @@ static int difference(packing_t *self, const plb_item_t *order, plb_err_t *err)
     PLB_NEW(item, n_states);
     plb_heap_t heap = {item, 0};
     for (int32_t k = 0; k < n; k++) { /* equal: the largest m items are one state, then the next */
-        const int32_t i = order[k].id;
+        const int32_t i = self->items[k].id;
         entry[k] = (entry_t){of->cost[i], i, i};
         self->next[i] = -1;
     }
@@ -697,7 +687,7 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
     self.goal = self.bound * (near ? NEAR : 1.0 + 1e-7);
     PLB_TRY(finish(&self, bin, &least, err));
     if (least > self.goal && n <= FEW_ITEMS && m <= FEW_ITEMS) {
-        tree_t tree = {&self, loads.item, bin, least, MOST_NODES, 0};
+        tree_t tree = {&self, bin, least, MOST_NODES, 0};
         clear(&self);
         descend(&tree, 0);
         least = tree.least;
@@ -706,7 +696,7 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
                               ? plb_greater(self.bound * (1.0 + 1e-7), least_difference(&self))
                               : self.bound * (1.0 + 1e-12);
     if (least > enough && of->was == NULL && (double)n * m <= PLB_WORK) {
-        PLB_TRY(difference(&self, loads.item, err));
+        PLB_TRY(difference(&self, err));
         if (largest(&self) < least && has_room(&self)) {
             PLB_TRY(finish(&self, bin, &least, err));
         }

@@ -1,6 +1,6 @@
-/* Copies: how many by the parametric rule, where by best fit (the largest copy first, to the least
- * loaded rank), then swaps of copies between ranks, and other objects in slots.  The first two
- * steps are those of DeepSeek's EPLB (2025); from scratch, the result is never worse.  If copies
+/* Copies: how many by the parametric rule, where by best fit (the largest copy first, to the rank
+ * that needs the most for each free slot), then swaps of copies between ranks, and other objects
+ * in slots.  From scratch, the result is not worse than that of DeepSeek's EPLB (2025).  If copies
  * are placed already, as many as possible stay. */
 #include "place/strategy.h"
 
@@ -309,25 +309,29 @@ static void sort_objects(layer_t *l)
 }
 
 /* Best fit of the copies that were counted, then of further ones into what is left: all go to the
- * least loaded ranks that have a free slot. */
-static int start_greedy(layer_t *l, plb_err_t *err)
+ * ranks that need the most for each free slot, if they are to take as long as the mean; or
+ * (`least`) to the least loaded ranks that have a free slot, as EPLB does. */
+static int start_greedy(layer_t *l, bool least, plb_err_t *err)
 {
     memcpy(l->want, l->k, (size_t)l->n * sizeof *l->k);
     plb_heap_t heap = {l->spare, 0}; /* ranks with free slots */
+    int32_t *taken = (int32_t *)l->bin, *n_free = taken + l->p;
     clear(l);
     for (int32_t r = 0; r < l->p; r++) {
-        if (l->first[r + 1] > l->first[r]) {
-            heap.item[heap.n++] = (plb_item_t){0.0, r};
+        n_free[r] = l->first[r + 1] - l->first[r];
+        if (n_free[r] > 0) {
+            heap.item[heap.n++] = (plb_item_t){least ? 0.0 : -l->mean / n_free[r], r};
         }
     }
+    plb_heap_build(&heap);
     for (int32_t i = 0; i < l->n; i++) {
         const int32_t o = l->item[i].id;
-        int32_t n_taken = 0, *taken = (int32_t *)l->bin; /* ranks that left the heap */
+        int32_t n_taken = 0; /* ranks that left the heap */
         while (l->k[o] < l->want[o] && heap.n > 0) {
             const int32_t r = plb_heap_pop(&heap).id;
             taken[n_taken++] = r;
             if (has_room(l, r, o, -1)) {
-                fill(l, r, empty_slot(l, r), o);
+                fill(l, r, l->first[r + 1] - n_free[r]--, o);
                 l->time[r] += l->one[o];
             }
         }
@@ -336,8 +340,10 @@ static int start_greedy(layer_t *l, plb_err_t *err)
                              : "group %d with its %lld objects fits on no node beside the others",
                     o, (long long)(l->memory == NULL ? 0 : l->memory[o]));
         for (int32_t t = 0; t < n_taken; t++) {
-            if (l->slot[l->first[taken[t] + 1] - 1] < 0) { /* slots are filled in order */
-                plb_heap_push(&heap, (plb_item_t){l->time[taken[t]], taken[t]});
+            const int32_t r = taken[t];
+            if (n_free[r] > 0) {
+                const double lack = (l->mean - l->time[r]) / n_free[r];
+                plb_heap_push(&heap, (plb_item_t){least ? l->time[r] : -lack, r});
             }
         }
     }
@@ -529,17 +535,17 @@ static void find_object(const layer_t *l, int32_t a, double target, step_t *best
     }
 }
 
-/* Bring rank a and another slow rank below `target` by three migrations, of copies x from a to b,
- * y from b to the other rank, z from there to a; b: the least loaded rank.  By swaps these would
- * be four. */
-static void find_cycle(const layer_t *l, int32_t a, double target, step_t *best)
+/* Bring rank a below `target` by three migrations, of copies x from a to b, y from b to another
+ * rank c, z from there to a; b: the least loaded rank.  slow: c is a rank above `target`, and
+ * below it afterwards; else c also takes load from a.  By swaps these would be four. */
+static void find_cycle(const layer_t *l, int32_t a, double target, bool slow, step_t *best)
 {
     const int32_t b = fastest(l);
     const double room = target - l->time[b], excess = l->time[a] - target;
     for (int32_t c = 0; l->memory == NULL && c < l->p && best->n == 0; c++) {
         const double more = l->time[c] - target;
-        if (c == a || more <= 0.0 || more + excess > room || !exchange(l, a, b) ||
-            !exchange(l, a, c)) {
+        if (c == a || c == b || (more > 0.0) != slow || more + excess > room ||
+            !exchange(l, a, b) || !exchange(l, a, c)) {
             continue;
         }
         for (int32_t i = l->first[a]; i < l->first[a + 1]; i++) {
@@ -588,14 +594,14 @@ static void make(layer_t *l, const step_t *step)
 }
 
 /* Find a step for the slowest rank: a swap, with the least loaded rank first.  thorough: if there
- * is none, two swaps at once, or another object in a slot.  thrifty: a cycle first, because it
- * migrates less. */
+ * is none, two swaps at once, or another object in a slot.  thrifty: cycles where they migrate
+ * less than swaps. */
 static bool find_step(const layer_t *l, double target, bool thrifty, bool thorough, step_t *best)
 {
     const int32_t a = slowest(l);
     *best = (step_t){.worst = l->time[a] * (1.0 - 1e-7)};
     if (thrifty) {
-        find_cycle(l, a, target, best);
+        find_cycle(l, a, target, true, best);
     }
     if (best->n == 0) {
         find_swap(l, a, fastest(l), best);
@@ -604,6 +610,11 @@ static bool find_step(const layer_t *l, double target, bool thrifty, bool thorou
         if (b != a && exchange(l, a, b) && l->time[a] + l->time[b] < 2.0 * best->worst) {
             find_swap(l, a, b, best);
         }
+    }
+    if (thrifty && best->worst > target) {
+        step_t cycle = {.n = 0};
+        find_cycle(l, a, target, false, &cycle);
+        *best = cycle.n > 0 ? cycle : *best;
     }
     const bool harder = thorough && best->n == 0;
     for (int32_t b = 0; harder && best->worst > target && b < l->p; b++) {
@@ -784,25 +795,24 @@ enum { N_LIMITS = sizeof LIMIT / sizeof *LIMIT };
  * placement is near `aim` and not worse than EPLB's. */
 static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
-    double best = INFINITY, enough = aim * (1.0 + tolerance),
-           target = aim * (1.0 + 2.0 * PLB_NOTABLE * tolerance);
-    for (int i = 0; i < (l->extra ? 2 * N_LIMITS : 1) && best > enough; i++) {
+    double best = INFINITY, eplb = INFINITY, enough = aim * (1.0 + tolerance);
+    const int last = l->extra ? 2 * N_LIMITS : 0; /* as EPLB starts */
+    for (int i = 0; i < last + (best > eplb || last == 0) && best > enough; i++) {
         count_copies(l, LIMIT[i % N_LIMITS] * aim);
         for (int32_t o = 0; l->memory != NULL && o < l->n; o++) {
             l->k[o] = 1, l->one[o] = l->load[o]; /* all find room, then further copies follow */
         }
         sort_objects(l);
         if (i == 0) {
-            const double eplb = plb_greater(aim, eplb_time(l));
-            target = plb_lesser(target, eplb);
+            eplb = plb_greater(aim, eplb_time(l));
             enough = plb_lesser(enough, eplb);
         }
         if (l->memory == NULL && i + 1 < 2 * N_LIMITS && is_crowded(l, enough)) {
             continue;
         }
-        PLB_PASS(start_greedy(l, err));
-        PLB_PASS(improve(l, NULL, target, false, err));
-        PLB_PASS(i > 0 && i < N_LIMITS ? PLB_OK : improve(l, NULL, enough, true, err));
+        PLB_PASS(start_greedy(l, i == last, err));
+        PLB_PASS(improve(l, NULL, enough, false, err));
+        PLB_PASS(i < N_LIMITS && l->extra ? PLB_OK : improve(l, NULL, enough, true, err));
         if (l->time[slowest(l)] < best) {
             best = l->time[slowest(l)];
             memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
