@@ -9,6 +9,7 @@
  * log2(ranks) (L + 2 o) after the last rank has begun it.  A chunk of rows costs CALL beside its
  * rows, as a Python function does. */
 #include <math.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,19 +47,23 @@ typedef struct sim_request {
 } request_t;
 
 typedef struct sim_rank {
-    ucontext_t context;
-    double now, speed;
-    message_t *inbox; /* in order of arrival */
-    int group, member; /* group: communicator; member: rank in it */
-    int n_calls[2];    /* collective calls in communicator 0, and in the group */
-    double *cost;      /* [n_rows] of the rows of this rank in this call */
+    ucontext_t begin;
+    jmp_buf here; /* where it goes on; swapcontext makes system calls, which take a microsecond */
+    bool runs, sleeps;        /* sleeps: its polls have no effect until something happens */
+    double now, speed, waits; /* waits: when the present wait began */
+    request_t *request;       /* the collective call that it waits for, or NULL */
+    message_t *inbox;         /* in order of arrival */
+    int group, member;        /* group: communicator; member: rank in it */
+    int n_calls[2];           /* collective calls in communicator 0, and in the group */
+    double *cost;             /* [n_rows] of the rows of this rank in this call */
     plb_rng_t rng;
     plb_share_figures_t figures;
 } sim_rank_t;
 
 static sim_rank_t *ranks;
 static sim_comm_t *comms;
-static ucontext_t scheduler;
+static plb_queue_t order; /* ranks by their clocks */
+static jmp_buf scheduler;
 static int p, current, n_split;
 
 /* ---- time ------------------------------------------------------------------------------------
@@ -74,7 +79,9 @@ static void spend(double seconds)
 /* Let the ranks run whose clocks are behind. */
 static void yield(void)
 {
-    swapcontext(&ranks[current].context, &scheduler);
+    if (_setjmp(ranks[current].here) == 0) {
+        _longjmp(scheduler, 1);
+    }
 }
 
 int64_t plb_clock_own_ns(plb_clock_t clock)
@@ -125,13 +132,41 @@ void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)
     *self = (plb_wait_t){now, now, tick, arg};
 }
 
-int plb_wait_pause(plb_wait_t *self)
+static void pause_once(sim_rank_t *self)
 {
-    const int64_t waited = plb_clock_ns(PLB_CLOCK_WALL) - self->start;
-    if (waited < PLB_WAIT_YIELD_NS) {
-        spend(2e-6);
-    } else {
-        spend(1e-9 * (double)(waited / 4 < PLB_WAIT_MOST_NS ? waited / 4 : PLB_WAIT_MOST_NS));
+    const double waited = self->now - self->waits;
+    self->now +=
+        waited < 1e-9 * PLB_WAIT_YIELD_NS ? 2e-6 : fmin(0.25 * waited, 1e-9 * PLB_WAIT_MOST_NS);
+}
+
+/* Something happens at `time` for which rank r may wait: it notices it in its next poll. */
+static void wake(int r, double time)
+{
+    if (ranks[r].sleeps) {
+        while (ranks[r].now < time) {
+            pause_once(&ranks[r]);
+        }
+        ranks[r].sleeps = false;
+        plb_queue_set(&order, r, ranks[r].now);
+    }
+}
+
+static bool complete(const request_t *request)
+{
+    return comms[request->comm].call[request->call].arrived == comms[request->comm].size;
+}
+
+int plb_wait_pause(plb_wait_t *wait)
+{
+    sim_rank_t *self = &ranks[current];
+    self->waits = 1e-9 * (double)wait->start;
+    pause_once(self);
+    self->sleeps = true;
+    if (self->inbox != NULL) {
+        wake(current, self->inbox->arrives);
+    }
+    if (self->request != NULL && complete(self->request)) {
+        wake(current, comms[self->request->comm].call[self->request->call].done);
     }
     yield();
     return PLB_OK;
@@ -219,6 +254,7 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
     }
     message->next = *at;
     *at = message;
+    wake(to, message->arrives);
     *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
 }
@@ -278,8 +314,13 @@ static int begin(const double *in, int n, double *out, MPI_Op op, MPI_Comm comm,
     spend(O);
     call->done = fmax(call->done, self->now + ceil(log2(of->size)) * (L + 2.0 * O));
     call->arrived++;
-    *request = plb_malloc(1, sizeof **request);
+    *request = self->request = plb_malloc(1, sizeof **request);
     **request = (request_t){comm, index, size, out};
+    for (int r = 0; r < p && complete(*request); r++) {
+        if (comm == 0 || ranks[r].group == comm) {
+            wake(r, call->done);
+        }
+    }
     return MPI_SUCCESS;
 }
 
@@ -310,10 +351,10 @@ int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
     yield();
     const request_t *of = *request;
     const collective_t *call = &comms[of->comm].call[of->call];
-    if (call->arrived == comms[of->comm].size && call->done <= ranks[current].now) {
+    if (complete(of) && call->done <= ranks[current].now) {
         memcpy(of->out, call->all, (size_t)of->n * sizeof *of->out);
         plb_free(*request);
-        *request = MPI_REQUEST_NULL;
+        *request = ranks[current].request = MPI_REQUEST_NULL;
         *done = 1;
     }
     return MPI_SUCCESS;
@@ -466,23 +507,30 @@ int main(int argc, char **argv)
     durations = plb_calloc((size_t)n_calls, sizeof *durations);
     work = plb_calloc((size_t)n_calls, sizeof *work);
     homes = plb_calloc((size_t)n_calls, sizeof *homes);
-    plb_heap_t order = {plb_calloc((size_t)p, sizeof *order.item), p};
+    order = (plb_queue_t){plb_calloc((size_t)p, sizeof *order.item),
+                          plb_calloc((size_t)p, sizeof *order.at), p};
     for (int r = 0; r < p; r++) {
         sim_rank_t *self = &ranks[r];
         self->speed = test_case == 's' ? (double)(1 << r % 4) : 1.0;
         speeds += self->speed;
         self->cost = plb_calloc((size_t)n_rows, sizeof *self->cost);
         plb_rng_init(&self->rng, (uint64_t)r);
-        getcontext(&self->context);
-        self->context.uc_stack.ss_sp = plb_malloc(STACK, 1);
-        self->context.uc_stack.ss_size = STACK;
-        makecontext(&self->context, program, 0);
-        order.item[r].id = r;
+        getcontext(&self->begin);
+        self->begin.uc_stack.ss_sp = plb_malloc(STACK, 1);
+        self->begin.uc_stack.ss_size = STACK;
+        makecontext(&self->begin, program, 0);
+        order.item[r].id = order.at[r] = r;
     }
     while (order.item[0].key < INFINITY) {
         current = order.item[0].id;
-        swapcontext(&scheduler, &ranks[current].context);
-        plb_heap_rekey(&order, ranks[current].now);
+        if (_setjmp(scheduler) == 0) {
+            if (ranks[current].runs) {
+                _longjmp(ranks[current].here, 1);
+            }
+            ranks[current].runs = true;
+            setcontext(&ranks[current].begin);
+        }
+        plb_queue_set(&order, current, ranks[current].sleeps ? INFINITY : ranks[current].now);
     }
     for (int k = 0; k < n_calls; k++) {
         printf("%.4f %.4f\n", durations[k] * speeds / work[k], homes[k] * speeds / work[k]);

@@ -207,10 +207,11 @@ PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
     return ret;
 }
 
-PLB_PY_DEF(fn, lending_times, "alone:@ speed longest bytes",
-           "Return the seconds, (k,), of k iterations in which ranks lend each other work if that\n"
-           "pays.  alone: (k, p), seconds of the ranks without lending; speed: (p,); longest: (k,),\n"
-           "seconds that cannot be divided; bytes: (k,), of all rows.")
+PLB_PY_DEF(
+    fn, lending_times, "alone:@ speed longest bytes",
+    "Return the seconds, (k,), of k iterations in which ranks lend each other work if that\n"
+    "pays.  alone: (k, p), seconds of the ranks without lending; speed: (p,); longest: (k,),\n"
+    "seconds that cannot be divided; bytes: (k,), of all rows.")
 {
     const double *alone, *speed, *longest, *bytes;
     int64_t n = -1, p = -1, k = -1;
@@ -222,8 +223,8 @@ PLB_PY_DEF(fn, lending_times, "alone:@ speed longest bytes",
     plb_share_flow_t *flow = plb_py_new(c, NPY_BYTE, p * (int64_t)sizeof *flow);
     PLB_PASS(out == NULL || offer == NULL || flow == NULL);
     for (int64_t i = 0; i < k; i++) {
-        out[i] = plb_share_step(alone + i * p, speed, (int32_t)p, longest[i], bytes[i], offer,
-                                flow);
+        out[i] =
+            plb_share_step(alone + i * p, speed, (int32_t)p, longest[i], bytes[i], offer, flow);
     }
     return plb_py_answer(c, plb_py_out(c, out));
 }

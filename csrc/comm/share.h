@@ -43,15 +43,14 @@ typedef struct plb_share_figures {
 #define PLB_SHARE_BETA 1e-9
 
 /* Lending, and each flow, must save this part of the time; the last chunk of a rank, which says
- * how late it may be, takes as much.  (benchmarks/share_simulated.py, front on 16 ranks: 1.07
- * times the bound; with 0.01 1.06, but lending itself would be lost in the noise of real calls.)
- */
+ * how late it may be, takes half of it, or all of it in a short call.  (With 0.01, lending itself
+ * would be lost in the noise of real calls.) */
 static const double PLB_SHARE_GAIN = 2.0 * PLB_NOISE;
 
-/* Seconds that a chunk takes at least, twice as long as waking up: a call of a Python function takes
- * 10 us.  Lending must save as much: a call that lends ends with a reduction, and computes in
- * chunks.  (benchmarks/share_simulated.py, from here on "sim": with half of it, the first call of
- * ranks of unlike speeds takes 1.21 times the bound, not 1.17.) */
+/* Seconds that a chunk takes at least, twice as long as waking up: a call of a Python function
+ * takes 10 us.  Lending must save as much: a call that lends ends with a reduction, and computes
+ * in chunks.  (benchmarks/share_simulated.py, from here on "sim": with half of it, the first call
+ * of ranks of unlike speeds takes 1.21 times the bound, not 1.17.) */
 #define PLB_SHARE_CHUNK (2e-9 * PLB_WAKE_NS)
 
 /* One row in this many of the heaviest stays at home: against these the speeds of the ranks that

@@ -79,7 +79,7 @@ TEST(a_record_is_checked)
         assert_int_equal(plb_advisor_record(&b, 0, &s, &err), PLB_ERR_VALUE);
         assert_int_equal(plb_advisor_record(&c, 0, &s, &err), PLB_ERR_VALUE);
     }
-    const plb_advisor_sample_t good = {3, 10, 2.0, 8.0, 1.5, true, 0.25};
+    const plb_advisor_sample_t good = {3, 10, 2.0, 8.0, 1.5, true, 0.25, 0.0};
     OK(plb_advisor_record(&good, 4, &s, &err));
     assert_true(s.iteration == 3 && s.n_objects == 10 && s.load_max_rank == 4);
     assert_true(s.load_max == 2.0 && s.load_min == 2.0 && s.time_max == 8.0 && s.cost_max == 1.5);

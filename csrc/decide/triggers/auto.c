@@ -44,7 +44,10 @@
  *   - after the first three iterations, if the imbalance exists from the first one on (it comes
  *     from the initial placement), and its removal would save trial * theta;
  *   - when a steady imbalance has cost as much as the trial may cost: theta, or, if theta is not
- *     known, plb_trigger_price.
+ *     known, plb_trigger_price;
+ *   - when any imbalance has cost `guess` balanced iterations (without what may be noise), and is
+ *     expected to cost `doubt` times as much until the end, if theta is unknown and the end known.
+ *
  * What is left after a trial is then known to be a residual.
  *
  * While theta is unknown, the other rules assume `guess` balanced iterations, or fewer in a short
@@ -269,7 +272,7 @@ static double best_rate(const plb_trigger_t *self, int64_t n, double theta)
  * step removes.  The imbalance must have cost as much as the trial may cost (ski rental problem).
  * Less of it counts if the means of blocks differ by more than noise explains, or if it is so
  * small that it may be noise. */
-static bool tries(const plb_trigger_t *self, int64_t n, double theta, double left)
+static bool tries(const plb_trigger_t *self, int64_t n, double theta, double left, double expected)
 {
     const state_t *s = self->state;
     const double level = isnan(self->cost) ? settled(s, n) : s->level[place(n)];
@@ -277,6 +280,14 @@ static bool tries(const plb_trigger_t *self, int64_t n, double theta, double lef
         return false;
     }
     if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
+        return true;
+    }
+    /* Any imbalance that has cost as much as an LB step is assumed to cost, and goes on.  Without
+     * an end, nobody knows how long it goes on. */
+    const double guess = plb_trigger_guess(self, self->params[GUESS]) * s->mean;
+    if (isnan(self->cost) && self->end != INT64_MAX &&
+        s->lost - NOISE * s->mean * (double)n >= guess &&
+        expected * left >= self->params[DOUBT] * guess) {
         return true;
     }
     const double mean = s->lost / (double)n;
@@ -308,7 +319,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     v->level = expected(self, n, theta, left);
     v->rate = s->rate = best_rate(self, n, theta);
     v->gain = v->level * left + 0.5 * rise(s, n, k) / (double)k * left * left;
-    if (tries(self, n, theta, left)) {
+    if (tries(self, n, theta, left, v->level)) {
         v->reason = PLB_REASON_FIRST;
     } else if (v->level < excess(s, v->rate)) {
         v->reason = PLB_REASON_CHEAP;
@@ -338,7 +349,8 @@ static void begin(plb_trigger_t *self, const plb_experience_t *e)
     s->knows = !isnan(*e->residual);
     s->residual = s->knows ? *e->residual : 1.0;
     s->iterations = isnan(*e->rate) ? 0.0 : plb_greater(*e->iterations, PLB_LONG);
-    s->paid = isnan(*e->rate) ? 0.0 : s->iterations * *e->rate;
+    /* no margin: the earlier runs' rate also has what they lost before their first LB steps */
+    s->paid = isnan(*e->rate) ? 0.0 : s->iterations * *e->rate / self->params[PAST];
     for (int i = 0; i < HORIZONS; i++) {
         s->hoped[i] = isnan(e->hoped[i]) ? 0.0 : e->hoped[i];
         s->gained[i] = isnan(e->gained[i]) ? 0.0 : e->gained[i];
@@ -365,7 +377,7 @@ static const plb_param_t params[N_PARAMS] = {
                   "an imbalance must have existed for this fraction of the iterations in which "
                   "its removal would repay an LB step",
                   0.4, 0, 1e6},
-    [PAST] = {"past", "", "factor on the cost per iteration of past cycles", 1.2, 0, 1e6},
+    [PAST] = {"past", "", "factor on the cost per iteration of past cycles", 1.2, 1e-6, 1e6},
     [CUT] = {"cut", "",
              "assumed cost of cutting a cycle in two, as a multiple of the cost of an LB step", 2,
              1, 1e6},
