@@ -641,7 +641,9 @@ class AdvisorLoop(IterationLoop):
         with self._told():
             self.complete()
         self.in_loop = True
-        self._watch.resume()  # what precedes the loop is not part of its first step
+        self._watch.end_step()  # what precedes the loop is not part of its first step
+        if self.advice is None:  # else the last step's redistribution may still be under way
+            self._watch.resume()
         self.n, self._open, self.step = n, False, self._state.done
         is_over = False
         try:
