@@ -744,8 +744,7 @@ static int sort(mail_t *self, plb_py_call_t *c)
         self->n = 0;
         return 0;
     }
-    PLB_NEW(to, m);
-    PLB_NEW(source, m);
+    PLB_NEW_EACH(m, to, source);
     PLB_RENEW(self->start, n + 1);
     PLB_RENEW(self->order, m);
     for (int64_t i = 0; i < m; i++) {

@@ -155,8 +155,7 @@ typedef struct items {
 static void free_move(plb_move_t *self)
 {
     if (self != NULL) {
-        PLB_FREE(self->offset, self->send, self->receive, self->wire);
-        plb_free(self);
+        PLB_FREE(self->offset, self->send, self->receive, self->wire, self);
     }
 }
 

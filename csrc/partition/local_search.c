@@ -508,8 +508,7 @@ static int search_init(search_t *s, const plb_hypergraph_t *hg, const plb_limits
     PLB_NEW0(s->conn, s->k);
     PLB_NEW(s->touched, s->k);
     PLB_NEW0(s->seen, n);
-    PLB_NEW(s->woken, n);
-    PLB_NEW(s->moves, n);
+    PLB_NEW_EACH(n, s->woken, s->moves);
     for (int32_t v = 0; v < n; v++) {
         PLB_TRY(plb_interrupted(2 * plb_nets_of(hg, v)));
         s->queue.at[v] = -1;

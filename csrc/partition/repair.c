@@ -57,8 +57,7 @@ static int repair_init(repair_t *self, plb_err_t *err)
     double sum = 0.0;
     PLB_PASS_NEW(self->share, k);
     PLB_PASS_NEW0(self->total, d);
-    PLB_PASS_NEW(self->limit, (int64_t)k * d);
-    PLB_PASS_NEW(self->load, (int64_t)k * d);
+    PLB_PASS_NEW_EACH((int64_t)k * d, self->limit, self->load);
     PLB_PASS_NEW0(self->weight, ((int64_t)in->n_vertices + k) * d);
     for (size_t i = 0; i < own; i++) {
         self->weight[i] = in->weight == NULL ? 1 : in->weight[i];

@@ -510,8 +510,7 @@ static int list_best(search_t *self, plb_optimum_t *out, plb_err_t *err)
     out->when = NULL;
     out->which = NULL;
     out->n = n;
-    PLB_PASS_NEW(out->when, n);
-    PLB_PASS_NEW(out->which, n);
+    PLB_PASS_NEW_EACH(n, out->when, out->which);
     for (int64_t k = self->state[best].step; k >= 0; k = self->step[k].before) {
         out->when[--n] = self->step[k].phase;
         out->which[n] = self->step[k].strategy;

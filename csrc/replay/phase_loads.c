@@ -267,17 +267,6 @@ static void leave_waits_out(plb_phases_t *self)
     }
 }
 
-static double span_of(plb_phases_t *self)
-{
-    if (self->sharing.group == NULL || (self->trace->waits && self->all_as_recorded)) {
-        return self->metrics.max;
-    }
-    if (self->trace->waits) {
-        leave_waits_out(self);
-    }
-    return shared_span(self);
-}
-
 void plb_phases_run(plb_phases_t *self)
 {
     const plb_trace_t *t = self->trace;
@@ -304,7 +293,14 @@ void plb_phases_run(plb_phases_t *self)
     }
     take_parts(self, first);
     measure(self);
-    self->span = span_of(self);
+    if (self->sharing.group == NULL || (t->waits && self->all_as_recorded)) {
+        self->span = self->metrics.max;
+        return;
+    }
+    if (t->waits) {
+        leave_waits_out(self);
+    }
+    self->span = shared_span(self);
 }
 
 double plb_phase_seconds(const double *measured, bool as_recorded, double span,
@@ -332,8 +328,6 @@ typedef struct sums {
 static void add_sums(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
     sums_t *self = arg;
-    (void)src;
-    (void)dst;
     self->messages += messages;
     self->bytes += bytes;
 }

@@ -306,8 +306,7 @@ int plb_phases_sums(plb_phases_t *self, double *was, double *now, plb_err_t *err
     const int32_t p = self->opt.n_ranks, d = self->n_subphases;
     plb_exact_t *here = NULL, *there = NULL;
     *was = *now = 0.0;
-    PLB_NEW(here, p);
-    PLB_NEW(there, p);
+    PLB_NEW_EACH(p, here, there);
     for (int32_t row = d > 0 ? 1 : 0; row <= d; row++) {
         const double *other = row <= 1 ? self->other : NULL; /* other work is part of the first
                                                                 subphase */

@@ -181,8 +181,7 @@ int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t
     memset(out, 0, sizeof *out);
     int ret;
     PLB_TRY(plb_comms_check(&streams->comms, streams->n_ranks, err));
-    PLB_NEW0(out->send_start, streams->n_ranks + 1);
-    PLB_NEW0(out->receive_start, streams->n_ranks + 1);
+    PLB_NEW0_EACH(streams->n_ranks + 1, out->send_start, out->receive_start);
     PLB_NEW0(out->requests, streams->n_ranks);
     for (int32_t r = 0; r < streams->n_ranks; r++) {
         int64_t sends = 0, receives = 0;
@@ -355,8 +354,7 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
         collective_t *fresh = &all->at[all->n++];
         *fresh =
             (collective_t){.size = (int32_t)(p->s->comms.start[op->comm + 1] - start), .top = -1};
-        PLB_PASS_NEW(fresh->longest, fresh->size);
-        PLB_PASS_NEW(fresh->op, fresh->size);
+        PLB_PASS_NEW_EACH(fresh->size, fresh->longest, fresh->op);
         memset(fresh->longest, -1, (size_t)fresh->size * sizeof *fresh->longest);
     }
     collective_t *m = &all->at[*number];

@@ -75,13 +75,6 @@ static int64_t time_step(void)
                                                          : *(const int32_t *)at;
 }
 
-/* End a step, and say whether to balance now. */
-static bool advised(void)
-{
-    int yes = 0;
-    return !me.failed && works(pylb_stop(me.lb)) && works(pylb_advise(me.lb, &yes)) && yes;
-}
-
 void pylb_lmp_tiled(void *self, void *lmp, void *old)
 {
     me.tiled = true;
@@ -113,6 +106,7 @@ void pylb_lmp_setup(void *self)
 
 void pylb_lmp_exchange(void *self)
 {
+    int yes = 0;
     if (self != me.own) {
         ORIGINAL(pylb_lmp_exchange)(self);
         return;
@@ -121,7 +115,8 @@ void pylb_lmp_exchange(void *self)
         return;
     }
     me.next = time_step() + PERIOD;
-    if (advised() && works(pylb_rebalance_begin(me.lb))) {
+    if (works(pylb_stop(me.lb)) && works(pylb_advise(me.lb, &yes)) && yes &&
+        works(pylb_rebalance_begin(me.lb))) {
         ORIGINAL(pylb_lmp_exchange)(self);
         works(pylb_rebalance_end(me.lb));
     }
