@@ -221,15 +221,6 @@ static char *put_padded(char *to, const void *from, int64_t n)
     return to + (padded(n) - n);
 }
 
-static char *put_array(char *to, PyArrayObject *a)
-{
-    for (int k = 0; k < PyArray_NDIM(a); k++) {
-        const int64_t dim = PyArray_DIM(a, k);
-        to = put(to, &dim, sizeof dim);
-    }
-    return put_padded(to, PyArray_DATA(a), PyArray_NBYTES(a));
-}
-
 /* Return the end of the letters that belong to the same message as letter[index[i]]. */
 static int64_t end_of(const letter_t *letter, const int32_t *index, int64_t i, int64_t n)
 {
@@ -268,7 +259,12 @@ static PyObject *wire_pack(const letter_t *letter, const int32_t *index, int64_t
         } else if (head.kind == FROZEN) {
             to = put_padded(to, PyBytes_AS_STRING(data), head.extra);
         } else if (head.kind >= 0) {
-            to = put_array(to, (PyArrayObject *)data);
+            PyArrayObject *a = (PyArrayObject *)data;
+            for (int k = 0; k < head.ndim; k++) {
+                const int64_t dim = PyArray_DIM(a, k);
+                to = put(to, &dim, sizeof dim);
+            }
+            to = put_padded(to, PyArray_DATA(a), PyArray_NBYTES(a));
         }
     }
     *messages = heads;

@@ -130,32 +130,23 @@ static void count_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
-/* Return the rank that has the object.  guess: the rank to try first. */
-static int owner(const plb_zoltan_t *in, int64_t object, int guess)
-{
-    if (in->dist[guess] <= object && object < in->dist[guess + 1]) {
-        return guess;
-    }
-    int low = 0;
-    while (in->dist[low + 1] <= object) {
-        low++;
-    }
-    return low;
-}
-
 static void list_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR gid,
                        ZOLTAN_ID_PTR lid, int *count, ZOLTAN_ID_PTR to, int *owners, int dim,
                        float *weight, int *ierr)
 {
     const plb_zoltan_t *in = data;
     int64_t at = 0;
-    int guess = 0;
+    int guess = 0; /* the owner of the previous object */
     for (int i = 0; i < n; i++) {
         const int64_t end = plb_int_at(in->start, lid[i] + 1);
         for (int64_t j = plb_int_at(in->start, lid[i]); j < end; j++, at++) {
             const int64_t object = plb_int_at(in->to, j);
             to[at] = (ZOLTAN_ID_TYPE)object;
-            owners[at] = guess = owner(in, object, guess);
+            if (object < in->dist[guess] || object >= in->dist[guess + 1]) {
+                for (guess = 0; in->dist[guess + 1] <= object; guess++) {
+                }
+            }
+            owners[at] = guess;
             if (dim > 0) {
                 weight[at] = (float)in->edge_weight[j];
             }
