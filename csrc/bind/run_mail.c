@@ -169,19 +169,11 @@ static int64_t padded(int64_t n)
     return (n + 7) & ~(int64_t)7;
 }
 
-/* Whether `data` is a small contiguous array of numbers. */
-static bool is_plain(PyObject *data)
-{
-    PyArrayObject *a = (PyArrayObject *)data;
-    return PyArray_CheckExact(data) && PyArray_NBYTES(a) <= OUT_OF_BAND &&
-           (PyTypeNum_ISNUMBER(PyArray_TYPE(a)) || PyTypeNum_ISBOOL(PyArray_TYPE(a))) &&
-           PyArray_ISNOTSWAPPED(a) && (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a));
-}
-
 /* Return the head of a letter; *n_bytes: size of the packed data that follow the head. */
 static head_t head_of(const letter_t *letter, const PyTypeObject *frozen, int64_t *n_bytes)
 {
     PyObject *data = letter->data;
+    PyArrayObject *a = (PyArrayObject *)data;
     head_t head = {letter->target, letter->source, OTHER, 0, 0, 0};
     *n_bytes = 0;
     if (PyFloat_CheckExact(data)) {
@@ -198,8 +190,10 @@ static head_t head_of(const letter_t *letter, const PyTypeObject *frozen, int64_
         head.kind = FROZEN;
         head.extra = PyBytes_GET_SIZE(data);
         *n_bytes = padded(head.extra);
-    } else if (is_plain(data)) {
-        PyArrayObject *a = (PyArrayObject *)data;
+    } else if (PyArray_CheckExact(data) && PyArray_NBYTES(a) <= OUT_OF_BAND &&
+               (PyTypeNum_ISNUMBER(PyArray_TYPE(a)) || PyTypeNum_ISBOOL(PyArray_TYPE(a))) &&
+               PyArray_ISNOTSWAPPED(a) &&
+               (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a))) {
         head.kind = (int16_t)PyArray_TYPE(a);
         head.ndim = (int16_t)PyArray_NDIM(a);
         head.extra = !PyArray_IS_C_CONTIGUOUS(a);

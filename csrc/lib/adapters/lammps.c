@@ -123,17 +123,6 @@ void pylb_lmp_exchange(void *self)
     works(pylb_start(me.lb));
 }
 
-/* Return whether a run with these arguments makes the usual preparation, which a new fix needs. */
-static bool prepares(int n, char **words)
-{
-    for (int i = 1; i + 1 < n && strcmp(words[i], "every") != 0; i++) {
-        if (strcmp(words[i], "pre") == 0 && strcmp(words[i + 1], "no") == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 void pylb_lmp_run(void *self, int n, char **words)
 {
     me.lmp = ((void **)self)[1]; /* follows the pointer to the virtual functions in all versions */
@@ -147,7 +136,11 @@ void pylb_lmp_run(void *self, int n, char **words)
         mine[i] = strdup(words[i]);
     }
     const bool has = *me.fix != '\0' && lammps_has_id(me.lmp, "fix", me.fix);
-    const bool adds = on && !me.failed && !has && !me.tiled && prepares(n, words);
+    bool prepares = true; /* whether the run makes the usual preparation, which a new fix needs */
+    for (int i = 1; i + 1 < n && strcmp(words[i], "every") != 0; i++) {
+        prepares = prepares && (strcmp(words[i], "pre") != 0 || strcmp(words[i + 1], "no") != 0);
+    }
+    const bool adds = on && !me.failed && !has && !me.tiled && prepares;
     if (adds) {
         const int dimension = lammps_extract_setting(me.lmp, "dimension");
         lammps_command(me.lmp, dimension == 2
