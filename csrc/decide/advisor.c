@@ -155,6 +155,13 @@ static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *
     return plb_decider_placed(self->decider, &placing, NULL, err);
 }
 
+/* Return an iteration's time over that of a balanced one, from max / mean (ranks may share cores).
+ */
+static double above(const plb_advisor_t *self, double ratio)
+{
+    return fmax(ratio / plb_decider_stretch(self->decider), 1.0);
+}
+
 /* Whether a partial LB step, after which the first iteration is `it`, should be followed by
  * another one, which is expected to remove as large a fraction of the imbalance as the last ones
  * (several, because of noise). */
@@ -162,11 +169,12 @@ static bool goes_on(const plb_advisor_t *self, const plb_iteration_t *it, double
 {
     const plb_trigger_t *t = self->decider->trigger;
     const int n = self->n_partial < PLB_FEW ? self->n_partial : PLB_FEW;
-    const double before = self->earlier[n - 1], removed = (before - ratio_of(it)) / n;
+    const double before = self->earlier[n - 1], now = above(self, ratio_of(it));
+    const double removed = (before - now) / n;
     const double left =
         t->end == INT64_MAX ? fmax((double)t->n, PLB_LONG) : (double)(t->end - it->iteration - 1);
     return self->partial && removed > PLB_NOISE &&
-           removed / (before - 1.0) * (it->max - it->mean) * left > cost;
+           removed / (before - 1.0) * (now - 1.0) * self->decider->even * left > cost;
 }
 
 static int settle(plb_advisor_t *self, const plb_iteration_t *it,
@@ -303,7 +311,7 @@ static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
     self->usual = usual_of(self);
     self->n_partial = self->decider->goes_on ? self->n_partial + 1 : 1;
     memmove(&self->earlier[1], self->earlier, (PLB_FEW - 1) * sizeof *self->earlier);
-    self->earlier[0] = self->before;
+    self->earlier[0] = above(self, self->before);
     return PLB_OK;
 }
 

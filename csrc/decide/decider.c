@@ -843,13 +843,20 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         remember(self, chosen, p->passed_over);
     }
     remember(self, r->strategy, isnan(p->present) ? p->predicted_with_messages : p->present);
-    PLB_PASS(plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost, left, err));
+    if (self->goes_on) { /* the trigger adds up the costs of slices, and expects their sum */
+        self->trigger->cost = NAN;
+    }
+    PLB_PASS(
+        plb_trigger_balanced(self->trigger, r->iteration, self->ledger.cost - before, left, err));
+    if (self->goes_on) {
+        self->trigger->cost = ledger_theta(&self->ledger, self->ledger.strategy);
+    }
     self->left[r->strategy] = left;
     if (self->most_bytes > 0.0) {
         self->per_byte = moving / self->most_bytes;
     }
     promise_balanced(&self->promise, left, done->cost - moving);
-    if (r->kind == PLB_DECISION_SPEEDS || self->goes_on) {
+    if (r->kind == PLB_DECISION_SPEEDS || self->goes_on || self->late) {
         take_back_hold(self);
     }
     r->slice = self->goes_on ? last_of(self)->slice + 1.0 : goes_on ? 1.0 : NAN;

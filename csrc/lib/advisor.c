@@ -77,7 +77,7 @@ static void put_settings(FILE *f, const plb_lib_advisor_t *self)
     if (*self->crowd.words != '\0') {
         fprintf(f,
                 "\"cores\": \"%s\",\n"
-                "\"sharing\": {\"ranks\": %d, \"cores\": %g, \"waits\": %s},\n",
+                "\"sharing\": {\"ranks\": %d, \"cores\": %.17g, \"waits\": %s},\n",
                 self->crowd.words, (int)self->crowd.n_ranks, self->crowd.n_cores,
                 plb_lib_loads_wait(self) ? "true" : "false");
     }
@@ -228,6 +228,7 @@ int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *
     self->ranks = ranks;
     ranks->patience = (plb_patience_t){plb_lib_say_late, self};
     self->mark = plb_clock_real_ns(PLB_CLOCK_WALL);
+    self->delayed = plb_run_delay_ns();
     self->worked = plb_clock_real_ns(PLB_CLOCK_MPI);
     PLB_TRY(plb_settings_init(&self->settings, err));
     PLB_TRY(plb_handle_open(PLB_HANDLE_ADVISOR, self, &handle, err));

@@ -23,6 +23,7 @@ int pylb_start(pylb_advisor *lb)
     if (self->step == 0 && self->work == 0.0) {
         /* the time before the first pylb_start belongs to no step */
         self->mark = plb_clock_real_ns(PLB_CLOCK_WALL);
+        self->delayed = plb_run_delay_ns();
     }
     self->started = now_of(self);
     return PLB_OK;

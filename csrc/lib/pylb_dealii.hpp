@@ -3,9 +3,7 @@
  *     pylb::Advisor lb(MPI_COMM_WORLD);
  *     for (int step = 0; step < n; step++) {
  *         compute(triangulation); // with auto timed = lb.timed(); in the blocks that compute
- *         if (pylb::repartition(lb, triangulation, weight)) {
- *             distribute_dofs_again();
- *         }
+ *         pylb::repartition(lb, triangulation, weight, prepare_transfer, distribute_dofs_again);
  *     }
  *
  * Make the triangulation with `no_automatic_repartitioning`; else deal.II also repartitions it each
@@ -22,20 +20,21 @@ namespace pylb
 
 /* End a step, and repartition the triangulation if that pays now.  Collective; call it in place of
  * tria.repartition() at fixed intervals.  weight(cell, status): positive weight of a cell, as for
- * deal.II's signal `weight`, e.g. the microseconds that it took in this step.  before(): called
- * before cells move, e.g. to prepare a SolutionTransfer.  Return whether cells may have moved. */
-template <int dim, int spacedim, class Weight, class Before>
+ * deal.II's signal `weight`, e.g. the microseconds that it took in this step.  before(), after():
+ * called before and after cells move, e.g. for a SolutionTransfer and to distribute dofs; their
+ * time is a part of the LB step's cost.  Return whether cells may have moved. */
+template <int dim, int spacedim, class Weight, class Before, class After>
 bool repartition(Advisor &lb, dealii::parallel::distributed::Triangulation<dim, spacedim> &tria,
-                 Weight weight, Before before)
+                 Weight weight, Before before, After after)
 {
     if (!lb.advise()) {
         return false;
     }
     const auto rebalancing = lb.rebalancing();
+    const boost::signals2::scoped_connection connection = tria.signals.weight.connect(weight);
     before();
-    const auto connection = tria.signals.weight.connect(weight);
     tria.repartition();
-    connection.disconnect();
+    after();
     return true;
 }
 
@@ -43,7 +42,7 @@ template <int dim, int spacedim, class Weight>
 bool repartition(Advisor &lb, dealii::parallel::distributed::Triangulation<dim, spacedim> &tria,
                  Weight weight)
 {
-    return repartition(lb, tria, weight, [] {});
+    return repartition(lb, tria, weight, [] {}, [] {});
 }
 
 } // namespace pylb

@@ -380,11 +380,11 @@ typedef struct share {
 } share_t;
 
 /* Find the group of ranks with the fewest cores per rank.  *capped: whether a quota of processor
- * time limits this rank and no other.  *lag becomes the largest lag of all ranks: then all ranks
- * have the same number of reductions under way, even if they were given different lags by mistake.
- * Collective; an error is raised on all ranks. */
-static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, int64_t *lag,
-                       plb_err_t *err)
+ * time limits this rank and no other; *any: whether it does so for any rank.  *lag becomes the
+ * largest lag of all ranks: then all ranks have the same number of reductions under way, even if
+ * they were given different lags by mistake. Collective; an error is raised on all ranks. */
+static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, bool *any,
+                       int64_t *lag, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int p = ranks->size;
@@ -402,7 +402,11 @@ static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped,
         cores[r] = one.cores;
         *lag = one.lag > *lag ? one.lag : *lag;
     }
-    *capped = plb_cores_capped(cores, p, ranks->rank);
+    for (int r = 0; r < p; r++) {
+        const bool one = plb_cores_capped(cores, p, r);
+        *any = *any || one;
+        *capped = r == ranks->rank ? one : *capped;
+    }
     ret = ranks->agree(ranks, plb_cores_crowd(cores, p, crowd, err), err);
 out:
     PLB_FREE(cores, all);
@@ -470,14 +474,15 @@ int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *e
     self->with_cells = with_cells;
     const int ret = prepare(self, err);
     int64_t lag = self->settings.lag;
-    bool capped = false;
-    PLB_PASS(share_cores(self->ranks, &self->crowd, &capped, &lag, err));
-    if (capped && (self->clock == PLB_CLOCK_AUTO || self->clock == PLB_CLOCK_MPI)) {
+    bool capped = false, any = false;
+    PLB_PASS(share_cores(self->ranks, &self->crowd, &capped, &any, &lag, err));
+    any = any && (self->clock == PLB_CLOCK_AUTO || self->clock == PLB_CLOCK_MPI);
+    if (capped && any) {
         self->clock = self->clock == PLB_CLOCK_AUTO ? PLB_CLOCK_WALL : PLB_CLOCK_MPI_WALL;
     }
     if (self->crowd.n_ranks == self->ranks->size) {
         self->decider.share = fmin(self->crowd.n_cores / self->crowd.n_ranks, 1.0);
-        self->core.share = plb_lib_loads_wait(self) ? self->decider.share : 1.0;
+        self->core.share = any || plb_lib_loads_wait(self) ? self->decider.share : 1.0;
     }
     PLB_PASS(self->ranks->reserve(self->ranks, (int)lag + 2, err));
     PLB_PASS(plb_steps_init(&self->steps, self->ranks->reduction, (int32_t)lag, err));

@@ -837,7 +837,7 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
     self->hidden = keeps ? self->hidden : 0.0;
     self->moved_ns = 0;
     self->rebalanced = keeps && self->rebalanced;
-    self->told = false;
+    self->told = self->passed = false;
     self->ahead = self->settings.ahead != 0 && *ask == PLB_ASK_BALANCE && self->core.due;
     plb_lib_begin_work(self);
     return ret;

@@ -6,8 +6,10 @@ The script needs the clock "mpi", so start it by ``pylb run -- mpiexec -n 4 yade
 from __future__ import annotations
 
 from contextlib import nullcontext
+from collections.abc import Callable
 from typing import Any
 
+from pylb.errors import DomainError, RemoteError
 from pylb.run.advisor import Advisor
 
 
@@ -31,29 +33,54 @@ def balance(mp: Any, **arguments: Any) -> Advisor | None:
         It has `report()`, `n_lb_steps` and `history`.  None on Yade's master, which has no
         particles.
 
+    Raises
+    ------
+    DomainError
+        Yade has only one process.
+    RemoteError
+        The first worker has failed, e.g. because `arguments` are wrong; the error names the cause.
+
     Examples
     --------
     >>> pylb.adapters.yade.balance(mp)  # doctest: +SKIP
     >>> mp.mpirun(1000)  # doctest: +SKIP
     """
     comm, reallocate = mp.comm, mp.reallocateBodiesToSubdomains
+    if comm.size < 2:
+        raise DomainError("Yade has 1 process: expected its master and one or more workers")
     workers = comm.Split(mp.rank > 0)
-    lb = Advisor(workers, **{"clock": "mpi", **arguments}) if mp.rank > 0 else None
     begun = False  # whether a step has begun; what precedes it made the scene
+
+    def told(call: Callable[[], Any]) -> Any:
+        """Return the first worker's result of `call` on all ranks, or raise its error on all."""
+        result, error = None, ""
+        if mp.rank > 0:
+            try:
+                result = call()
+            except Exception as why:
+                if mp.rank > 1:  # all workers have the same error
+                    comm.bcast(None, root=1)
+                    raise
+                error = f"{type(why).__name__}: {why}"
+        answer, error = comm.bcast((bool(result), error), root=1)
+        if error:
+            raise RemoteError(f"rank 1: {error}")
+        return result if mp.rank > 0 else answer
+
+    def decide() -> bool:
+        assert lb is not None
+        if begun:
+            return lb.advise(partial=True) is not None
+        lb._watch.resume()
+        return False
+
+    made = told(lambda: (Advisor(workers, **{"clock": "mpi", **arguments}),))
+    lb: Advisor | None = made[0] if mp.rank > 0 else None
 
     def reallocate_if_it_pays(*args: Any, **kwargs: Any) -> None:
         nonlocal begun
-        due: bool | Exception = False
-        if lb is not None and not begun:
-            lb._watch.resume()
-        elif lb is not None:
-            try:
-                due = lb.advise(partial=True) is not None
-            except Exception as error:
-                due = error
+        due = told(decide)
         begun = True
-        if isinstance(due := comm.bcast(due, root=1), Exception):
-            raise due
         if due:
             with nullcontext() if lb is None else lb.rebalancing():
                 reallocate(*args, **kwargs)

@@ -241,7 +241,10 @@ REPLAYED = (
     Column("speed-up", "speedup", "of (iterations s + LB s), compared with the unbalanced run"),
     Column("max/mean", "max_over_mean", "over all iterations"),
     Column(
-        "lending s", "lending_saved", "would be saved besides by `share` with objects as rows", 6
+        "lending s",
+        "lending_saved",
+        "that lending would also save, if objects were rows of `share`",
+        6,
     ),
     Column("predicted", "max_over_mean_predicted", "max/mean expected after an LB step", 3),
     Column("LBs", "n_lb_steps", "number of LB steps", 4),

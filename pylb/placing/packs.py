@@ -28,7 +28,7 @@ class Pack(InNotebook):
     --------
     >>> pack = pylb.pack([700, 300, 400, 200, 100, 300], bins=2)
     >>> pack.cost, [items.tolist() for items in pack.items]
-    (array([1000., 1000.]), [[0, 5], [1, 2, 3, 4]])
+    (array([1000., 1000.]), [[1, 2, 5], [0, 3, 4]])
     """
 
     bin: I32  #: (n,) the bin of each item.
@@ -228,8 +228,8 @@ class Packer:
         >>> packer = pylb.Packer(bins=2, window=2)
         >>> for step in packer.stream([[900, 100], [400, 300, 300]]):
         ...     print([x.tolist() for x in step])
-        [[900.0], [400.0]]
-        [[100.0, 300.0], [300.0]]
+        [[900.0], [100.0, 300.0]]
+        [[400.0], [300.0]]
         """
         held: list[F64] = []
         for batch in batches:

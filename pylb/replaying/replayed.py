@@ -399,9 +399,11 @@ class Replay(InNotebook):
         fixed = 0.0 if t.background is None else float(t.background.max())
         longest = [float(load[of].max(initial=fixed)) for of in phases]
         nbytes = [0.0 if t.task_bytes is None else float(t.task_bytes[of].sum()) for of in phases]
-        times = _core.lending_times(alone, speed, longest, nbytes)[:, None]
-        lent = np.where(times < alone.max(axis=1, keepdims=True), times, alone)
-        return float((spans(alone, sharing) - spans(lent, sharing)).sum())
+        times = _core.lending_times(alone, speed, longest, nbytes)
+        if sharing is not None:  # cores that ranks share need as long as for balanced work
+            even = np.broadcast_to(alone.mean(axis=1, keepdims=True), alone.shape)
+            times = np.maximum(times, spans(even, sharing))
+        return float(np.maximum(spans(alone, sharing) - times, 0.0).sum())
 
     def speedup_over(self, other: Replay) -> float:
         """Return time of `other` / time of this run; 1 if both are 0."""
@@ -587,7 +589,7 @@ def replay(
             gives_up=pause_if_useless,
             learn_speeds=learns(learn_speeds, trace.speed),
             move_at_most=known.get("move_at_most", 0.0),
-            beside=bool(known.get("overlap")),
+            beside=bool(known.get("overlap")) and cost is None,  # else it has no measured times
             seed=seed,
             distributed=not advised,
         )

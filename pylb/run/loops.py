@@ -641,7 +641,9 @@ class AdvisorLoop(IterationLoop):
         with self._told():
             self.complete()
         self.in_loop = True
-        self._watch.resume()  # what precedes the loop is not part of its first step
+        self._watch.end_step()  # what precedes the loop is not part of its first step
+        if self.advice is None:  # else the last step's redistribution may still be under way
+            self._watch.resume()
         self.n, self._open, self.step = n, False, self._state.done
         is_over = False
         try:
@@ -682,7 +684,9 @@ class AdvisorLoop(IterationLoop):
         state.choose(places=measured.form & 7 > 0)  # loads, weights or features
         saved = state.records.saved
         saved.cores = state.records.core_waits.cores
-        saved.waits = not self._watch.work.used or self._watch.work.clock.endswith("wall")
+        waits = not self._watch.work.used or self._watch.work.clock.endswith("wall")
+        # All ranks must decide alike, and some may have no timed work.
+        saved.waits = b"1" in state.agreement.transport.allgather(b"1" if waits else b"0")
         saved.keyed = measured.cells.keys is not None
         if self.advice is None:  # otherwise the decider still expects results of the LB step
             self._mode.abandon()  # after an error, a decision may be unfinished

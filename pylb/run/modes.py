@@ -685,7 +685,8 @@ class DecidingMode(MeasuringMode):
         """Return a new state machine, the same as in the C library, that uses this decider."""
         state, saved = self._state, self._state.records.saved
         decider.core.share(saved.cores.share)
-        untold = not state.places and state.clock().startswith("mpi")
+        clock = saved.cores.clock(state.options.clock)
+        untold = not state.places and clock.startswith("mpi")
         return _core.Advisor(decider.core, bool(state.places), saved.waits, untold)
 
 

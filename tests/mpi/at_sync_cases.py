@@ -175,10 +175,11 @@ def phases(comm):
     """With and without a lag: the same loads of each phase, LB steps and errors."""
     spent = [0.0]  # seconds of a clock that the program sets
 
-    def run(lag, n=20, wrong=None, **options):
+    def run(lag, n=20, wrong=None, talks=True, **options):
         lb = fill(pylb.Balancer(comm, lag=lag, every=6, strategy="VectorLB", **options))
         for it in lb.iterate(n):
-            halo(comm, it)
+            if talks:  # ranks that have failed send nothing
+                halo(comm, it)
             for name in wrong or ("push", "fields"):
                 with lb.phase(name, clock=lambda: spent[0]):
                     for key, _ in lb.local():
@@ -200,7 +201,7 @@ def phases(comm):
     for names in (("fields", "push"), ("push",)) if comm.size > 1 else ():
         wrong = names if comm.rank == comm.size - 1 else None
         words = ("phases differ between ranks", f"rank {comm.size - 1}: {', '.join(names)}")
-        raised(errors.DomainError, words, lambda wrong=wrong: run(2, wrong=wrong))
+        raised(errors.DomainError, words, lambda wrong=wrong: run(2, wrong=wrong, talks=False))
     own = fill(pylb.AsyncBalancer(comm))
     own.begin(2)
     raised(errors.StateError, "phase() outside iterate()", lambda: own.phase("push"))

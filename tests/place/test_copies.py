@@ -366,6 +366,7 @@ BAD_LENGTHS = [
     (([1.0, -2.0], 2), {}, r"lengths\[1\] is -2"),
     (([[1.0]], 2), {}, "lengths has shape"),
     (([1.0], 2.5), {}, "bins is 2.5"),
+    (([1.0], 0), {}, "bins is 0: expected a number of bins, 1"),
     (([1.0], 10**9), {}, "bins is 1000000000: expected a number of bins, 1 ... 10000000"),
     (([1.0], 2), {"capacity": 0}, "capacity is 0"),
     (([1.0, 9.0], 2), {"capacity": 8}, r"lengths\[1\] is 9: expected at most the capacity, 8"),
