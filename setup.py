@@ -31,7 +31,14 @@ ROOMS += ["decide", "decide/triggers", "replay", "whatif", "whatif/simulator", "
 MPI_SHELLS = ["comm_ranks"]
 BOTH_SHELLS = ["convert", "measure_stats", "views"]
 CORES = len(os.sched_getaffinity(0))
-WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-declarations"]
+WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-parameter",
+    "-Wshadow",
+    "-Wstrict-prototypes",
+    "-Wmissing-declarations",
+]
 
 
 def sources(*folders):

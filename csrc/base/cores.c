@@ -25,21 +25,6 @@ static bool read_line(const char *path, char *line, int size)
     return found;
 }
 
-/* Return a hash of the kernel's boot id, or else of the host name.  The boot id is better:
- * containers have different host names, but share the cores of one kernel. */
-static uint64_t host_here(void)
-{
-    char name[256] = "";
-    if (!read_line("/proc/sys/kernel/random/boot_id", name, sizeof name)) {
-        gethostname(name, sizeof name - 1);
-    }
-    uint64_t hash = 1;
-    for (const char *c = name; *c != '\0'; c++) {
-        hash = plb_mix64(hash ^ (unsigned char)*c);
-    }
-    return hash;
-}
-
 /* The number of cores that the control group in this folder may use; 0: no quota.  First tries
  * version 2 of control groups, then version 1. */
 static double quota_of(const char *folder)
@@ -82,7 +67,16 @@ static void find_quota(const char *root, const char *group, plb_cores_t *out)
 
 void plb_cores_here(plb_cores_t *out)
 {
-    *out = (plb_cores_t){.host = host_here()};
+    *out = (plb_cores_t){.host = 1};
+    char name[256] = "";
+    /* The host is a hash of the kernel's boot id, or else of the host name.  The boot id is
+     * better: containers have different host names, but share the cores of one kernel. */
+    if (!read_line("/proc/sys/kernel/random/boot_id", name, sizeof name)) {
+        gethostname(name, sizeof name - 1);
+    }
+    for (const char *c = name; *c != '\0'; c++) {
+        out->host = plb_mix64(out->host ^ (unsigned char)*c);
+    }
     if (sched_getaffinity(0, sizeof out->mask, (cpu_set_t *)out->mask) != 0) {
         memset(out->mask, 0, sizeof out->mask); /* the cores are unknown */
     }

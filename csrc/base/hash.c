@@ -64,8 +64,7 @@ int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err)
 
 void plb_keys_free(plb_keys_t *self)
 {
-    plb_free(self->borrowed ? NULL : self->key);
-    plb_free(self->index.bucket);
+    PLB_FREE(self->borrowed ? NULL : self->key, self->index.bucket);
     *self = (plb_keys_t){0};
 }
 

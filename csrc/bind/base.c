@@ -131,7 +131,6 @@ static volatile sig_atomic_t length, is_the_end;
 
 static void on_alarm(int signal_number)
 {
-    (void)signal_number;
     const ssize_t written = write(STDERR_FILENO, said, (size_t)length);
     (void)written;
     if (is_the_end) {
@@ -206,7 +205,6 @@ static int watch_init(watch_t *self, plb_py_call_t *c)
 
 static void watch_fini(watch_t *self)
 {
-    (void)self;
 }
 
 PLB_PY_DEF(watch, use, "name", "Read this clock from now on.")

@@ -661,8 +661,7 @@ static void lane_fini(lane_t *self)
 {
     if (!self->busy) {
         plb_transfer_free(&self->core);
-        plb_free(self->packed);
-        plb_free(self->came);
+        PLB_FREE(self->packed, self->came);
         Py_XDECREF(self->comm);
     }
     plb_py_release(&self->held);
@@ -760,7 +759,6 @@ static PyObject *rows_of(int64_t first, const int64_t *row, int64_t n)
 static int own(void *arg, int64_t first, const int64_t *row, int64_t n, plb_err_t *err)
 {
     share_t *self = arg;
-    (void)err;
     PyEval_RestoreThread(self->call->state);
     return call_back(self, self->own, Py_BuildValue("(N)", rows_of(first, row, n)));
 }
@@ -769,7 +767,6 @@ static int pack(void *arg, const int64_t *row, int64_t n, char *to, plb_err_t *e
 {
     share_t *self = arg;
     const int64_t bytes = n * self->row_bytes;
-    (void)err;
     PyEval_RestoreThread(self->call->state);
     PyObject *view = PyMemoryView_FromMemory(to, bytes, PyBUF_WRITE);
     return call_back(self, self->pack, Py_BuildValue("NN", rows_of(0, row, n), view));
@@ -806,7 +803,6 @@ static int share_take(void *arg, int from, bool failed, const int64_t *row, int6
                       const char *answer, int64_t bytes, plb_err_t *err)
 {
     share_t *self = arg;
-    (void)err;
     PyEval_RestoreThread(self->call->state);
     PyObject *view = PyMemoryView_FromMemory((char *)answer, bytes, PyBUF_READ);
     return call_back(self, self->take,
@@ -878,7 +874,6 @@ PLB_PY_DEF(share, seconds, "",
 
 static void say_late(void *arg)
 {
-    (void)arg;
     PyGILState_STATE state = PyGILState_Ensure();
     PySys_WriteStderr("pylb: a rank has waited 10 s for the other ranks in share()\n");
     PyGILState_Release(state);

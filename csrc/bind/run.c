@@ -91,7 +91,6 @@ typedef struct loop {
     PyObject_HEAD recorder_t *recorder;
     PyArrayObject *keys;
     PyObject *values;
-    PyObject *pair; /* the previous (key, object); reused unless the loop's body has kept it */
     PyArrayObject *seconds;
     plb_clock_t clock;
     Py_ssize_t next; /* index of the next object; the one before it is being measured */
@@ -118,7 +117,6 @@ static void loop_end(loop_t *self)
         Py_CLEAR(self->keys);
         Py_CLEAR(self->values);
         Py_CLEAR(self->seconds);
-        Py_CLEAR(self->pair);
     }
 }
 
@@ -138,25 +136,8 @@ static PyObject *loop_next(PyObject *object)
     self->recorder->running = self;
     const Py_ssize_t i = self->next++;
     PyObject *key = PyLong_FromLongLong(((int64_t *)PyArray_DATA(self->keys))[i]);
-    if (key == NULL) {
-        return NULL;
-    }
-    PyObject *value = PyList_GET_ITEM(self->values, i);
-    if (self->pair == NULL || Py_REFCNT(self->pair) > 1) {
-        Py_XSETREF(self->pair, PyTuple_Pack(2, key, value));
-        Py_DECREF(key);
-        return Py_XNewRef(self->pair);
-    }
-    PyObject *old[2] = {PyTuple_GET_ITEM(self->pair, 0), PyTuple_GET_ITEM(self->pair, 1)};
-    PyTuple_SET_ITEM(self->pair, 0, key);
-    PyTuple_SET_ITEM(self->pair, 1, Py_NewRef(value));
-    /* the garbage collector does not track a pair whose items were plain values */
-    if (!PyObject_GC_IsTracked(self->pair)) {
-        PyObject_GC_Track(self->pair);
-    }
-    PyObject *pair = Py_NewRef(self->pair);
-    Py_DECREF(old[0]);
-    Py_DECREF(old[1]); /* may run any Python code */
+    PyObject *pair = key ? PyTuple_Pack(2, key, PyList_GET_ITEM(self->values, i)) : NULL;
+    Py_XDECREF(key);
     return pair;
 }
 
@@ -175,7 +156,6 @@ static int loop_traverse(PyObject *object, visitproc visit, void *arg)
     const loop_t *self = (loop_t *)object;
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->values);
-    Py_VISIT(self->pair);
     Py_VISIT(self->recorder);
     return 0;
 }
@@ -244,7 +224,6 @@ static PyObject *recorder_iter(PyObject *object)
         loop->recorder = (recorder_t *)Py_NewRef(object);
         loop->keys = (PyArrayObject *)Py_NewRef((PyObject *)self->keys);
         loop->values = Py_NewRef(self->values);
-        loop->pair = NULL;
         loop->seconds = (PyArrayObject *)Py_NewRef((PyObject *)self->seconds);
         loop->clock = self->clock;
         loop->next = 0;

@@ -169,19 +169,11 @@ static int64_t padded(int64_t n)
     return (n + 7) & ~(int64_t)7;
 }
 
-/* Whether `data` is a small contiguous array of numbers. */
-static bool is_plain(PyObject *data)
-{
-    PyArrayObject *a = (PyArrayObject *)data;
-    return PyArray_CheckExact(data) && PyArray_NBYTES(a) <= OUT_OF_BAND &&
-           (PyTypeNum_ISNUMBER(PyArray_TYPE(a)) || PyTypeNum_ISBOOL(PyArray_TYPE(a))) &&
-           PyArray_ISNOTSWAPPED(a) && (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a));
-}
-
 /* Return the head of a letter; *n_bytes: size of the packed data that follow the head. */
 static head_t head_of(const letter_t *letter, const PyTypeObject *frozen, int64_t *n_bytes)
 {
     PyObject *data = letter->data;
+    PyArrayObject *a = (PyArrayObject *)data;
     head_t head = {letter->target, letter->source, OTHER, 0, 0, 0};
     *n_bytes = 0;
     if (PyFloat_CheckExact(data)) {
@@ -198,8 +190,10 @@ static head_t head_of(const letter_t *letter, const PyTypeObject *frozen, int64_
         head.kind = FROZEN;
         head.extra = PyBytes_GET_SIZE(data);
         *n_bytes = padded(head.extra);
-    } else if (is_plain(data)) {
-        PyArrayObject *a = (PyArrayObject *)data;
+    } else if (PyArray_CheckExact(data) && PyArray_NBYTES(a) <= OUT_OF_BAND &&
+               (PyTypeNum_ISNUMBER(PyArray_TYPE(a)) || PyTypeNum_ISBOOL(PyArray_TYPE(a))) &&
+               PyArray_ISNOTSWAPPED(a) &&
+               (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a))) {
         head.kind = (int16_t)PyArray_TYPE(a);
         head.ndim = (int16_t)PyArray_NDIM(a);
         head.extra = !PyArray_IS_C_CONTIGUOUS(a);
@@ -219,15 +213,6 @@ static char *put_padded(char *to, const void *from, int64_t n)
     to = put(to, from, n);
     memset(to, 0, (size_t)(padded(n) - n));
     return to + (padded(n) - n);
-}
-
-static char *put_array(char *to, PyArrayObject *a)
-{
-    for (int k = 0; k < PyArray_NDIM(a); k++) {
-        const int64_t dim = PyArray_DIM(a, k);
-        to = put(to, &dim, sizeof dim);
-    }
-    return put_padded(to, PyArray_DATA(a), PyArray_NBYTES(a));
 }
 
 /* Return the end of the letters that belong to the same message as letter[index[i]]. */
@@ -268,7 +253,12 @@ static PyObject *wire_pack(const letter_t *letter, const int32_t *index, int64_t
         } else if (head.kind == FROZEN) {
             to = put_padded(to, PyBytes_AS_STRING(data), head.extra);
         } else if (head.kind >= 0) {
-            to = put_array(to, (PyArrayObject *)data);
+            PyArrayObject *a = (PyArrayObject *)data;
+            for (int k = 0; k < head.ndim; k++) {
+                const int64_t dim = PyArray_DIM(a, k);
+                to = put(to, &dim, sizeof dim);
+            }
+            to = put_padded(to, PyArray_DATA(a), PyArray_NBYTES(a));
         }
     }
     *messages = heads;
@@ -744,8 +734,7 @@ static int sort(mail_t *self, plb_py_call_t *c)
         self->n = 0;
         return 0;
     }
-    PLB_NEW(to, m);
-    PLB_NEW(source, m);
+    PLB_NEW_EACH(m, to, source);
     PLB_RENEW(self->start, n + 1);
     PLB_RENEW(self->order, m);
     for (int64_t i = 0; i < m; i++) {

@@ -27,7 +27,6 @@ static int begin_stats(void *self, const plb_stats_t *mine, plb_err_t *err)
 static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *err)
 {
     ring_t *s = self;
-    (void)err;
     *done = s->taken < s->begun;
     if (*done) {
         *all = s->ring[s->taken++ % s->depth];
@@ -38,7 +37,6 @@ static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *err)
 static int begin_maximum(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *err)
 {
     ring_t *s = self;
-    (void)err;
     memcpy(s->maximum, mine, sizeof s->maximum);
     s->has_maximum = true;
     return PLB_OK;
@@ -47,7 +45,6 @@ static int begin_maximum(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *
 static int test_maximum(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *err)
 {
     ring_t *s = self;
-    (void)err;
     *done = s->has_maximum;
     memcpy(all, s->maximum, sizeof s->maximum);
     s->has_maximum = false;
@@ -108,24 +105,16 @@ static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all
 
 static int agree(plb_transport_t *face, int ret, plb_err_t *err)
 {
-    (void)face;
-    (void)err;
     return ret;
 }
 
 static int leave(plb_transport_t *face, plb_err_t *err)
 {
-    (void)face;
-    (void)err;
     return PLB_OK;
 }
 
 static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
 {
-    (void)face;
-    (void)data;
-    (void)n;
-    (void)err;
     return PLB_OK;
 }
 
@@ -133,22 +122,12 @@ static int begin_exchange(plb_transport_t *face, int failed, const char *from, c
                           char *to, const int64_t *receive, int64_t bytes, plb_exchange_t **out,
                           plb_err_t *err)
 {
-    (void)face;
-    (void)from;
-    (void)send;
-    (void)to;
-    (void)receive;
-    (void)bytes;
-    (void)err;
     *out = NULL;
     return failed;
 }
 
 static int end_exchange(plb_transport_t *face, plb_exchange_t *exchange, plb_err_t *err)
 {
-    (void)face;
-    (void)exchange;
-    (void)err;
     return PLB_OK;
 }
 

@@ -18,7 +18,6 @@ int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, i
 
 static void merge(void *in, void *inout, int *n, MPI_Datatype *type)
 {
-    (void)type;
     const plb_stats_t *a = in;
     plb_stats_t *b = inout;
     for (int i = 0; i < *n; i++) {

@@ -173,7 +173,6 @@ out:
 
 static int end_exchange(plb_transport_t *face, plb_exchange_t *exchange, plb_err_t *err)
 {
-    (void)face;
     const int ret = plb_transfer_wait(exchange, NULL, NULL, err);
     free_exchange(exchange);
     return ret;

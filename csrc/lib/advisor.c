@@ -292,15 +292,6 @@ int pylb_advisor_counts(const pylb_advisor *lb, int64_t *decisions, int64_t *lb_
     return PLB_OK;
 }
 
-static const char *reason_of(const plb_receipt_t *r)
-{
-    return r->kind == PLB_DECISION_OFF ? "LB steps have cost more than they saved lately"
-           : r->kind == PLB_DECISION_SPEEDS
-               ? "the trigger asked for no LB step, but better estimates of the ranks' speeds "
-                 "show that an LB step saves time"
-               : plb_reason_words[r->verdict.reason];
-}
-
 int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt)
 {
     PLB_LIB_BEGIN(self, err, lb);
@@ -315,7 +306,12 @@ int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt)
         .iteration = r->iteration,
         .rebalanced = done,
         .strategy = r->strategy < 0 ? "" : self->decider.candidates[r->strategy].strategy.name,
-        .reason = reason_of(r),
+        .reason =
+            r->kind == PLB_DECISION_OFF ? "LB steps have cost more than they saved lately"
+            : r->kind == PLB_DECISION_SPEEDS
+                ? "the trigger asked for no LB step, but better estimates of the ranks' speeds "
+                  "show that an LB step saves time"
+                : plb_reason_words[r->verdict.reason],
         .max = r->max,
         .mean = r->mean,
         .before = r->placing.before,

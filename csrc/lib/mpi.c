@@ -14,10 +14,6 @@ static int n_opened;
  * advisor, that it leaves, and only then waits: other ranks can be in a step of any advisor. */
 static int close_all(MPI_Comm comm, int keyval, void *value, void *state)
 {
-    (void)comm;
-    (void)keyval;
-    (void)value;
-    (void)state;
     for (int i = 0; i < n_opened; i++) {
         if (opened[i]->content != NULL) {
             (void)plb_lib_advisor_begin_close(opened[i], plb_lib_error());

@@ -156,23 +156,8 @@ typedef struct items {
 static void free_move(plb_move_t *self)
 {
     if (self != NULL) {
-        PLB_FREE(self->offset, self->send, self->receive, self->wire);
-        plb_free(self);
+        PLB_FREE(self->offset, self->send, self->receive, self->wire, self);
     }
-}
-
-/* n, new_n: number of items in `from` and `to`. */
-static int check_arrays(const void *from, int64_t n, const void *to, int64_t new_n, size_t bytes,
-                        plb_err_t *err)
-{
-    const bool sends = from == NULL && n > 0;
-    const int64_t most = n > new_n ? n : new_n;
-    PLB_FAIL_IF(sends || (to == NULL && new_n > 0), err, PLB_ERR_VALUE,
-                "%s is NULL: expected an array of %lld items", sends ? "from" : "to",
-                (long long)(sends ? n : new_n));
-    PLB_FAIL_IF(most > 0 && bytes > (size_t)(INT64_MAX / most), err, PLB_ERR_VALUE,
-                "%lld items of %zu bytes: expected fewer than 2^63 bytes", (long long)most, bytes);
-    return PLB_OK;
 }
 
 static int check_offsets(const int64_t *offset, int64_t n, const int64_t *new_offset,
@@ -222,7 +207,14 @@ static int prepare(const pylb_plan *plan, const items_t *items, plb_move_t **out
     }
     const int64_t *send = items->sized ? self->send : plan->send;
     const int64_t *receive = items->sized ? self->receive : plan->receive;
-    PLB_PASS(check_arrays(items->from, send[p], items->to, receive[p], items->bytes, err));
+    const bool sends = items->from == NULL && send[p] > 0;
+    const int64_t most = send[p] > receive[p] ? send[p] : receive[p];
+    PLB_FAIL_IF(sends || (items->to == NULL && receive[p] > 0), err, PLB_ERR_VALUE,
+                "%s is NULL: expected an array of %lld items", sends ? "from" : "to",
+                (long long)(sends ? send[p] : receive[p]));
+    PLB_FAIL_IF(most > 0 && items->bytes > (size_t)(INT64_MAX / most), err, PLB_ERR_VALUE,
+                "%lld items of %zu bytes: expected fewer than 2^63 bytes", (long long)most,
+                items->bytes);
     if (items->sized && send[p] > 0) {
         self->from += items->offset[0] * self->bytes;
     }

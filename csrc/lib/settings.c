@@ -263,13 +263,6 @@ bool plb_settings_gives_up(const plb_settings_t *self)
     return self->pause_if_useless < 0 ? !by_user : self->pause_if_useless;
 }
 
-/* Whether to learn the ranks' speeds, by the same rule as Python's Advisor. */
-static bool settings_learns(const plb_settings_t *self)
-{
-    const bool chosen_by_pylb = self->strategy == NULL && strcmp(self->trigger->name, "auto") == 0;
-    return self->learn_speeds < 0 ? chosen_by_pylb && self->lag == 0 : self->learn_speeds;
-}
-
 static uint64_t hash_more(uint64_t hash, const void *data, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -339,7 +332,10 @@ int plb_lib_decider_init(plb_decider_t *self, plb_trigger_t *trigger, const plb_
     double ledger[PLB_N_LEDGER], selection[PLB_N_SELECTION], *params = NULL;
     plb_candidate_strategy_t *among = NULL;
     int32_t n = 1;
-    const bool selects = with_cells && s->strategy == NULL, learns = settings_learns(s);
+    const bool selects = with_cells && s->strategy == NULL;
+    const bool by_pylb = s->strategy == NULL && strcmp(s->trigger->name, "auto") == 0;
+    /* the same rule as that of Python's Advisor */
+    const bool learns = s->learn_speeds < 0 ? by_pylb && s->lag == 0 : s->learn_speeds;
     for (int i = 0; i < PLB_N_LEDGER; i++) {
         ledger[i] = plb_ledger_params[i].fallback;
     }

@@ -31,7 +31,6 @@ static void gather(const char *from, const int64_t *row, int64_t n, int64_t byte
 static int pack(void *arg, const int64_t *row, int64_t n, char *out, plb_err_t *err)
 {
     const shared_t *self = arg;
-    (void)err;
     gather(self->in, row, n, self->bytes_in, out);
     return PLB_OK;
 }

@@ -150,16 +150,6 @@ static int check_alike(const char *wire, const int64_t *size, int p, head_t *all
                               : PLB_OK;
 }
 
-static int sort_keys(database_t *self, plb_err_t *err)
-{
-    qsort(self->order, (size_t)self->n, sizeof *self->order, by_key);
-    for (int64_t i = 1; i < self->n; i++) {
-        PLB_FAIL_IF(self->order[i].key == self->order[i - 1].key, err, PLB_ERR_KEY,
-                    "key %lld is given twice", (long long)self->order[i].key);
-    }
-    return PLB_OK;
-}
-
 /* Copy the cells of rank r.  where[i]: index of the rank's cell i in the cells sorted by key. */
 static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const int32_t *where)
 {
@@ -252,8 +242,12 @@ static int join(database_t *self, const char *wire, const int64_t *size, int p, 
             self->order[at] = (keyed_t){key, at};
         }
     }
-    PLB_TRY(sort_keys(self, err));
-    for (int64_t k = 0; k < self->n; k++) {
+    qsort(self->order, (size_t)n, sizeof *self->order, by_key);
+    for (int64_t k = 0; k < n; k++) {
+        PLB_TRY(k > 0 && self->order[k].key == self->order[k - 1].key
+                    ? PLB_FAIL(err, PLB_ERR_KEY, "key %lld is given twice",
+                               (long long)self->order[k].key)
+                    : PLB_OK);
         self->key[k] = self->order[k].key;
         where[self->order[k].at] = (int32_t)k;
     }

@@ -111,29 +111,20 @@ out:
     return ret;
 }
 
-static int memory(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
-                  plb_err_t *err)
+int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
+                 plb_err_t *err)
 {
     int ret = PLB_OK;
     int64_t *held = NULL, *of_node = NULL;
+    *out = (plb_evaluation_t){.link_src = -1, .link_dst = -1};
+    rank = rank == NULL ? in->rank : rank;
+    PLB_PASS(plb_snapshot_check_placement(in, rank, err));
+    PLB_PASS(messages(in, rank, out, err));
     PLB_NEW_EACH(in->n_ranks, held, of_node);
     PLB_TRY(plb_snapshot_held(in, rank, held, of_node, NULL, err));
     for (int32_t r = 0; r < in->n_ranks; r++) {
         out->memory_max = held[r] > out->memory_max ? held[r] : out->memory_max;
     }
-out:
-    PLB_FREE(held, of_node);
-    return ret;
-}
-
-int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
-                 plb_err_t *err)
-{
-    *out = (plb_evaluation_t){.link_src = -1, .link_dst = -1};
-    rank = rank == NULL ? in->rank : rank;
-    PLB_PASS(plb_snapshot_check_placement(in, rank, err));
-    PLB_PASS(messages(in, rank, out, err));
-    PLB_PASS(memory(in, rank, out, err));
     for (int64_t i = 0; i < in->n_objects; i++) {
         if (rank[i] != in->rank[i]) {
             out->migrations++;
@@ -141,5 +132,7 @@ int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t
         }
     }
     out->hop_bytes = 2.0 * out->bytes_node + 4.0 * out->bytes_network;
-    return PLB_OK;
+out:
+    PLB_FREE(held, of_node);
+    return ret;
 }

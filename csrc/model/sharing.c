@@ -10,11 +10,8 @@ int plb_sharing_init(plb_sharing_t *self, const int32_t *group, const double *co
 {
     int ret = PLB_OK;
     *self = (plb_sharing_t){.n_ranks = p};
-    PLB_NEW(self->group, p);
-    PLB_NEW0(self->cores, p);
-    PLB_NEW0(self->size, p);
-    PLB_NEW(self->sum, p);
-    PLB_NEW(self->most, p);
+    PLB_NEW_EACH(p, self->group, self->sum, self->most);
+    PLB_NEW0_EACH(p, self->cores, self->size);
     for (int32_t r = 0; r < p; r++) {
         if (group[r] < 0 || group[r] >= p || !(cores[r] > 0.0)) {
             ret = PLB_FAIL(err, PLB_ERR_VALUE,

@@ -504,12 +504,10 @@ static int search_init(search_t *s, const plb_hypergraph_t *hg, const plb_limits
                     .part = part};
     PLB_TRY(loads_init(s, err));
     PLB_TRY(nets_init(s, err));
-    PLB_NEW_EACH(n, s->queue.item, s->queue.at);
+    PLB_NEW_EACH(n, s->queue.item, s->queue.at, s->woken, s->moves);
     PLB_NEW0(s->conn, s->k);
     PLB_NEW(s->touched, s->k);
     PLB_NEW0(s->seen, n);
-    PLB_NEW(s->woken, n);
-    PLB_NEW(s->moves, n);
     for (int32_t v = 0; v < n; v++) {
         PLB_TRY(plb_interrupted(2 * plb_nets_of(hg, v)));
         s->queue.at[v] = -1;

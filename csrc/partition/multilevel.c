@@ -153,18 +153,6 @@ out:
 
 /* ---- contraction ---------------------------------------------------------------------------- */
 
-/* The hash does not depend on the order of the pins. */
-static uint64_t fingerprint(const plb_hypergraph_t *self, int32_t e)
-{
-    uint64_t h = 0;
-    for (int32_t i = self->net_start[e]; i < self->net_start[e + 1]; i++) {
-        uint64_t x = (uint64_t)self->pin[i] * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u;
-        x ^= x >> 32;
-        h += x * 0xd6e8feb86659fd93u;
-    }
-    return h ^ (uint64_t)plb_pins_of(self, e);
-}
-
 /* Before the call, no entry of seen[] may equal `stamp`. */
 static bool same_pins(const plb_hypergraph_t *self, int32_t a, int32_t b, int32_t stamp,
                       int32_t *seen)
@@ -191,8 +179,14 @@ static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_
     PLB_NEW(print, self->n_nets);
     for (int32_t e = 0; e < self->n_nets; e++) {
         PLB_TRY(plb_interrupted(1 + plb_pins_of(self, e)));
-        print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits, which a double represents
-                                                            exactly */
+        uint64_t hash = 0; /* does not depend on the order of the pins */
+        for (int32_t i = self->net_start[e]; i < self->net_start[e + 1]; i++) {
+            uint64_t x = (uint64_t)self->pin[i] * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u;
+            x ^= x >> 32;
+            hash += x * 0xd6e8feb86659fd93u;
+        }
+        hash ^= (uint64_t)plb_pins_of(self, e);
+        print[e] = (double)(hash >> 11); /* 53 bits, which a double represents exactly */
     }
     PLB_TRY(plb_loads_sorted(&order, print, self->n_nets, PLB_ASCENDING, err));
     for (int32_t i = 1, first = 0; i < self->n_nets; i++) {
@@ -336,9 +330,8 @@ static int find_clusters(const plb_hypergraph_t *self, const int32_t *label, int
     int ret = PLB_OK;
     clusters_t c = {.hg = self, .label = label, .most = most};
     int32_t *order = NULL, *size = NULL;
-    PLB_NEW_EACH(self->n_vertices, order, size, c.of, c.fixed, c.weight);
+    PLB_NEW_EACH(self->n_vertices, order, size, c.of, c.fixed, c.weight, c.beside);
     PLB_NEW0(c.score, self->n_vertices);
-    PLB_NEW(c.beside, self->n_vertices);
     for (int32_t v = 0; v < self->n_vertices; v++) {
         order[v] = c.of[v] = v;
         size[v] = 1;

@@ -42,13 +42,9 @@ static int by_parts(namer_t *s, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The rank of a part.  Parts are assigned to ranks in order, as evenly as possible. */
-static int32_t rank_of(int32_t part, int32_t n_ranks, int32_t n_parts)
-{
-    return (int32_t)((int64_t)part * n_ranks / n_parts);
-}
-
-/* The first part on a rank; if the rank has none, the first one on a later rank. */
+/* Parts are assigned to ranks in order, as evenly as possible: part q is on the rank
+ * floor(q * n_ranks / n_parts).  Return the first part on a rank; if the rank has none, the first
+ * one on a later rank. */
 static int32_t first_on(int32_t rank, int32_t n_ranks, int32_t n_parts)
 {
     return (int32_t)(((int64_t)rank * n_parts + n_ranks - 1) / n_ranks);
@@ -129,8 +125,8 @@ static void worth(const plb_new_names_t *in, const int32_t *name, double out[2])
     }
     for (int32_t p = 0; in->on_rank != NULL && p < in->n_parts; p++) {
         const int32_t to = name == NULL ? p : name[p];
-        const int32_t rank = rank_of(to, in->n_ranks, in->n_parts);
-        out[1] += in->on_rank[(int64_t)rank * in->n_parts + p];
+        const int64_t rank = (int64_t)to * in->n_ranks / in->n_parts;
+        out[1] += in->on_rank[rank * in->n_parts + p];
     }
 }
 

@@ -57,8 +57,7 @@ static int repair_init(repair_t *self, plb_err_t *err)
     double sum = 0.0;
     PLB_PASS_NEW(self->share, k);
     PLB_PASS_NEW0(self->total, d);
-    PLB_PASS_NEW(self->limit, (int64_t)k * d);
-    PLB_PASS_NEW(self->load, (int64_t)k * d);
+    PLB_PASS_NEW_EACH((int64_t)k * d, self->limit, self->load);
     PLB_PASS_NEW0(self->weight, ((int64_t)in->n_vertices + k) * d);
     for (size_t i = 0; i < own; i++) {
         self->weight[i] = in->weight == NULL ? 1 : in->weight[i];
@@ -79,22 +78,8 @@ static int repair_init(repair_t *self, plb_err_t *err)
 
 /* ---- parts that have no vertex, or must have none ------------------------------------------- */
 
-/* The vertex of part p that may move and has the smallest first weight (ties: the lowest number);
- * -1: there is none. */
-static int32_t lightest(const repair_t *self, int32_t p)
-{
-    int32_t best = -1;
-    for (int32_t v = 0; v < self->in->n_vertices; v++) {
-        if (self->part[v] == p && !is_fixed(self->in, v) &&
-            (best < 0 || self->weight[v * self->d] < self->weight[best * self->d])) {
-            best = v;
-        }
-    }
-    return best;
-}
-
-/* Each empty part with a share gets a vertex from the part with the most vertices that may move.
- */
+/* Each empty part with a share gets a vertex from the part with the most vertices that may move:
+ * of these, the one with the smallest first weight. */
 static int fill_empty(const repair_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -112,7 +97,14 @@ static int fill_empty(const repair_t *self, plb_err_t *err)
             from = can && (from < 0 || movable[q] > movable[from]) ? q : from;
         }
         if (from >= 0) {
-            self->part[lightest(self, from)] = p;
+            int32_t best = -1; /* ties: the lowest number */
+            for (int32_t v = 0; v < self->in->n_vertices; v++) {
+                if (self->part[v] == from && !is_fixed(self->in, v) &&
+                    (best < 0 || self->weight[v * self->d] < self->weight[best * self->d])) {
+                    best = v;
+                }
+            }
+            self->part[best] = p;
             count[from]--;
             movable[from]--;
             count[p] = 1; /* then part p does not lose its only vertex */

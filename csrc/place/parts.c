@@ -134,7 +134,6 @@ static void put_pair(void *arg, int32_t src, int32_t dst, double bytes, double m
 {
     const filler_t *self = arg;
     const int32_t a = self->parts->vertex[src], b = self->parts->vertex[dst];
-    (void)messages;
     if (a < 0 || b < 0 || a == b) {
         return;
     }
@@ -286,8 +285,7 @@ int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
         return ret;
     }
     PLB_NEW_EACH(self->n, now, bytes);
-    PLB_NEW(name, in->n_ranks);
-    PLB_NEW(kind, in->n_ranks);
+    PLB_NEW_EACH(in->n_ranks, name, kind);
     double most = 0.0;
     for (int32_t r = 0; r < in->n_ranks; r++) {
         most = fmax(most, 2.0 * self->share[r]);
@@ -325,8 +323,7 @@ static int ask_by_node(const plb_parts_t *self, const plb_partitioner_t *with, i
     int32_t *number = NULL, *fixed = NULL;
     double *share = NULL;
     int ret = PLB_OK;
-    PLB_NEW(number, p);
-    PLB_NEW(share, p);
+    PLB_NEW_EACH(p, number, share);
     PLB_NEW(fixed, q.n_vertices);
     for (int32_t k = 0; k < p; k++) {
         number[rank[k]] = k;

@@ -217,7 +217,6 @@ out:
 static int none_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                     int32_t *out, plb_err_t *err)
 {
-    (void)self, (void)in, (void)opts, (void)out, (void)err;
     return PLB_OK;
 }
 

@@ -20,16 +20,6 @@ typedef struct shares {
     double *edge_bytes;
 } shares_t;
 
-static void shares_free(shares_t *self)
-{
-    plb_free(self->share);
-    plb_groups_free(&self->objects);
-    plb_groups_free(&self->ranks);
-    PLB_FREE(self->edges, self->id, self->load, self->memory, self->migratable, self->node,
-             self->place, self->edge_object, self->edge_peer_rank, self->edge_peer_id,
-             self->edge_bytes);
-}
-
 static int share_objects(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     const int64_t n = in->n_objects;
@@ -71,7 +61,6 @@ static void list_edge(void *arg, int32_t src, int32_t dst, double bytes, double 
 {
     const lister_t *self = arg;
     const int32_t r = self->in->rank[src];
-    (void)messages;
     if (self->counts) {
         self->to->edges[r + 1]++;
         return;
@@ -290,7 +279,11 @@ out:
         plb_agent_destroy(driver.agent[r]);
     }
     PLB_FREE(driver.agent, driver.inbox, driver.start, driver.last);
-    shares_free(&shares);
+    plb_groups_free(&shares.objects);
+    plb_groups_free(&shares.ranks);
+    PLB_FREE(shares.share, shares.edges, shares.id, shares.load, shares.memory, shares.migratable,
+             shares.node, shares.place, shares.edge_object, shares.edge_peer_rank,
+             shares.edge_peer_id, shares.edge_bytes);
     return ret;
 }
 

@@ -198,17 +198,6 @@ static double least_of_part(const search_t *self, int64_t i, int32_t j)
     return work > 0.0 ? fmax(most, plb_level(base, self->pace, t->n_ranks, work)) : most;
 }
 
-static double least_of(const search_t *self, int64_t i)
-{
-    const plb_trace_t *t = self->trace;
-    double most = 0.0;
-    for (int32_t j = 0; j < parts_of(t); j++) {
-        most += least_of_part(self, i, j);
-    }
-    /* under the recorded placement, the phase takes the measured time, even below the bound */
-    return fmin(phase_time(t, i, false, most), phase_time(t, i, true, most));
-}
-
 /* Compute `rest`, the time of the run without LB steps, and a lower bound for all runs. */
 static void run_unbalanced(search_t *self, plb_optimum_t *out)
 {
@@ -216,7 +205,13 @@ static void run_unbalanced(search_t *self, plb_optimum_t *out)
     double time = 0.0, bound = INFINITY;
     self->rest[n] = 0.0;
     for (int64_t i = n - 1; i >= 0; i--) {
-        self->rest[i] = self->rest[i + 1] + least_of(self, i);
+        double most = 0.0;
+        for (int32_t j = 0; j < parts_of(self->trace); j++) {
+            most += least_of_part(self, i, j);
+        }
+        /* under the recorded placement, the phase takes the measured time, even below the bound */
+        self->rest[i] = self->rest[i + 1] + fmin(phase_time(self->trace, i, false, most),
+                                                 phase_time(self->trace, i, true, most));
     }
     for (int64_t i = 0; i < n; i++) {
         arrive(self, i, self->rank, NULL);
@@ -349,20 +344,6 @@ static uint64_t hash_of(const int32_t *rank, int64_t n)
     return hash;
 }
 
-/* Return the state with the same placement as state s, or -1. */
-static int64_t equal_state(const search_t *self, int64_t s)
-{
-    const int64_t m = self->trace->n_entities;
-    for (int64_t o = 0; o < self->n; o++) {
-        const state_t *other = &self->state[o];
-        if (o != s && !other->gone && other->hash == self->state[s].hash &&
-            memcmp(ranks_of(self, o), ranks_of(self, s), (size_t)m * sizeof *self->ranks) == 0) {
-            return o;
-        }
-    }
-    return -1;
-}
-
 /* Let state `parent` take an LB step with the placement `answer` just before phase i. */
 static int take_step(search_t *self, int64_t i, int32_t which, int64_t parent, plb_err_t *err)
 {
@@ -375,8 +356,13 @@ static int take_step(search_t *self, int64_t i, int32_t which, int64_t parent, p
     child->since = i;
     child->gone = false;
     child->hash = hash_of(ranks_of(self, s), m);
-    const int64_t o = equal_state(self, s);
-    if (o >= 0) {
+    int64_t o = 0; /* the state with the same placement, if there is one */
+    while (o < s &&
+           (self->state[o].gone || self->state[o].hash != child->hash ||
+            memcmp(ranks_of(self, o), ranks_of(self, s), (size_t)m * sizeof *self->ranks) != 0)) {
+        o++;
+    }
+    if (o < s) {
         self->left_out =
             self->left_out ||
             (self->estimates != NULL && memcmp(estimates_of(self, o), estimates_of(self, s),
@@ -510,8 +496,7 @@ static int list_best(search_t *self, plb_optimum_t *out, plb_err_t *err)
     out->when = NULL;
     out->which = NULL;
     out->n = n;
-    PLB_PASS_NEW(out->when, n);
-    PLB_PASS_NEW(out->which, n);
+    PLB_PASS_NEW_EACH(n, out->when, out->which);
     for (int64_t k = self->state[best].step; k >= 0; k = self->step[k].before) {
         out->when[--n] = self->step[k].phase;
         out->which[n] = self->step[k].strategy;

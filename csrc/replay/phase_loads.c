@@ -23,17 +23,6 @@ static bool rounds(double sum, double rest, int64_t n, double *out)
     return all == 0.0 || (all > 0x1p-60 && all < 1e300 && fabs(off) + doubt < half);
 }
 
-static double exactly(const double *load, int64_t n, const int32_t *rank, int32_t r)
-{
-    plb_exact_t sum = {{0}};
-    for (int64_t k = 0; k < n; k++) {
-        if (rank[k] == r) {
-            plb_exact_add(&sum, load[k]);
-        }
-    }
-    return plb_exact_value(&sum);
-}
-
 /* Compute sum[n_ranks], the loads of the ranks, exact and rounded once, like those that the ranks
  * of a running program reduce (base/base.h).  The rounding errors are summed, too (Knuth's
  * TwoSum); if this does not determine the last bit, the sum is computed again in exact arithmetic.
@@ -58,7 +47,13 @@ static void load_sums(const double *load, int64_t n, const int32_t *rank, int32_
     of[r] = own;
     for (r = 0; r < n_ranks; r++) {
         if (!rounds(of[r].sum, of[r].rest, n, &sum[r])) {
-            sum[r] = exactly(load, n, rank, r);
+            plb_exact_t exact = {{0}};
+            for (int64_t k = 0; k < n; k++) {
+                if (rank[k] == r) {
+                    plb_exact_add(&exact, load[k]);
+                }
+            }
+            sum[r] = plb_exact_value(&exact);
         }
     }
 }
@@ -267,17 +262,6 @@ static void leave_waits_out(plb_phases_t *self)
     }
 }
 
-static double span_of(plb_phases_t *self)
-{
-    if (self->sharing.group == NULL || (self->trace->waits && self->all_as_recorded)) {
-        return self->metrics.max;
-    }
-    if (self->trace->waits) {
-        leave_waits_out(self);
-    }
-    return shared_span(self);
-}
-
 void plb_phases_run(plb_phases_t *self)
 {
     const plb_trace_t *t = self->trace;
@@ -304,7 +288,14 @@ void plb_phases_run(plb_phases_t *self)
     }
     take_parts(self, first);
     measure(self);
-    self->span = span_of(self);
+    if (self->sharing.group == NULL || (t->waits && self->all_as_recorded)) {
+        self->span = self->metrics.max;
+        return;
+    }
+    if (t->waits) {
+        leave_waits_out(self);
+    }
+    self->span = shared_span(self);
 }
 
 double plb_phase_seconds(const double *measured, bool as_recorded, double span,
@@ -332,30 +323,20 @@ typedef struct sums {
 static void add_sums(void *arg, int32_t src, int32_t dst, double bytes, double messages)
 {
     sums_t *self = arg;
-    (void)src;
-    (void)dst;
     self->messages += messages;
     self->bytes += bytes;
-}
-
-/* Return the exact sum of the ranks' times, rounded once. */
-static double total_of(const plb_phases_t *self)
-{
-    plb_exact_t sum = {{0}};
-    if (self->metrics.max > PLB_EXACT_MOST) { /* e.g. because a speed is tiny */
-        return self->metrics.mean * self->opt.n_ranks;
-    }
-    for (int32_t r = 0; r < self->opt.n_ranks; r++) {
-        plb_exact_add(&sum, self->time[r]);
-    }
-    return plb_exact_value(&sum);
 }
 
 plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration)
 {
     const plb_metrics_t *m = &self->metrics;
     const double *measured = figures_of(self);
-    const double total = total_of(self);
+    const bool huge = m->max > PLB_EXACT_MOST; /* e.g. because a speed is tiny */
+    plb_exact_t sum = {{0}};
+    for (int32_t r = 0; !huge && r < self->opt.n_ranks; r++) {
+        plb_exact_add(&sum, self->time[r]);
+    }
+    const double total = huge ? m->mean * self->opt.n_ranks : plb_exact_value(&sum);
     plb_iteration_t out = {
         .iteration = iteration,
         .time = plb_phases_time(self),

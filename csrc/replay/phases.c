@@ -38,19 +38,6 @@ int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Check that loads are seconds * speed: a user may have changed the loads, but not the seconds. */
-static int check_work(const plb_trace_t *t, int64_t a, int64_t b, plb_err_t *err)
-{
-    for (int64_t k = a; k < b; k++) {
-        const double work = t->task_seconds[k] * t->speed[t->task_rank[k]];
-        PLB_FAIL_IF(
-            fabs(work - t->task_load[k]) > 1e-9 * work, err, PLB_ERR_VALUE,
-            "task_load[%lld] is %g: expected %g (task_seconds times speed), or no task_seconds",
-            (long long)k, t->task_load[k], work);
-    }
-    return PLB_OK;
-}
-
 /* Called just before the phase is replayed, so that the replay finds the arrays in the cache. */
 int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t *err)
 {
@@ -64,7 +51,15 @@ int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t
     PLB_PASS(plb_check_f64("task_seconds", t->task_seconds, a, b, 0.0, err));
     const int64_t d = t->n_subphases;
     PLB_PASS(plb_check_f64("task_subphases", t->task_subphases, a * d, b * d, 0.0, err));
-    return t->task_seconds == NULL ? PLB_OK : check_work(t, a, b, err);
+    /* loads are seconds * speed: a user may have changed the loads, but not the seconds */
+    for (int64_t k = a; t->task_seconds != NULL && k < b; k++) {
+        const double work = t->task_seconds[k] * t->speed[t->task_rank[k]];
+        PLB_FAIL_IF(
+            fabs(work - t->task_load[k]) > 1e-9 * work, err, PLB_ERR_VALUE,
+            "task_load[%lld] is %g: expected %g (task_seconds times speed), or no task_seconds",
+            (long long)k, t->task_load[k], work);
+    }
+    return PLB_OK;
 }
 
 /* Check the data of the tasks of phase i that only an LB step reads. */
@@ -306,8 +301,7 @@ int plb_phases_sums(plb_phases_t *self, double *was, double *now, plb_err_t *err
     const int32_t p = self->opt.n_ranks, d = self->n_subphases;
     plb_exact_t *here = NULL, *there = NULL;
     *was = *now = 0.0;
-    PLB_NEW(here, p);
-    PLB_NEW(there, p);
+    PLB_NEW_EACH(p, here, there);
     for (int32_t row = d > 0 ? 1 : 0; row <= d; row++) {
         const double *other = row <= 1 ? self->other : NULL; /* other work is part of the first
                                                                 subphase */
@@ -366,19 +360,6 @@ static int64_t largest(const int64_t *ptr, int64_t n)
     return most;
 }
 
-static int make_room_for_entities(plb_phases_t *self, int64_t n, plb_err_t *err)
-{
-    if (n > self->room) {
-        PLB_PASS_RENEW_EACH(n, self->rank_of, self->rank_before, self->index_of);
-        self->room = n;
-    }
-    for (; self->n_entities < n; self->n_entities++) {
-        self->rank_of[self->n_entities] = self->rank_before[self->n_entities] = -1;
-        self->index_of[self->n_entities] = -1;
-    }
-    return PLB_OK;
-}
-
 /* Check the blocks of the trace, for at most n objects, and make room for them. */
 static int make_room_for_blocks(plb_phases_t *self, const plb_trace_t *t, int64_t n,
                                 plb_err_t *err)
@@ -417,17 +398,6 @@ static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-static int make_room_for_edges(plb_phases_t *self, int64_t m, plb_err_t *err)
-{
-    if (m > self->edge_room) {
-        PLB_PASS_RENEW_EACH(m, self->src, self->dst);
-        PLB_PASS_RENEW(self->start, m + 1);
-        PLB_PASS_RENEW(self->amount, 2 * m);
-        self->edge_room = m;
-    }
-    return PLB_OK;
-}
-
 /* Copy `size` bytes to `room`, and return the copy; NULL if x is NULL. */
 static const void *own(const void *x, void *room, size_t size)
 {
@@ -451,12 +421,25 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
                 err, PLB_ERR_VALUE, "tasks have %d subphases: expected %d, at most %d",
                 (int)t->n_subphases, (int)self->n_subphases, PLB_MOST_PHASES);
     self->n_subphases = self->capacity > 0 ? self->n_subphases : t->n_subphases;
-    PLB_PASS(make_room_for_entities(self, t->n_entities, err));
+    if (t->n_entities > self->room) {
+        PLB_PASS_RENEW_EACH(t->n_entities, self->rank_of, self->rank_before, self->index_of);
+        self->room = t->n_entities;
+    }
+    for (; self->n_entities < t->n_entities; self->n_entities++) {
+        self->rank_of[self->n_entities] = self->rank_before[self->n_entities] = -1;
+        self->index_of[self->n_entities] = -1;
+    }
     PLB_PASS(make_room_for_objects(self, largest(t->task_ptr, t->n_phases), err));
     PLB_PASS(make_room_for_blocks(self, t, self->capacity, err));
     if (self->opt.edges) {
-        const int64_t m = largest(t->edge_ptr, t->n_phases);
-        PLB_PASS(make_room_for_edges(self, m > self->n_edges ? m : self->n_edges, err));
+        const int64_t most = largest(t->edge_ptr, t->n_phases);
+        const int64_t m = most > self->n_edges ? most : self->n_edges;
+        if (m > self->edge_room) {
+            PLB_PASS_RENEW_EACH(m, self->src, self->dst);
+            PLB_PASS_RENEW(self->start, m + 1);
+            PLB_PASS_RENEW(self->amount, 2 * m);
+            self->edge_room = m;
+        }
     }
     if (t->core_group != NULL && self->sharing.group == NULL) {
         PLB_PASS(plb_sharing_init(&self->sharing, t->core_group, t->group_cores, t->n_ranks, err));

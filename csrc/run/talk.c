@@ -92,20 +92,6 @@ static int reserve(plb_talk_t *self, int64_t more, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Append the edges of a new message, with 0 bytes. */
-static int append(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n,
-                  plb_err_t *err)
-{
-    PLB_PASS(reserve(self, n, err));
-    const int64_t cast = n > 1 ? ++self->casts : 0;
-    const int64_t first = self->n;
-    for (int64_t j = 0; j < n; j++) {
-        self->edge[self->n++] = (plb_edge_t){source, target[j], 0, 0, cast};
-    }
-    put_from(self, first);
-    return PLB_OK;
-}
-
 /* Return the first edge of a message to target[n], which is appended if it is new; NULL: error. */
 static plb_edge_t *edges_of(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n,
                             plb_err_t *err)
@@ -115,8 +101,15 @@ static plb_edge_t *edges_of(plb_talk_t *self, int64_t source, const int64_t *tar
     if (k == self->n || !is_at(self, k, source, target, n)) {
         const int32_t found = self->n > 0 ? find(self, source, target, n) : -1;
         k = found >= 0 ? found : self->n;
-        if (found < 0 && append(self, source, target, n, err) != PLB_OK) {
-            return NULL;
+        if (found < 0) {
+            if (reserve(self, n, err) != PLB_OK) {
+                return NULL;
+            }
+            const int64_t cast = n > 1 ? ++self->casts : 0;
+            for (int64_t j = 0; j < n; j++) {
+                self->edge[self->n++] = (plb_edge_t){source, target[j], 0, 0, cast};
+            }
+            put_from(self, k);
         }
     }
     self->next = k + n;

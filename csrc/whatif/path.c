@@ -90,13 +90,6 @@ static int64_t join(int32_t a, int32_t b)
     return (int64_t)((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
 }
 
-static int32_t find_channel(const channels_t *self, const channel_t *c)
-{
-    const int32_t ends = plb_keys_find(&self->ends, join(c->source, c->target));
-    const int32_t what = plb_keys_find(&self->what, join(c->comm, c->tag));
-    return ends < 0 || what < 0 ? -1 : plb_keys_find(&self->both, join(ends, what));
-}
-
 /* The channel of a receive's message, as far as it is known from the operations so far. */
 typedef struct wanted {
     channel_t channel;
@@ -161,7 +154,10 @@ static int pair(plb_pairing_t *p, const channels_t *table, const int32_t *channe
     for (int64_t i = 0; i < receives; i++) {
         PLB_TRY(plb_interrupted(16));
         const channel_t *its = &wanted[i].channel;
-        const int32_t c = its->source < 0 ? -1 : find_channel(table, its);
+        const int32_t ends = plb_keys_find(&table->ends, join(its->source, its->target));
+        const int32_t what = plb_keys_find(&table->what, join(its->comm, its->tag));
+        const bool known = its->source >= 0 && ends >= 0 && what >= 0;
+        const int32_t c = known ? plb_keys_find(&table->both, join(ends, what)) : -1;
         const bool found = c >= 0 && sent.start[c] + taken[c] < sent.start[c + 1];
         p->send_of[i] = found ? sent.item[sent.start[c] + taken[c]++] : -1;
         p->unreceived -= found;
@@ -181,8 +177,7 @@ int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t
     memset(out, 0, sizeof *out);
     int ret;
     PLB_TRY(plb_comms_check(&streams->comms, streams->n_ranks, err));
-    PLB_NEW0(out->send_start, streams->n_ranks + 1);
-    PLB_NEW0(out->receive_start, streams->n_ranks + 1);
+    PLB_NEW0_EACH(streams->n_ranks + 1, out->send_start, out->receive_start);
     PLB_NEW0(out->requests, streams->n_ranks);
     for (int32_t r = 0; r < streams->n_ranks; r++) {
         int64_t sends = 0, receives = 0;
@@ -201,9 +196,8 @@ int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t
     }
     const int64_t sends = out->send_start[streams->n_ranks];
     const int64_t receives = out->receive_start[streams->n_ranks];
-    PLB_NEW(out->send_of, receives);
+    PLB_NEW_EACH(receives, out->send_of, wanted);
     PLB_NEW(channel, sends);
-    PLB_NEW(wanted, receives);
     PLB_TRY(find_channels(streams, out, &table, channel, wanted, err));
     PLB_TRY(pair(out, &table, channel, wanted, sends, receives, err));
 out:
@@ -355,8 +349,7 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
         collective_t *fresh = &all->at[all->n++];
         *fresh =
             (collective_t){.size = (int32_t)(p->s->comms.start[op->comm + 1] - start), .top = -1};
-        PLB_PASS_NEW(fresh->longest, fresh->size);
-        PLB_PASS_NEW(fresh->op, fresh->size);
+        PLB_PASS_NEW_EACH(fresh->size, fresh->longest, fresh->op);
         memset(fresh->longest, -1, (size_t)fresh->size * sizeof *fresh->longest);
     }
     collective_t *m = &all->at[*number];
@@ -565,12 +558,11 @@ int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
     const int32_t n_ranks = streams->n_ranks;
     const int64_t sends = pairing->send_start[n_ranks];
     int ret = PLB_OK;
-    PLB_NEW0(p.rank, n_ranks);
+    PLB_NEW0_EACH(n_ranks, p.rank, p.queued);
     PLB_NEW(p.message, sends);
     PLB_NEW0(p.collective, streams->comms.n);
     PLB_NEW0(p.n_entered, streams->comms.n ? streams->comms.start[streams->comms.n] : 0);
     PLB_NEW(p.runnable, n_ranks);
-    PLB_NEW0(p.queued, n_ranks);
     for (int64_t i = 0; i < sends; i++) {
         p.message[i].longest = -1;
     }

@@ -44,7 +44,6 @@ static inline void medium_must(bool holds, const char *what)
 
 static inline int medium_begin_stats(void *self, const plb_stats_t *mine, plb_err_t *err)
 {
-    (void)err;
     medium_rank_t *rank = (medium_rank_t *)self;
     medium_t *m = rank->medium;
     medium_must(rank->begun < m->most, "too many");
@@ -60,7 +59,6 @@ static inline int medium_begin_stats(void *self, const plb_stats_t *mine, plb_er
 
 static inline int medium_test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *err)
 {
-    (void)err;
     medium_rank_t *rank = (medium_rank_t *)self;
     medium_t *m = rank->medium;
     *done = rank->taken < rank->begun && m->at[rank->taken].n_stats == m->p && !m->late(m->arg);
@@ -72,7 +70,6 @@ static inline int medium_test_stats(void *self, plb_stats_t *all, bool *done, pl
 
 static inline int medium_begin_maximum(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *err)
 {
-    (void)err;
     medium_rank_t *rank = (medium_rank_t *)self;
     medium_must(rank->begun_max < rank->medium->most, "too many maxima");
     medium_reduction_t *at = &rank->medium->at[rank->begun_max++];
@@ -86,7 +83,6 @@ static inline int medium_begin_maximum(void *self, const int64_t mine[PLB_MAXIMA
 static inline int medium_test_maximum(void *self, int64_t all[PLB_MAXIMA], bool *done,
                                       plb_err_t *err)
 {
-    (void)err;
     medium_rank_t *rank = (medium_rank_t *)self;
     medium_t *m = rank->medium;
     *done = m->at[rank->taken_max].n_maxima == m->p && !m->late(m->arg);

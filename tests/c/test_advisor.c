@@ -204,7 +204,6 @@ enum { RANKS = 4, RECORDS = 64 };
 
 static bool never(void *arg)
 {
-    (void)arg;
     return false;
 }
 

@@ -167,7 +167,6 @@ static int32_t answer; /* the part of every vertex */
 
 static int answers(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
-    (void)err;
     for (int32_t v = 0; v < in->n_vertices; v++) {
         part[v] = answer;
     }

@@ -59,14 +59,10 @@ def test_functions_of_a_module_are_strategies_and_triggers(capsys):
     assert not Path("ran").exists()
 
 
-def test_a_note_says_that_a_file_is_executed(capsys):
+def test_a_module_is_found_by_its_name_and_a_file_is_named(capsys):
     Path("mine.py").write_text(MINE)
     cli.main(["replay", "run.h5", "--import", "mine.py", "--strategy", "stay"])
     assert "pylb: executing mine.py" in capsys.readouterr().err
-
-
-def test_a_module_is_found_by_its_name(capsys):
-    Path("mine.py").write_text(MINE)
     rows = answer(capsys, "replay", "run.h5", "--import", "mine", "--strategy", "stay")["rows"]
     assert [row["strategy"] for row in rows] == ["stay"]
 

@@ -75,16 +75,13 @@ def test_calls_at_the_wrong_place_in_an_lb_step_are_refused():
     observed(core, 1)
 
 
-def test_a_second_placement_in_an_lb_step_is_refused():
+def test_a_second_placement_and_nothing_to_judge_or_preview():
     core = observed(fresh())
     core.choose()
     core.placed(np.array(PLACED), np.array([1.0, 2.0]))
     refused(core, "", core.placed, np.array(PLACED), np.array([3.0, 2.0]))
     core.balanced(0, 0, 0.0, 0.0, True)
     assert core.receipts()[0]["speed"] == (1.0, 2.0)
-
-
-def test_nothing_to_judge_or_preview():
     core = observed(fresh())
     snapshot = pylb.Snapshot([1.0], [0], n_ranks=2, key=[1])
     refused(core, "no LB step whose gain", core.judge, 1.0)

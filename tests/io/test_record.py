@@ -283,10 +283,16 @@ def test_a_record_of_another_program_is_refused(tmp_path):
     assert len(run(replay=path, n=30).metrics.time) == 30
 
 
-def test_repeating_lb_steps_needs_mode_on(tmp_path):
+def test_record_and_replay_need_mode_on_and_lag_0(tmp_path):
     for mode in ("off", "shadow"):
         with pytest.raises(DomainError, match="expected 'on', because replay=path is given"):
             pylb.Balancer(replay=tmp_path / "run.h5", mode=mode)
+    for options in ({"record": tmp_path / "run.h5"}, {"replay": tmp_path / "run.h5"}):
+        with pytest.raises(DomainError, match="lag is 1: expected 0"):
+            pylb.Balancer(lag=1, **options)
+    lb = pylb.Balancer(lag=math.inf)
+    with pytest.raises(StateError, match="only the iterations of iterate"):
+        lb.save(tmp_path / "run.h5")
 
 
 def test_a_record_written_during_the_run(tmp_path):
@@ -306,15 +312,6 @@ def test_a_record_written_during_the_run(tmp_path):
     with pytest.raises(OSError, match="nowhere"):
         run(record=tmp_path / "nowhere" / "run.h5")
     assert sorted(os.listdir(tmp_path)) == ["run.h5"]
-
-
-def test_record_and_replay_need_lag_0(tmp_path):
-    for options in ({"record": tmp_path / "run.h5"}, {"replay": tmp_path / "run.h5"}):
-        with pytest.raises(DomainError, match="lag is 1: expected 0"):
-            pylb.Balancer(lag=1, **options)
-    lb = pylb.Balancer(lag=math.inf)
-    with pytest.raises(StateError, match="only the iterations of iterate"):
-        lb.save(tmp_path / "run.h5")
 
 
 def test_memory_is_bounded(tmp_path, monkeypatch, caplog):

@@ -245,7 +245,7 @@ def two_ranks(folder):
     return put(folder, text(phase(task(5), task(6, entity=pinned))), text(phase()))
 
 
-def test_bad_placements(tmp_path):
+def test_bad_placements_and_phases(tmp_path):
     trace = pylb.Trace.load(two_ranks(tmp_path))
     for bad in ([0], [0.0, 1.0], [[0, 1]], "01"):
         with pytest.raises(DomainError, match="expected \\(2,\\) integers"):
@@ -255,9 +255,14 @@ def test_bad_placements(tmp_path):
     with pytest.raises(DomainError, match="object 6 may not migrate from rank 0"):
         trace.save(tmp_path / "out", rank=[0, 1])
     assert not (tmp_path / "out").exists()
+    for ask in (trace.__getitem__, trace.tasks, trace.communications):
+        with pytest.raises(OutOfRangeError, match="phase is 1: expected 0"):
+            ask(1)
+    with pytest.raises(DomainError, match="expected 1"):
+        trace[::-1]
 
 
-def test_bad_targets(tmp_path):
+def test_bad_targets_and_files_that_changed(tmp_path):
     trace = pylb.Trace.load(two_ranks(tmp_path))
     put(tmp_path / "..", stem="x")
     for bad in ("", "a/b"):
@@ -266,22 +271,9 @@ def test_bad_targets(tmp_path):
     (tmp_path / "data.2.json").write_text(GOOD)
     with pytest.raises(DomainError, match="with rank 2: a run of 2 ranks with the same name"):
         trace.save(tmp_path)
-
-
-def test_a_file_that_changed_meanwhile(tmp_path):
-    trace = pylb.Trace.load(two_ranks(tmp_path))
     (tmp_path / "data.1.json").write_text("")
     with pytest.raises(StateError, match="a different size"):
         trace.save(tmp_path / "out")
-
-
-def test_bad_phases(tmp_path):
-    trace = pylb.Trace.load(two_ranks(tmp_path))
-    for ask in (trace.__getitem__, trace.tasks, trace.communications):
-        with pytest.raises(OutOfRangeError, match="phase is 1: expected 0"):
-            ask(1)
-    with pytest.raises(DomainError, match="expected 1"):
-        trace[::-1]
 
 
 def test_bad_snapshots():

@@ -179,7 +179,7 @@ def _known(machine):
 # ---- recorded runs -----------------------------------------------------------------------------
 
 
-def test_replay_counts_distances():
+def test_replay_counts_distances_and_places_by_them():
     snap = ring(start="blocks")
     trace = pylb.Trace.from_snapshots([snap] * 6)
     assert np.array_equal(trace[3].node, snap.node)
@@ -196,10 +196,6 @@ def test_replay_counts_distances():
     )
     with pytest.raises(DomainError, match="network is given with alpha or beta"):
         trace.replay("none", network=SLOW, alpha=1e-6)
-
-
-def test_a_replay_places_by_distance():
-    snap = ring(start="blocks")
     trace = pylb.Trace.from_snapshots([snap] * 8)
     run = trace.replay("RefineCommLB", every=2, alpha=SLOW.alpha, beta=SLOW.beta, cost=0.0)
     plain = pylb.Trace.from_snapshots([replace(snap, near=None)] * 8)

@@ -125,11 +125,7 @@ def test_swaps_do_not_aim_below_what_a_number_of_objects_allows(name):
         plan = pylb.place(pylb.Snapshot(load, rank, n_ranks=64), name)
         assert plan.after.max_over_mean < 1.01
         assert plan.migrations <= 60
-
-
-@pytest.mark.parametrize("name", REFINEMENTS)
-def test_no_object_moves_for_a_hundred_thousandth(name):
-    """Some rank has nine objects in every placement.  A search can only reduce their noise."""
+    # Some rank has nine objects in every placement.  A search can only reduce their noise.
     for seed in range(10):
         load = 1.0 + 1e-5 * np.random.default_rng(seed).standard_normal(136)
         s = pylb.Snapshot(load, np.arange(136) * 16 // 136, n_ranks=16)

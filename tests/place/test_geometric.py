@@ -69,11 +69,17 @@ def test_balance_and_few_migrations_afterwards(name, dims):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parts_are_compact(name):
+def test_parts_are_compact_and_points_are_needed(name):
     s = cloud(20_000, 64, dims=2)
     rank = pylb.place(s, name).rank
     spread = [np.ptp(s.coords[rank == r, :2], axis=0).prod() for r in range(64)]
     assert np.mean(spread) < 4.0 / 64
+    with pytest.raises(DomainError, match=f"coords are missing: {name} needs the position"):
+        pylb.place(pylb.Snapshot([1.0], [0]), name)
+    assert pylb.place(pylb.Snapshot([], [], n_ranks=2), name).migrations == 0
+    assert not pylb.strategies()[name].selectable
+    same = pylb.Snapshot(np.ones(8), np.zeros(8, int), n_ranks=4, coords=np.ones((8, 3)))
+    assert pylb.place(same, name).after.max_over_mean == 1.0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -90,16 +96,6 @@ def test_speeds_background_memory_and_fixed_objects(name):
     assert np.array_equal(plan.rank[~s.migratable], s.rank[~s.migratable])
     free = pylb.place(dataclasses.replace(s, memory_limit=None), name)
     assert free.after.max_over_mean < 1.06
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_refused(name):
-    with pytest.raises(DomainError, match=f"coords are missing: {name} needs the position"):
-        pylb.place(pylb.Snapshot([1.0], [0]), name)
-    assert pylb.place(pylb.Snapshot([], [], n_ranks=2), name).migrations == 0
-    assert not pylb.strategies()[name].selectable
-    same = pylb.Snapshot(np.ones(8), np.zeros(8, int), n_ranks=4, coords=np.ones((8, 3)))
-    assert pylb.place(same, name).after.max_over_mean == 1.0
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -207,13 +207,10 @@ def test_a_rank_with_most_of_the_load_and_a_heavy_object(name):
     assert plan.migrations < 1.1 * (rank == 0).sum()
 
 
-def test_refine_leaves_alone_what_is_balanced():
+def test_refine_moves_only_what_ends_an_excess():
     plan = pylb.place(pylb.Snapshot([1.0, 1.0], [0, 1]), "RefineLB")
     assert plan.migrations == 0
     assert plan.rank.tolist() == [0, 1]
-
-
-def test_refine_gives_the_one_object_that_ends_the_excess():
     s = pylb.Snapshot([4.0, 3.0, 2.0, 1.0, 2.0], [0, 0, 0, 0, 1], n_ranks=2)
     plan = pylb.place(s, "RefineLB")  # loads 10 and 2, threshold 6.018: moving 4 is enough
     assert plan.rank.tolist() == [1, 0, 0, 0, 1]
@@ -233,11 +230,7 @@ def test_exchanges_help_where_nothing_can_be_moved(name):
     s = pylb.Snapshot([4.0, 4.0, 3.0, 3.0], [0, 0, 1, 1])  # no move helps
     plan = pylb.place(s, name)
     assert (plan.after.max, plan.migrations) == (7.0, 2)
-
-
-@pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
-def test_exchanges_look_for_the_lowest_threshold_that_can_be_met(name):
-    """Three objects on each of three ranks; no other rank has room for any of them."""
+    # Three objects on each of three ranks; no other rank has room for any of them.
     load, rank = [0.9] * 9 + [0.6] * 7, [0, 0, 0, 1, 1, 1, 2, 2, 2, *range(3, 10)]
     s = pylb.Snapshot(load, rank, n_ranks=10)
     assert pylb.place(s, name).after.max == pytest.approx(1.5)
@@ -339,7 +332,7 @@ def test_the_tolerance_of_bestfit_saves_migrations():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_infeasible_says_by_how_many_bytes(name):
+def test_memory_limits_are_kept_to_the_byte(name):
     kinds = [
         (
             {"memory": [5, 5], "memory_limit": [4, 5]},
@@ -357,10 +350,6 @@ def test_infeasible_says_by_how_many_bytes(name):
     s = pylb.Snapshot([1.0] * 3, [0, 0, 1], memory=[4, 4, 4], memory_limit=[6, 7], key=[7, 8, 9])
     with pytest.raises(InfeasibleError, match=r"object 9 needs 4 bytes, 1 more than any rank"):
         pylb.place(s, name)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_one_byte_is_too_much_where_none_is_allowed(name):
     s = pylb.Snapshot(
         [1.0, 1.0], [1, 0], migratable=[True, False], memory=[1, 0], memory_limit=[1, 0]
     )
@@ -398,10 +387,6 @@ def test_of_several_loads_a_strategy_gets_the_sum(name):
     one = pylb.place(pylb.Snapshot(np.sum(load, axis=1), rank), name)
     assert plan.rank.tolist() == one.rank.tolist()
     assert (plan.why, one.why) == ("placed by the sum of each object's loads", "")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_placement_by_the_sum_is_not_slower_by_phases(name):
     s = pylb.Snapshot([[4.0, 2.0], [1.0, 6.0], [3.0, 3.0], [2.0, 1.0]], [0, 0, 1, 1])
     assert pylb.place(s, name).rank.tolist() == [0, 0, 1, 1]
 
@@ -409,16 +394,12 @@ def test_a_placement_by_the_sum_is_not_slower_by_phases(name):
 # ---- strategies and parameters ---------------------------------------------------------------
 
 
-def test_unknown_strategy_has_the_nearest_names():
+def test_names_and_parameters_are_checked():
     s = pylb.Snapshot([1.0], [0])
     with pytest.raises(UnknownStrategyError, match="did you mean GreedyLB"):
         pylb.place(s, "gredylb")
     with pytest.raises(UnknownStrategyError, match="expected a name or a callable"):
         pylb.place(s, 3)
-
-
-def test_parameters_are_checked():
-    s = pylb.Snapshot([1.0], [0])
     with pytest.raises(DomainError, match=r"overload is 0\.5: expected 1 \.\.\. 1e\+06 x average"):
         pylb.place(s, pylb.strategy("RefineLB", overload=0.5))
     with pytest.raises(DomainError, match="overload is nan"):

@@ -102,15 +102,11 @@ def test_the_same_on_any_number_of_cores():
     assert of_process(cores={min(os.sched_getaffinity(0))}) == EXPECTED
 
 
-def test_the_same_after_other_placements():
+def test_the_same_after_other_placements_and_beside_other_threads():
     names = sorted({key.split(",")[0] for key in EXPECTED})
     for seed in (1, 2):
         random.Random(seed).shuffle(names)
         assert placements(names) == EXPECTED
-
-
-def test_the_same_when_other_threads_call():
-    names = sorted({key.split(",")[0] for key in EXPECTED})
     with ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(placements, [name]) for name in names * 2]
         for answer in answers:

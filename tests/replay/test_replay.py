@@ -401,13 +401,10 @@ def test_hotspot_travels_round_the_ring():
     )
 
 
-def test_hotspot_is_the_same_for_the_same_seed():
+def test_hotspot_depends_on_the_seed_and_lb_steps_pay():
     one, same, other = (hotspot(seed=s).task_load for s in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert not np.array_equal(one, other)
-
-
-def test_lb_steps_for_a_hotspot_pay():
     trace = hotspot(8, 128, 40)
     run = check_times(trace, trace.replay("GreedyLB", every=2, cost=1e-3))
     assert run.speedup_over(trace.replay("none")) > 1.5
@@ -472,6 +469,8 @@ def test_bad_arguments():
     ]:
         with pytest.raises(DomainError, match=match):
             pylb.trigger(trigger, x=1)
+    with pytest.raises(ValueError, match="task_load has 5 entries: expected 6"):
+        pylb.replay(replace(trace, task_load=np.ones(5)), "none")
     with pytest.raises(UnknownStrategyError, match="no strategy 'unbalanced'"):
         pylb.strategy("unbalanced", overlod=2.0)
     with pytest.raises(UnknownStrategyError, match="did you mean"):
@@ -555,7 +554,7 @@ def test_a_trace_without_costs_has_those_of_the_model():
     assert [r.cost for r in free.lb_steps] == [0.0, 0.0, 0.0]
 
 
-def test_a_trigger_that_is_not_told_the_cost_learns_it():
+def test_a_trigger_that_is_not_told_the_cost_learns_it_and_lb_steps_that_do_not_pay_end():
     trace = hotspot(4, 40, 60)
     told, learns = (
         trace.replay("GreedyLB", trigger="menon", cost=0.5, tell=tell).lb_steps
@@ -563,22 +562,12 @@ def test_a_trigger_that_is_not_told_the_cost_learns_it():
     )
     assert learns[0].iteration < (told[0].iteration if told else len(trace))
     assert math.isnan(learns[0].figures["cost"])
-
-
-def test_off_where_lb_steps_do_not_pay():
-    trace = hotspot(4, 40, 60)
     run = trace.replay("GreedyLB", trigger="threshold", cost=1.0)
     assert {r.choice for r in run.decisions} >= {"balance", "off"}
     assert run.lb_steps == [r for r in run.decisions if r.choice == "balance"]
     never = trace.replay("GreedyLB", trigger="threshold", cost=1.0, pause_if_useless=False)
     assert "off" not in {r.choice for r in never.decisions}
     assert len(never.lb_steps) > len(run.lb_steps)
-
-
-def test_arrays_of_wrong_length():
-    trace = replace(two_ranks(), task_load=np.ones(5))
-    with pytest.raises(ValueError, match="task_load has 5 entries: expected 6"):
-        pylb.replay(trace, "none")
 
 
 @pytest.mark.parametrize(("name", "column"), [("nbytes", "task_bytes"), ("memory", "task_memory")])
@@ -594,20 +583,14 @@ def test_strategies_that_fail():
     def raises(snapshot):
         raise RuntimeError("no idea")
 
-    def short(snapshot):
-        return [0]
-
-    def moves_all(snapshot):
-        return (snapshot.rank + 1) % snapshot.n_ranks
-
     trace = two_ranks()
     with pytest.raises(StrategyError, match="'raises' raised RuntimeError: no idea"):
         pylb.replay(trace, raises, every=1)
     with pytest.raises(StrategyError, match="expected 2 ranks"):
-        pylb.replay(trace, short, every=1)
+        pylb.replay(trace, lambda snapshot: [0], every=1)
     trace = replace(trace, entity_migratable=np.array([True, False]))
     with pytest.raises(StrategyError, match="object 1, which may not migrate"):
-        pylb.replay(trace, moves_all, every=1)
+        pylb.replay(trace, lambda snapshot: 1 - snapshot.rank, every=1)
 
 
 # ---- receipts -------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def run(p, strategy, loops=(3,), n=None, memory=None, first=None, work=1.0, **op
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_given_speeds_are_used(strategy):
+def test_given_speeds_and_other_work_count(strategy):
     pace = np.array([1.0, 2.0, 4.0, 1.0])
     _, counts, history = run(4, strategy, n=160, speed=pace, pace=pace)
     assert np.allclose(counts, 20 * pace, atol=3)
@@ -52,6 +52,8 @@ def test_given_speeds_are_used(strategy):
     else:
         assert np.allclose(history[0].speed, pace / 8**0.25)
     assert history[0].predicted < 1.1 < history[0].before
+    _, counts, _ = run(2, strategy, n=90, background=[30.0, 0.0])
+    assert np.allclose(counts, [30, 60], atol=2)
 
 
 @pytest.mark.parametrize("own", [lambda rank: 1.0 + rank, lambda rank: lambda: 1.0 + rank])
@@ -65,12 +67,6 @@ def test_a_machine_tells_the_speeds():
     machine = Machine.parse("node:2 rank:1")
     _, counts, _ = run(2, "BestFitLB", n=90, speed=machine)
     assert counts == [45, 45]
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_other_work_counts(strategy):
-    _, counts, _ = run(2, strategy, n=90, background=[30.0, 0.0])
-    assert np.allclose(counts, [30, 60], atol=2)
 
 
 @pytest.mark.parametrize("lag", [0, 2])

@@ -75,13 +75,6 @@ static int64_t time_step(void)
                                                          : *(const int32_t *)at;
 }
 
-/* End a step, and say whether to balance now. */
-static bool advised(void)
-{
-    int yes = 0;
-    return !me.failed && works(pylb_stop(me.lb)) && works(pylb_advise(me.lb, &yes)) && yes;
-}
-
 void pylb_lmp_tiled(void *self, void *lmp, void *old)
 {
     me.tiled = true;
@@ -113,6 +106,7 @@ void pylb_lmp_setup(void *self)
 
 void pylb_lmp_exchange(void *self)
 {
+    int yes = 0;
     if (self != me.own) {
         ORIGINAL(pylb_lmp_exchange)(self);
         return;
@@ -121,22 +115,12 @@ void pylb_lmp_exchange(void *self)
         return;
     }
     me.next = time_step() + PERIOD;
-    if (advised() && works(pylb_rebalance_begin(me.lb))) {
+    if (works(pylb_stop(me.lb)) && works(pylb_advise(me.lb, &yes)) && yes &&
+        works(pylb_rebalance_begin(me.lb))) {
         ORIGINAL(pylb_lmp_exchange)(self);
         works(pylb_rebalance_end(me.lb));
     }
     works(pylb_start(me.lb));
-}
-
-/* Return whether a run with these arguments makes the usual preparation, which a new fix needs. */
-static bool prepares(int n, char **words)
-{
-    for (int i = 1; i + 1 < n && strcmp(words[i], "every") != 0; i++) {
-        if (strcmp(words[i], "pre") == 0 && strcmp(words[i + 1], "no") == 0) {
-            return false;
-        }
-    }
-    return true;
 }
 
 void pylb_lmp_run(void *self, int n, char **words)
@@ -152,7 +136,11 @@ void pylb_lmp_run(void *self, int n, char **words)
         mine[i] = strdup(words[i]);
     }
     const bool has = *me.fix != '\0' && lammps_has_id(me.lmp, "fix", me.fix);
-    const bool adds = on && !me.failed && !has && !me.tiled && prepares(n, words);
+    bool prepares = true; /* whether the run makes the usual preparation, which a new fix needs */
+    for (int i = 1; i + 1 < n && strcmp(words[i], "every") != 0; i++) {
+        prepares = prepares && (strcmp(words[i], "pre") != 0 || strcmp(words[i + 1], "no") != 0);
+    }
+    const bool adds = on && !me.failed && !has && !me.tiled && prepares;
     if (adds) {
         const int dimension = lammps_extract_setting(me.lmp, "dimension");
         lammps_command(me.lmp, dimension == 2

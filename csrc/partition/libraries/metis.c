@@ -61,16 +61,6 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
-static bool weigh_the_same(const plb_question_t *in)
-{
-    for (int32_t v = 1; in->weight != NULL && v < in->n_vertices; v++) {
-        if (in->weight[v] != in->weight[0]) {
-            return false;
-        }
-    }
-    return in->n_weights <= 1;
-}
-
 /* Say whether equal vertices fit into the parts if none exceeds its share by this factor. */
 static bool fit(const plb_question_t *in, double total, double factor)
 {
@@ -91,7 +81,11 @@ static double possible_imbalance(const plb_question_t *in)
     for (int32_t p = 0; p < in->n_parts; p++) {
         total += in->share == NULL ? 1.0 : in->share[p];
     }
-    if (!weigh_the_same(in) || fit(in, total, low)) {
+    bool equal = in->n_weights <= 1;
+    for (int32_t v = 1; equal && in->weight != NULL && v < in->n_vertices; v++) {
+        equal = in->weight[v] == in->weight[0];
+    }
+    if (!equal || fit(in, total, low)) {
         return low;
     }
     while (high - low > 1e-4) {

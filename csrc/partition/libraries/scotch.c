@@ -20,7 +20,6 @@ static _Thread_local char said[256];
 
 __attribute__((visibility("default"))) void SCOTCH_errorProg(const char *name)
 {
-    (void)name;
 }
 
 __attribute__((visibility("default"), format(printf, 1, 2))) void

@@ -16,10 +16,6 @@
 
 /* Zoltan's callbacks.  Their argument `data` is the plb_zoltan_t whose arrays they read. */
 
-#define IDS                                                                                       \
-    (void)n_gid;                                                                                  \
-    (void)n_lid
-
 static int count_objects(void *data, int *ierr)
 {
     *ierr = ZOLTAN_OK;
@@ -29,7 +25,6 @@ static int count_objects(void *data, int *ierr)
 static void list_objects(void *data, int n_gid, int n_lid, ZOLTAN_ID_PTR gid, ZOLTAN_ID_PTR lid,
                          int n_weights, float *weight, int *ierr)
 {
-    IDS;
     const plb_zoltan_t *in = data;
     for (int32_t v = 0; v < in->n; v++) {
         gid[v] = (ZOLTAN_ID_TYPE)(in->first + v);
@@ -44,7 +39,6 @@ static void list_objects(void *data, int n_gid, int n_lid, ZOLTAN_ID_PTR gid, ZO
 static void present_parts(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR gid,
                           ZOLTAN_ID_PTR lid, int *part, int *ierr)
 {
-    IDS, (void)gid;
     const plb_zoltan_t *in = data;
     for (int i = 0; i < n; i++) {
         part[i] = in->old == NULL ? in->home : in->old[lid[i]];
@@ -55,7 +49,6 @@ static void present_parts(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR
 static void sizes(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR gid, ZOLTAN_ID_PTR lid,
                   int *bytes, int *ierr)
 {
-    IDS, (void)gid;
     const plb_zoltan_t *in = data;
     for (int i = 0; i < n; i++) {
         bytes[i] = in->size == NULL ? 1 : in->size[lid[i]];
@@ -76,7 +69,6 @@ static int count_fixed(void *data, int *ierr)
 
 static void list_fixed(void *data, int n_fixed, int n_gid, ZOLTAN_ID_PTR gid, int *part, int *ierr)
 {
-    (void)n_fixed, (void)n_gid;
     const plb_zoltan_t *in = data;
     for (int32_t v = 0, i = 0; v < in->n; v++) {
         if (in->fixed[v] >= 0) {
@@ -99,7 +91,6 @@ static void hypergraph_size(void *data, int *n_nets, int *n_pins, int *format, i
 static void hypergraph(void *data, int n_gid, int n_nets, int n_pins, int format,
                        ZOLTAN_ID_PTR net, int *start, ZOLTAN_ID_PTR pin, int *ierr)
 {
-    (void)n_gid, (void)format;
     const plb_zoltan_t *in = data;
     for (int e = 0; e < n_nets; e++) {
         net[e] = (ZOLTAN_ID_TYPE)(in->first_net + e);
@@ -120,7 +111,6 @@ static void count_net_weights(void *data, int *n_nets, int *ierr)
 static void net_weights(void *data, int n_gid, int n_lid, int n_nets, int dim, ZOLTAN_ID_PTR gid,
                         ZOLTAN_ID_PTR lid, float *weight, int *ierr)
 {
-    IDS, (void)dim;
     const plb_zoltan_t *in = data;
     for (int e = 0; e < n_nets; e++) {
         gid[e] = (ZOLTAN_ID_TYPE)(in->first_net + e);
@@ -133,7 +123,6 @@ static void net_weights(void *data, int n_gid, int n_lid, int n_nets, int dim, Z
 static void count_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR gid,
                         ZOLTAN_ID_PTR lid, int *count, int *ierr)
 {
-    IDS, (void)gid;
     const plb_zoltan_t *in = data;
     for (int i = 0; i < n; i++) {
         count[i] = (int)(plb_int_at(in->start, lid[i] + 1) - plb_int_at(in->start, lid[i]));
@@ -141,33 +130,23 @@ static void count_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
-/* Return the rank that has the object.  guess: the rank to try first. */
-static int owner(const plb_zoltan_t *in, int64_t object, int guess)
-{
-    if (in->dist[guess] <= object && object < in->dist[guess + 1]) {
-        return guess;
-    }
-    int low = 0;
-    while (in->dist[low + 1] <= object) {
-        low++;
-    }
-    return low;
-}
-
 static void list_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR gid,
                        ZOLTAN_ID_PTR lid, int *count, ZOLTAN_ID_PTR to, int *owners, int dim,
                        float *weight, int *ierr)
 {
-    IDS, (void)gid, (void)count;
     const plb_zoltan_t *in = data;
     int64_t at = 0;
-    int guess = 0;
+    int guess = 0; /* the owner of the previous object */
     for (int i = 0; i < n; i++) {
         const int64_t end = plb_int_at(in->start, lid[i] + 1);
         for (int64_t j = plb_int_at(in->start, lid[i]); j < end; j++, at++) {
             const int64_t object = plb_int_at(in->to, j);
             to[at] = (ZOLTAN_ID_TYPE)object;
-            owners[at] = guess = owner(in, object, guess);
+            if (object < in->dist[guess] || object >= in->dist[guess + 1]) {
+                for (guess = 0; in->dist[guess + 1] <= object; guess++) {
+                }
+            }
+            owners[at] = guess;
             if (dim > 0) {
                 weight[at] = (float)in->edge_weight[j];
             }
@@ -185,7 +164,6 @@ static int count_dims(void *data, int *ierr)
 static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR gid,
                         ZOLTAN_ID_PTR lid, int dims, double *out, int *ierr)
 {
-    IDS, (void)gid;
     const plb_zoltan_t *in = data;
     /* copy consecutive ids together; usually all are consecutive */
     for (int i = 0, run; i < n; i += run) {
@@ -298,7 +276,7 @@ static int wait_or_abort(MPI_Comm comm, MPI_Request *request, int rank, const ch
 {
     const char *text = getenv("PYLB_ABORT_AFTER");
     const double limit = text == NULL || *text == '\0' ? 1e-9 * (double)PLB_WAIT_PATIENCE_NS
-                                                      : plb_point_read(text, NULL);
+                                                       : plb_point_read(text, NULL);
     const double begin = MPI_Wtime();
     int done = 0, code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     while (code == MPI_SUCCESS && !done) {

@@ -13,7 +13,6 @@ static int count_vertices(void *data, int *ierr)
 static void list_vertices(void *data, int n_gid, int n_lid, ZOLTAN_ID_PTR gid, ZOLTAN_ID_PTR lid,
                           int n_weights, float *weight, int *ierr)
 {
-    (void)n_gid, (void)n_lid, (void)n_weights, (void)weight;
     const plb_dgraph_t *in = data;
     for (int32_t v = 0; v < in->n; v++) {
         gid[v] = (ZOLTAN_ID_TYPE)in->number[v];
@@ -25,7 +24,6 @@ static void list_vertices(void *data, int n_gid, int n_lid, ZOLTAN_ID_PTR gid, Z
 static void count_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR gid,
                         ZOLTAN_ID_PTR lid, int *count, int *ierr)
 {
-    (void)n_gid, (void)n_lid, (void)gid;
     const plb_dgraph_t *in = data;
     for (int i = 0; i < n; i++) {
         count[i] = in->start[lid[i] + 1] - in->start[lid[i]];
@@ -37,7 +35,6 @@ static void list_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR gi
                        ZOLTAN_ID_PTR lid, int *count, ZOLTAN_ID_PTR to, int *owner, int dim,
                        float *weight, int *ierr)
 {
-    (void)n_gid, (void)n_lid, (void)gid, (void)count, (void)dim, (void)weight;
     const plb_dgraph_t *in = data;
     int at = 0;
     for (int i = 0; i < n; i++) {

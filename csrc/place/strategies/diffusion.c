@@ -465,8 +465,8 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
     }
     ret = send_ties(self, &out, err);
 out:
-    PLB_FREE(out.number, out.at, out.link, out.rank, out.to, out.load, out.background);
-    PLB_FREE(out.migratable, out.src, out.dst, out.bytes);
+    PLB_FREE(out.number, out.at, out.link, out.rank, out.to, out.load, out.background,
+             out.migratable, out.src, out.dst, out.bytes);
     return ret;
 }
 

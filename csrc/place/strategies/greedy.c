@@ -217,7 +217,6 @@ out:
 static int greedy_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                       int32_t *out, plb_err_t *err)
 {
-    (void)self;
     plb_problem_t problem;
     plb_loads_t loads = {0};
     int ret = PLB_OK;

@@ -88,8 +88,7 @@ static int order_ranks(chain_t *self, plb_err_t *err)
     const int32_t p = in->n_ranks;
     double *place = NULL;
     int64_t *count = NULL;
-    PLB_NEW0(place, p);
-    PLB_NEW0(count, p);
+    PLB_NEW0_EACH(p, place, count);
     for (int64_t k = 0; k < self->n; k++) {
         const int32_t r = in->rank[self->object[k]];
         place[r] += (double)k;
@@ -145,8 +144,7 @@ static int chain_cut(const plb_problem_t *problem, const int32_t *object, double
     chain_t chain = {.problem = problem, .object = object, .n = n};
     int ret = PLB_OK;
     PLB_NEW0(chain.sum, n + 1);
-    PLB_NEW0(chain.present, in->n_ranks + 1);
-    PLB_NEW0(chain.least, in->n_ranks + 1);
+    PLB_NEW0_EACH(in->n_ranks + 1, chain.present, chain.least);
     for (int64_t k = 0; k < n; k++) {
         chain.sum[k + 1] = chain.sum[k] + in->load[object[k]];
     }
@@ -263,7 +261,6 @@ out:
 static int hsfc_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                     int32_t *out, plb_err_t *err)
 {
-    (void)self;
     plb_problem_t problem = {0};
     int32_t *object = NULL;
     int ret = PLB_OK;

@@ -106,10 +106,8 @@ static void hand_over(const quota_t *self, int32_t *out)
 static int power_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                      int32_t *out, plb_err_t *err)
 {
-    (void)opts;
     plb_problem_t problem;
     quota_t quota = {0};
-    (void)self;
     PLB_PASS(plb_problem_init(&problem, in, err));
     int ret = PLB_OK;
     PLB_TRY(quota_init(&quota, &problem, err));

@@ -58,18 +58,6 @@ static int longest_side(const rcb_t *self, const int32_t *object, int64_t n, dou
     return best;
 }
 
-/* Return the part of `load` for the first `left` of p ranks. */
-static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_t left,
-                       double load)
-{
-    double here = 0.0, all = 0.0;
-    for (int32_t k = 0; k < p; k++) {
-        here += k < left ? self->share[rank[k]] : 0.0;
-        all += self->share[rank[k]];
-    }
-    return all > 0.0 ? load * here / all : load * left / p;
-}
-
 /* Return the number of objects, from object[0] on, whose total load is closest to `load`. */
 static int64_t cut_at(const rcb_t *self, const int32_t *object, int64_t n, double load)
 {
@@ -87,7 +75,7 @@ static int64_t cut_at(const rcb_t *self, const int32_t *object, int64_t n, doubl
 static int bisect(rcb_t *self, int32_t *object, int64_t n, int32_t *rank, int32_t p,
                   plb_err_t *err)
 {
-    double middle = 0.0, load = 0.0;
+    double middle = 0.0, load = 0.0, here = 0.0, all = 0.0;
     if (p == 1) {
         for (int64_t k = 0; k < n; k++) {
             self->out[object[k]] = rank[0];
@@ -106,7 +94,12 @@ static int bisect(rcb_t *self, int32_t *object, int64_t n, int32_t *rank, int32_
     }
     PLB_PASS(sort(self, rank, p, err));
     const int32_t left = p / 2;
-    const int64_t at = cut_at(self, object, n, share_of(self, rank, p, left, load));
+    for (int32_t k = 0; k < p; k++) {
+        here += k < left ? self->share[rank[k]] : 0.0;
+        all += self->share[rank[k]];
+    }
+    const double mine = all > 0.0 ? load * here / all : load * left / p;
+    const int64_t at = cut_at(self, object, n, mine);
     PLB_PASS(bisect(self, object, at, rank, left, err));
     return bisect(self, object + at, n - at, rank + left, p - left, err);
 }
@@ -120,12 +113,10 @@ static int divide(const plb_problem_t *problem, int32_t *out, plb_err_t *err)
     int32_t *object = NULL, *rank = NULL;
     double load = 0.0;
     PLB_NEW(object, n);
-    PLB_NEW(rank, p);
+    PLB_NEW_EACH(p, rank, rcb.share);
     PLB_NEW0(rcb.centre, DIMS * (int64_t)p);
     PLB_NEW0(rcb.count, p);
-    PLB_NEW(rcb.key, most);
-    PLB_NEW(rcb.spare, most);
-    PLB_NEW(rcb.share, p);
+    PLB_NEW_EACH(most, rcb.key, rcb.spare);
     for (int64_t k = 0; k < n; k++) {
         object[k] = plb_problem_object(problem, k);
         load += problem->in->load[object[k]];
@@ -153,8 +144,6 @@ out:
 static int rcb_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                    int32_t *out, plb_err_t *err)
 {
-    (void)opts;
-    (void)self;
     plb_problem_t problem = {0};
     int ret = PLB_OK;
     PLB_PASS(plb_problem_init(&problem, in, err));

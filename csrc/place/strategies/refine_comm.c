@@ -273,8 +273,8 @@ static int mover_shed(mover_t *self, int32_t donor, plb_err_t *err)
 
 static void mover_free(mover_t *self)
 {
-    PLB_FREE(self->donor.item, self->receiver.item, self->object.item, self->touched, self->bond);
-    PLB_FREE(self->item, self->spare, self->index, self->value, self->bin);
+    PLB_FREE(self->donor.item, self->receiver.item, self->object.item, self->touched, self->bond,
+             self->item, self->spare, self->index, self->value, self->bin);
     plb_state_free(&self->on);
 }
 
@@ -381,7 +381,6 @@ enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };
 static int refine_comm_run(const plb_strategy_t *self, const plb_snapshot_t *in,
                            const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
-    (void)self;
     const double *cost = opts->params + PARAM_ALPHA;
     PLB_PASS(plb_start_repaired(in, out, err));
     return plb_refine_comm(in, opts->params[PARAM_OVERLOAD], opts->params[PARAM_EXCHANGES] != 0.0,

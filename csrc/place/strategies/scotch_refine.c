@@ -42,38 +42,23 @@ static int try_near(const plb_parts_t *parts, double imbalance, int32_t *part, i
     return plb_parts_place(parts, part, imbalance, rank, err);
 }
 
-/* Map from scratch, as ScotchLB does. */
-static int try_fresh(const plb_parts_t *parts, double imbalance, int32_t *part, int32_t *rank,
-                     plb_err_t *err)
+/* Measure the placement trial->rank.  Its cost: the cut of the graph, plus that of migrations, in
+ * units of the edge weights. */
+static int measure(const plb_parts_t *parts, trial_t *trial, int32_t *part, plb_err_t *err)
 {
-    plb_parts_t fresh = *parts;
-    fresh.question.old = fresh.question.old_cost = NULL;
-    PLB_PASS(plb_parts_ask(&fresh, "Scotch", part, err));
-    PLB_PASS(plb_parts_relabel(&fresh, part, err));
-    return plb_parts_place(&fresh, part, imbalance, rank, err);
-}
-
-/* Return the cut of the graph plus the cost of migrations, in units of the edge weights. */
-static int64_t cost_of(const plb_parts_t *self, const int32_t *part)
-{
-    const plb_question_t *q = &self->question;
+    const plb_question_t *q = &parts->question;
     int64_t twice = 0, moved = 0;
+    plb_metrics_t after;
+    PLB_PASS(plb_snapshot_metrics(parts->problem.in, trial->rank, &after, err));
+    parts_of(parts, trial->rank, part);
     for (int32_t v = 0; v < q->n_vertices; v++) {
         for (int32_t j = q->start[v]; j < q->start[v + 1]; j++) {
             twice += part[v] != part[q->to[j]] ? q->edge_weight[j] : 0;
         }
         moved += part[v] != q->old[v] ? q->old_cost[v] : 0;
     }
-    return twice / 2 + moved;
-}
-
-static int measure(const plb_parts_t *parts, trial_t *trial, int32_t *part, plb_err_t *err)
-{
-    plb_metrics_t after;
-    PLB_PASS(plb_snapshot_metrics(parts->problem.in, trial->rank, &after, err));
-    parts_of(parts, trial->rank, part);
     trial->longest = after.max;
-    trial->cost = cost_of(parts, part);
+    trial->cost = twice / 2 + moved;
     return PLB_OK;
 }
 
@@ -98,7 +83,11 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     PLB_TRY(plb_parts_graph(&parts, err));
     PLB_TRY(plb_parts_keep(&parts, opts->params[1], err));
     PLB_TRY(try_near(&parts, imbalance, part, near.rank, err));
-    PLB_TRY(try_fresh(&parts, imbalance, part, fresh.rank, err));
+    plb_parts_t scratch = parts; /* map from scratch, as ScotchLB does */
+    scratch.question.old = scratch.question.old_cost = NULL;
+    PLB_TRY(plb_parts_ask(&scratch, "Scotch", part, err));
+    PLB_TRY(plb_parts_relabel(&scratch, part, err));
+    PLB_TRY(plb_parts_place(&scratch, part, imbalance, fresh.rank, err));
     PLB_TRY(measure(&parts, &fresh, part, err));
     PLB_TRY(measure(&parts, &near, part, err));
     /* the better balanced placement is better (times below the limit are equal, and so are times

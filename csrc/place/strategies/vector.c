@@ -84,7 +84,6 @@ out:
 static int run_vector(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                       int32_t *out, plb_err_t *err)
 {
-    (void)self;
     /* with one load, both objectives mean the same, and the value is in seconds (plb_transfer) */
     const plb_objective_t of = {.kinds = opts->params[1] == 0.0 && in->n_components > 1};
     return vector_run(in, &of, opts->params[0], opts->seed, out, err);
@@ -93,7 +92,6 @@ static int run_vector(const plb_strategy_t *self, const plb_snapshot_t *in, cons
 static int run_ccm(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                    int32_t *out, plb_err_t *err)
 {
-    (void)self;
     const double *x = opts->params;
     const plb_objective_t of = {
         .alpha = x[0], .beta = x[1], .gamma = x[2], .delta = x[3], .messages = true};

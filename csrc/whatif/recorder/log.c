@@ -423,13 +423,11 @@ static void mark_function(int kind, void *function)
 
 void __cyg_profile_func_enter(void *function, void *site)
 {
-    (void)site;
     mark_function(PLB_OP_ENTER, function);
 }
 
 void __cyg_profile_func_exit(void *function, void *site)
 {
-    (void)site;
     mark_function(PLB_OP_LEAVE, function);
 }
 
