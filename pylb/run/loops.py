@@ -686,7 +686,8 @@ class AdvisorLoop(IterationLoop):
         saved.cores = state.records.core_waits.cores
         waits = not self._watch.work.used or self._watch.work.clock.endswith("wall")
         # All ranks must decide alike, and some may have no timed work.
-        saved.waits = b"1" in state.agreement.transport.allgather(b"1" if waits else b"0")
+        told = state.agreement.reduce(Step.START, self.step, {"waits": ("max", int(waits))})
+        saved.waits = bool(told["waits"])
         saved.keyed = measured.cells.keys is not None
         if self.advice is None:  # otherwise the decider still expects results of the LB step
             self._mode.abandon()  # after an error, a decision may be unfinished
