@@ -5,8 +5,8 @@ The script needs the clock "mpi", so start it by ``pylb run -- mpiexec -n 4 yade
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from pylb.errors import DomainError, RemoteError
