@@ -621,13 +621,16 @@ static double least_difference(const packing_t *self)
 static int start(packing_t *self, plb_err_t *err)
 {
     const plb_bins_t *of = self->of;
+    const int64_t least = of->n / of->m, more = of->n % of->m; /* as in fit */
+    int64_t n_more = 0;
     clear(self);
     for (int64_t i = 0; i < of->n; i++) {
         const int32_t b = of->was == NULL ? -1 : of->was[i];
         self->bin[i] = -1;
         if (b >= 0 && self->filled[b] + length_of(of, i) <= of->capacity &&
-            (!of->equal || self->count[b] < of->n / of->m)) {
+            (!of->equal || self->count[b] < least + (n_more < more))) {
             put(self, i, b);
+            n_more += self->count[b] > least;
         }
     }
     if (of->equal && of->n <= 2 * (int64_t)of->m && of->was == NULL && of->length == NULL) {
@@ -687,10 +690,11 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
     self.goal = self.bound * (near ? NEAR : 1.0 + 1e-7);
     PLB_TRY(finish(&self, bin, &least, err));
     if (least > self.goal && n <= FEW_ITEMS && m <= FEW_ITEMS) {
-        tree_t tree = {&self, bin, least, MOST_NODES, 0};
+        const double below = of->was == NULL ? least : least * (1.0 - PLB_ROUNDING);
+        tree_t tree = {&self, bin, below, MOST_NODES, 0};
         clear(&self);
         descend(&tree, 0);
-        least = tree.least;
+        least = tree.least < below ? tree.least : least;
     }
     const double enough = of->equal
                               ? plb_greater(self.bound * (1.0 + 1e-7), least_difference(&self))

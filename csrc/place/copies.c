@@ -796,6 +796,7 @@ enum { N_LIMITS = sizeof LIMIT / sizeof *LIMIT };
 static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
     double best = INFINITY, eplb = INFINITY, enough = aim * (1.0 + tolerance);
+    int ret = PLB_OK;
     const int last = l->extra ? 2 * N_LIMITS : 0; /* as EPLB starts */
     for (int i = 0; i < last + (best > eplb || last == 0) && best > enough; i++) {
         count_copies(l, LIMIT[i % N_LIMITS] * aim);
@@ -807,16 +808,23 @@ static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_
             eplb = plb_greater(aim, eplb_time(l));
             enough = plb_lesser(enough, eplb);
         }
-        if (l->memory == NULL && i + 1 < 2 * N_LIMITS && is_crowded(l, enough)) {
+        if (l->extra && l->memory == NULL && i + 1 < 2 * N_LIMITS && is_crowded(l, enough)) {
             continue;
         }
-        PLB_PASS(start_greedy(l, i == last, err));
+        ret = start_greedy(l, i == last, err);
+        if (ret == PLB_ERR_INFEASIBLE) {
+            continue; /* another start may fit */
+        }
+        PLB_PASS(ret);
         PLB_PASS(improve(l, NULL, enough, false, err));
         PLB_PASS(i < N_LIMITS && l->extra ? PLB_OK : improve(l, NULL, enough, true, err));
         if (l->time[slowest(l)] < best) {
             best = l->time[slowest(l)];
             memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
         }
+    }
+    if (isinf(best)) {
+        return ret;
     }
     restore(l, l->keep);
     return PLB_OK;
@@ -854,8 +862,9 @@ static int place_again(layer_t *l, const plb_copies_t *of, double aim, double en
     }
     if (best > enough && of->move == 0.0) {
         memcpy(l->best, l->keep, (size_t)l->s * sizeof *l->slot);
-        PLB_PASS(place_from_scratch(l, aim, of->tolerance, err));
-        const double fresh = l->time[slowest(l)];
+        const int ret = place_from_scratch(l, aim, of->tolerance, err);
+        PLB_PASS(ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret);
+        const double fresh = ret == PLB_OK ? l->time[slowest(l)] : INFINITY;
         /* It moves most copies: worth it only if near enough, or if the excess is halved. */
         if (fresh >= best || (fresh > enough && 2.0 * (fresh - aim) > best - aim)) {
             restore(l, l->best);

@@ -100,7 +100,7 @@ def test_experts_reach_the_bound_and_few_copies_move(kind):
     assert jump.migrations.sum() <= 0.4 * jump.copies.size  # though all loads have changed
     uneven = pylb.place(later, "CopiesLB", slots=288, ranks=32, previous=first, even=False)
     assert (uneven.max_over_mean <= 1.005 * uneven.bound * (1 + 1e-9)).all()
-    assert uneven.migrations.sum() < again.migrations.sum()
+    assert uneven.migrations.sum() <= 0.1 * uneven.copies.size
 
 
 def test_heavy_tails_reach_the_bound_too():
@@ -459,3 +459,20 @@ def test_new_loads_are_placed_from_scratch_if_present_copies_are_far_off(limited
         again = pylb.place(later, "CopiesLB", previous=before, **keys)
         ratio.append(again.max_over_mean / pylb.place(later, "CopiesLB", **keys).max_over_mean)
     assert np.mean(ratio) < 1.02
+
+
+def test_a_start_that_does_not_fit_is_no_error_while_another_one_does():
+    """Found by review: each of the two starts may fail although the other one fits."""
+    for loads, slots, memory, limit in (
+        ([5, 8, 8], [2, 1], [7, 6, 2], [8, 7]),
+        ([3, 6, 7], [3, 2], [4, 6, 4], [6, 8]),
+    ):
+        plan = pylb.place(
+            np.array(loads, float),
+            "CopiesLB",
+            slots=slots,
+            ranks=2,
+            memory=memory,
+            memory_limit=limit,
+        )
+        assert set(plan.copies["object"].ravel()) >= {0, 1, 2}
