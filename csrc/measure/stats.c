@@ -71,9 +71,9 @@ double plb_stats_max(const plb_stats_t *self)
 /* The work is as long as the step if the rest of the step takes at most this fraction of it. */
 static const double REST = 2.0 * PLB_NOISE;
 
-/* The loads differ little if the mean difference of the ranks is at most PLB_NOISE of the mean load,
- * and at most LESS of the variation from step to step.  For times that vary independently on 2 ...
- * 1,000 ranks, this last ratio is 1.9 ... 250. */
+/* The loads differ little if the mean difference of the ranks is at most PLB_NOISE of the mean
+ * load, and at most LESS of the variation from step to step.  For times that vary independently on
+ * 2 ... 1,000 ranks, this last ratio is 1.9 ... 250. */
 static const double LESS = 1.0 / PLB_ABRUPT;
 
 /* Seconds that vary less than this from step to step are not measured. */
@@ -119,7 +119,8 @@ void plb_wait_check_observe(plb_wait_check_t *self, const plb_stats_t *all, doub
     }
     /* the smaller variation: a program may alternate between a long and a short step */
     const double varies = fmin(variation(self->mean, 1), variation(self->mean, 2));
-    self->noticed = fabs(self->step - work) <= REST * self->step && self->spread <= PLB_NOISE * work &&
+    self->noticed = fabs(self->step - work) <= REST * self->step &&
+                    self->spread <= PLB_NOISE * work &&
                     self->spread <= LESS * PLB_WAIT_CHECK_STEPS * varies &&
                     LEAST * work <= PLB_WAIT_CHECK_STEPS * varies;
 }
