@@ -686,7 +686,7 @@ class AdvisorLoop(IterationLoop):
         saved.cores = state.records.core_waits.cores
         waits = not self._watch.work.used or self._watch.work.clock.endswith("wall")
         # All ranks must decide alike, and some may have no timed work.
-        told = state.agreement.reduce(Step.START, self.step, {"waits": ("max", int(waits))})
+        told = state.agreement.reduce(Step.START, self.step, {"waits": ("max", float(waits))})
         saved.waits = bool(told["waits"])
         saved.keyed = measured.cells.keys is not None
         if self.advice is None:  # otherwise the decider still expects results of the LB step
