@@ -42,8 +42,10 @@ def balance(mp: Any, **arguments: Any) -> Advisor | None:
 
     Examples
     --------
-    >>> pylb.adapters.yade.balance(mp)  # doctest: +SKIP
-    >>> mp.mpirun(1000)  # doctest: +SKIP
+    In a script of Yade::
+
+        pylb.adapters.yade.balance(mp)
+        mp.mpirun(1000)
     """
     comm, reallocate = mp.comm, mp.reallocateBodiesToSubdomains
     if comm.size < 2:
