@@ -171,7 +171,8 @@ def color(
     every = np.array([np.frombuffer(t, float) for t in gathered])
     if every[:, 0].sum():
         raise PartitionerError(f"Zoltan's colours have {int(every[:, 0].sum())} conflicts")
-    mine = np.bincount(found, minlength=int(every[:, 1].max()))
+    most = int(every[:, 1].max())
+    mine = part.agreement.together(Step.GRAPH, lambda: np.bincount(found, minlength=most))
     counts = [np.frombuffer(t, np.int64) for t in part.agreement.transport.allgather(mine)]
     return Coloring(found, np.sum(counts, axis=0), distance, 0, float(every[:, 2].max()))
 

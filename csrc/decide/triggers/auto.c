@@ -53,6 +53,9 @@
  * While theta is unknown, the other rules assume `guess` balanced iterations, or fewer in a short
  * run (plb_trigger_guess), and patience, doubt and trial are multiplied by `unsure`.
  *
+ * If loads move so fast that the next iteration alone would repay two LB steps, auto rebalances at
+ * once, also in the second iteration of a cycle.
+ *
  * A run may begin with what earlier runs of the program have learned (plb_experience_t).  Then it
  * needs no trial, as if an LB step had taken place.
  *
@@ -308,13 +311,21 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     replay(s, n);
     v->excess = self->cycle.U;
     v->residual = s->residual;
-    if (n < FIRST) {
-        v->reason = PLB_REASON_FEW;
-        return;
-    }
     const double left = self->end == INT64_MAX
                             ? plb_greater((double)s->seen, self->params[AHEAD])
                             : plb_greater((double)(self->end - o->iteration - 1), 0.0);
+    if (n < FIRST) {
+        const double e = excess(s, self->cycle.u),
+                     clear = plb_greater(2.0 * theta, NOISE * s->mean);
+        const bool at_once = s->knows && !isnan(self->cost) && e >= clear && left >= 1.0;
+        v->reason = at_once ? PLB_REASON_RATE : PLB_REASON_FEW;
+        if (at_once) {
+            v->level = e;
+            v->rate = s->rate;
+            v->gain = e * left;
+        }
+        return;
+    }
     const int64_t k = least(n - 1, (int64_t)plb_greater(plb_lesser(left, RING - 1), 1.0));
     v->level = expected(self, n, theta, left);
     v->rate = s->rate = best_rate(self, n, theta);
