@@ -42,10 +42,7 @@ def balance(mp: Any, **arguments: Any) -> Advisor | None:
 
     Examples
     --------
-    In a script of Yade::
-
-        pylb.adapters.yade.balance(mp)
-        mp.mpirun(1000)
+    >>> pylb.adapters.yade.balance(mp)  # doctest: +SKIP
     """
     comm, reallocate = mp.comm, mp.reallocateBodiesToSubdomains
     if comm.size < 2:

@@ -20,7 +20,7 @@ import pylb
 from pylb.show import plots
 
 ROOT = Path(__file__).parents[2]
-SKIPPED = 5  # number of examples that need mpiexec, root or another program
+SKIPPED = 6  # number of examples that need mpiexec, root or another program
 MADE_BY = {"pylb.Trigger": "pylb.trigger"}  # a class of the C core
 
 
