@@ -73,8 +73,8 @@ def balance(mp: Any, **arguments: Any) -> Advisor | None:
         lb._watch.resume()
         return False
 
-    made = told(lambda: (Advisor(workers, **{"clock": "mpi", **arguments}),))
-    lb: Advisor | None = made[0] if mp.rank > 0 else None
+    made = told(lambda: Advisor(workers, **{"clock": "mpi", **arguments}))
+    lb: Advisor | None = made if mp.rank > 0 else None
 
     def reallocate_if_it_pays(*args: Any, **kwargs: Any) -> None:
         nonlocal begun
