@@ -47,7 +47,7 @@ class Block:
         self.n += 1
 
     def take(self) -> float:
-        """Return the seconds, and reset them to 0."""
+        """Return the seconds, and forget the blocks."""
         seconds, self.seconds, self.n = self.seconds, 0.0, 0
         return seconds
 
@@ -60,7 +60,6 @@ class Block:
 class Redistribution(Block):
     """The timed blocks of a redistribution, which do not count as work of the step."""
 
-    earlier = 0.0  # seconds in previous steps, if the LB step goes on
     under_way = 0  # number of migrations that have begun and not ended
     hidden = 0.0  # seconds outside the blocks while migrations were under way
     _went_on = 0.0  # clock time at the end of the last block
@@ -78,15 +77,9 @@ class Redistribution(Block):
         if kind is None:
             self._watch.begin_work(self._work)
 
-    def carry(self) -> None:
-        """Add the seconds to `earlier`, so that the next step reports them."""
-        self.earlier, self.seconds = self.earlier + self.seconds, 0.0
-
     def take(self) -> float:
-        """Return the seconds, and reset them to 0."""
-        earlier, self.earlier = self.earlier, 0.0
         self.under_way, self.hidden = 0, 0.0
-        return earlier + super().take()
+        return super().take()
 
 
 class Stopwatch:
@@ -136,15 +129,15 @@ class Stopwatch:
                 f"{what} is called inside a {self.open}() block: expected it after the block"
             )
 
-    def use(self, clock: str) -> None:
-        """Measure the work by this clock from now on."""
-        self.work.clock = clock
-        self.clock.use(clock)
-
     @property
     def measures(self) -> bool:
         """Whether the clock shows the work of a step even if the program times no blocks."""
         return self.work.clock.startswith("mpi")
+
+    def use(self, clock: str) -> None:
+        """Measure the work by this clock from now on."""
+        self.work.clock = clock
+        self.clock.use(clock)
 
     def resume(self) -> None:
         """Begin to time a step."""
@@ -199,11 +192,14 @@ class Advice:
     --------
     >>> def main(comm):  # the cells of rank 1 take longer
     ...     lb, ids = pylb.Advisor(comm, every=1), np.arange(4) + 4 * comm.rank
-    ...     for step in lb.iterate(1):
-    ...         plan = lb.advise(loads=1.0 + 2.0 * (ids > 3), keys=ids)
-    ...     return plan.rank, plan.migrations
+    ...     for step in lb.iterate(2):
+    ...         if plan := lb.advise(loads=1.0 + 2.0 * (ids > 3), keys=ids):
+    ...             new = plan.rank
+    ...             pending = plan.migrate_begin(ids)  # or at once: ids = plan.migrate(ids)
+    ...             ids = pending.wait()
+    ...     return new, ids
     >>> pylb.VirtualCluster(2).run(main)[1]
-    (array([0, 1, 0, 1], dtype=int32), 4)
+    (array([0, 1, 0, 1], dtype=int32), array([1, 3, 5, 7]))
     """
 
     def __init__(
@@ -219,7 +215,7 @@ class Advice:
         self.step = step
         self.rank: I32 | None = None
         if part is not None:
-            self.rank = np.full(n, self.here, np.int32)
+            self.rank = np.full(n, agreement.transport.rank, np.int32)
             self.rank[part.moves.places] = part.moves.to
         self.migrations = 0 if part is None else part.migrations
         self.nbytes = 0 if part is None else part.nbytes
@@ -233,18 +229,8 @@ class Advice:
         return True
 
     def __repr__(self) -> str:
-        if self._part is None:
-            return f"<Advice: rebalance after step {self.step}, in the program's own way>"
-        out = sum(map(len, self.exports.values()))
-        return (
-            f"<Advice: rebalance after step {self.step}: {self.migrations} cells move; {out} leave "
-            f"this rank, {len(self._part.keys)} come to it>"
-        )
-
-    @property
-    def here(self) -> int:
-        """This rank."""
-        return self._agreement.transport.rank
+        how = "in the program's own way" if self.rank is None else f"{self.migrations} cells move"
+        return f"<Advice: rebalance after step {self.step}, {how}>"
 
     @cached_property
     def exports(self) -> dict[int, I64]:
@@ -291,17 +277,6 @@ class Advice:
         DomainError
             No array is given, an array does not have one row for each cell, `offset` does not have
             n + 1 ascending entries, or the ranks give different arguments; raised on every rank.
-
-        Examples
-        --------
-        >>> def main(comm):  # the cells of rank 1 take longer
-        ...     lb, ids = pylb.Advisor(comm, every=1), np.arange(4) + 4 * comm.rank
-        ...     for step in lb.iterate(2):
-        ...         if plan := lb.advise(loads=1.0 + 2.0 * (ids > 3), keys=ids):
-        ...             ids = plan.migrate(ids)
-        ...     return ids
-        >>> pylb.VirtualCluster(2).run(main)
-        [array([0, 2, 4, 6]), array([1, 3, 5, 7])]
         """
         return self._begin("migrate", values, offset).end()
 
@@ -313,18 +288,6 @@ class Advice:
         migrations may be under way; each must end before the next ``advise()``, or, if the advice
         came from ``advise(ahead=True)``, before the ``advise()`` after that.  Parameters and errors
         are those of `migrate`.
-
-        Examples
-        --------
-        >>> def main(comm):
-        ...     lb, ids = pylb.Advisor(comm, every=1), np.arange(4) + 4 * comm.rank
-        ...     for step in lb.iterate(2):
-        ...         if plan := lb.advise(loads=1.0 + 2.0 * (ids > 3), keys=ids):
-        ...             pending = plan.migrate_begin(ids)
-        ...             ids = pending.wait()  # compute before this line
-        ...     return ids
-        >>> pylb.VirtualCluster(2).run(main)
-        [array([0, 2, 4, 6]), array([1, 3, 5, 7])]
         """
         begun = self._begin("migrate_begin", values, offset)
         self.moves.append(begun)
@@ -383,14 +346,9 @@ class Advice:
         """
         if self._part is None or keys_before is None or keys is None:
             return None
-        leave = [keys_before[i] for i in self.exports.values()]
-        if leave:
-            gone = ~np.isin(np.concatenate(leave), keys)
-            return bool(2 * np.count_nonzero(gone) >= len(gone))
-        if len(self._part.keys):
-            came = np.isin(self._part.keys, keys)
-            return bool(2 * np.count_nonzero(came) >= len(came))
-        return None
+        leave = keys_before[self._part.moves.places]
+        done = ~np.isin(leave, keys) if len(leave) else np.isin(self._part.keys, keys)
+        return bool(2 * np.count_nonzero(done) >= len(done)) if len(done) else None
 
 
 class Migration:
@@ -410,10 +368,7 @@ class Migration:
         self._pending: Pending | None = plan.begin(*values)
 
     def wait(self) -> Any:
-        """Return what `Advice.migrate` returns.  Collective.
-
-        Raises StateError if the migration has ended already.
-        """
+        """Return what `Advice.migrate` returns.  Collective; StateError in a second call."""
         if self._pending is None:
             raise StateError("wait(): this migration has ended already: expected one wait()")
         self._advice.moves.remove(self)

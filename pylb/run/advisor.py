@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Attempt
+from pylb.comm.agreement import Agreement, Attempt, Contribution, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.transport import Together
 from pylb.decide.decider import StrategyLike, TriggerLike
@@ -129,24 +129,25 @@ class AdvisorInput:
         sent = self._state.cells.sent
         if changed:  # other steps do not check the edges, because the check is slow
             sent = self._state.cells.messages_of(cells)
-        return Measured(
-            form,
-            words,
-            cells,
-            changed,
-            sent,
-            features,
-            model,
-            time,
-            delay if seconds is None and loads is None else 0.0,
-            *((0.0, False, 0.0) if advice is None else self._outcome(advice, cells, changed)),
-            ahead,
-            partial,
-            phases,
+        if seconds is not None or loads is not None:
+            delay = 0.0  # loads that the program has measured may include waits for a core
+        sample = Contribution(
+            *(Step.ADVISE, step, form),
+            n_objects=len(cells.loads),
+            loads=np.array([cells.seconds]),
+            idle=time - delay - cells.seconds,
+            messages=sent.messages,
+            message_bytes=sent.nbytes,
+            time=time,
+            n_changed=int(changed),
+            phases=cells.totals,
+            n_phases=len(cells.totals),
+            **({} if advice is None else self._outcome(advice, cells, changed)),
         )
+        return Measured(sample, words, cells, sent, features, model, ahead, partial, phases)
 
-    def _outcome(self, advice: Advice, now: Cells, changed: bool) -> tuple[float, bool, float]:
-        """Return how the redistribution went: `Measured.cost`, `.rebalanced` and `.hidden`."""
+    def _outcome(self, advice: Advice, now: Cells, changed: bool) -> dict[str, Any]:
+        """Return how the redistribution went, as fields of a `Contribution`."""
         move = self._watch.move
         if advice.ahead:  # the redistribution goes on during the next step
             if changed:
@@ -154,16 +155,14 @@ class AdvisorInput:
                     f"the cells are not those of step {advice.step}: expected the same cells, "
                     "because advise(ahead=True) ended that step"
                 )
-            return 0.0, False, 0.0
+            return {}
         if advice.moves:
             raise StateError("advise() while cells are on their way: expected wait() before that")
-        return move.seconds + move.earlier, self._rebalanced(advice, now), move.hidden
+        n_rebalanced = int(self._rebalanced(advice, now))
+        return {"cost": move.seconds, "n_rebalanced": n_rebalanced, "hidden": move.hidden}
 
     def _seconds(self, seconds: Any) -> tuple[float, F64]:
-        """Return the seconds of this rank's work, and (d,) those in each of d phases.
-
-        The seconds are `seconds`, or the timed blocks, or all work since the previous step.
-        """
+        """Return the seconds of this rank's work, given or measured; and (d,), those by phase."""
         watch, none = self._watch, np.zeros(0)
         together = self._state.agreement.transport
         if isinstance(together, Together):
@@ -206,8 +205,8 @@ class AdvisorInput:
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
         """Return whether this rank followed the advice and timed the redistribution.
 
-        If the rank did only one of the two, warn once.  If it is not known whether the rank
-        followed the advice, only the timing counts.
+        If it did only one of the two, warn once.  If it is not known whether the rank followed the
+        advice, only the timing counts.
         """
         timed = self._watch.move.used
         done = advice.was_carried_out(self._state.cells.keys, now.keys)
@@ -219,7 +218,8 @@ class AdvisorInput:
                 if done
                 else "was not carried out: most cells are where they were"
             )
-            log.warning("pylb: rank %d: the plan of step %d %s", advice.here, advice.step, what)
+            rank = self._state.cells.rank
+            log.warning("pylb: rank %d: the plan of step %d %s", rank, advice.step, what)
             self._said = True
         return False
 
@@ -241,9 +241,8 @@ class Advisor(RunResults):
     Parameters
     ----------
     comm : mpi4py.MPI.Comm, VirtualComm or torch.distributed.ProcessGroup, optional
-        The ranks.  pylb uses a duplicate of it (of a process group: a new group with gloo, which
-        needs no GPU).  Only with MPI does `share` lend rows, and
-        may `lag` be > 0.  None: one rank, without MPI.
+        The ranks; pylb uses a duplicate of it (of a process group: a new group with gloo, which
+        needs no GPU, where `share` lends no rows and `lag` is 0).  None: one rank, without MPI.
         These need no mpi4py: a communicator of any other module that has a method ``py2f()`` or an
         attribute ``handle``, and "world": all ranks of the MPI that the program has started.
     ranks : int, optional
@@ -257,8 +256,6 @@ class Advisor(RunResults):
         How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
         "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
         pylb chooses a strategy for each LB step (Menon 2012, 3.7).  Without cells, only "auto".
-    every, trigger, seed, pause_if_useless, record, experience
-        As for `Balancer`, with steps in place of iterations.
     mode : {"on", "shadow", "off"}
         "shadow" gives no advice, but computes what LB steps would have saved; only with cells.
         "off" only measures.
@@ -266,19 +263,16 @@ class Advisor(RunResults):
         0: at the end of each step all ranks wait for one another.  D > 0: a rank waits only for the
         statistics of D steps ago.
     clock : {"auto", "mpi", "wall", "cpu"}
-        The clock of `timed`.  "mpi": elapsed time without the time within MPI calls, and without
-        the time that the rank waited for a core.  This clock also measures the work of steps in
-        which nothing is timed and no seconds are given.  Only in a program started by `pylb run`;
-        there, "auto" is "mpi".  For "wall" and "cpu", see `Balancer`.
+        The clock of `timed`, as for `Balancer`.  "mpi" also measures the work of steps in which
+        nothing is timed and no seconds are given.  Only in a program started by `pylb run`; there,
+        "auto" is "mpi".
     learn_speeds : bool, optional
-        The ranks may have different speeds: learn them from the times of cells on different ranks.
-        Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
-        `lag` is 0, and no `speed` is given.
-    speed, background, memory_limit, node_memory_limit : optional
-        Properties of the ranks, as for `Balancer`.  A memory limit applies to the sum of the cells'
-        `memory`, or, if `memory` is not given, to the sum of their `nbytes`.
-    network : (alpha, beta), "measure", Machine or path, optional
-        As for `Balancer`.
+        As for `Balancer`; only with `loads`.
+    memory_limit, node_memory_limit : optional
+        As for `Balancer`.  A limit applies to the sum of the cells' `memory`, or, if `memory` is
+        not given, to the sum of their `nbytes`.
+    every, trigger, seed, pause_if_useless, speed, background, network, record, experience
+        As for `Balancer`, with steps in place of iterations.
 
     Notes
     -----
@@ -395,11 +389,9 @@ class Advisor(RunResults):
 
         Raises
         ------
-        DomainError, StateError
+        DomainError, StateError, RemoteError
             The ranks have different arguments or make different calls; a loop is already running;
-            or a step does not have exactly one `advise`.
-        RemoteError
-            Another rank has failed or ended.
+            a step does not have exactly one `advise`; another rank has failed or ended.
         """
         count = checked_count(n, self._state.options.lag)
         if self._loop.in_loop:
@@ -414,31 +406,10 @@ class Advisor(RunResults):
         the block; if nothing is timed and the clock is "mpi", it is the whole block.  To place
         cells by phases, give ``loads=`` of shape (n, d) to `advise`; otherwise their sums count.
 
-        Parameters
-        ----------
-        name : str
-            All ranks run the same phases, at most 8, in the same order and in every step; a phase
-            that is entered several times in a step counts as one.  In a step with phases, all
-            timed work must be in a phase.
-
-        Raises
-        ------
-        StateError
-            The call is within another phase, or within `timed` or `rebalancing`.
-        DomainError
-            There are more than 8 phases; work was timed outside the phases; or, in `advise`, the
-            phases differ between ranks or steps.
-
-        Examples
-        --------
-        >>> lb = pylb.Advisor()
-        >>> for step in lb.iterate(2):
-        ...     for name in ("push", "deposit"):
-        ...         with lb.phase(name), lb.timed():
-        ...             pass
-        ...     plan = lb.advise()
-        >>> list(lb.phases)
-        ['push', 'deposit']
+        All ranks run the same phases, at most 8, in the same order and in every step; a phase that
+        is entered several times in a step counts as one.  In a step with phases, all timed work
+        must be in a phase.  Raises DomainError if not, also in `advise`; StateError within another
+        phase, or within `timed` or `rebalancing`.
         """
         return self._watch.phase(name)
 
@@ -489,15 +460,13 @@ class Advisor(RunResults):
             Estimated work of each cell, in any unit; pylb converts it to seconds.
         features : (n, k) array_like of float, optional
             Features of each cell, e.g. its number of particles and the constant 1.  The load of a
-            cell is estimated as a sum of features times coefficients.  The coefficients, which are
-            never negative, are fitted to the seconds of all ranks.
+            cell is a sum of features times coefficients, which are never negative, and are fitted
+            to the seconds of all ranks.
         keys : (n,) array_like of int, optional
             A unique 64-bit key for each cell, which it keeps when it moves.  Default: the key
             depends on rank and index, so a cell has another key after it has moved.
-        nbytes : (n,) array_like of int, optional
-            Bytes that a migration of the cell sends.
-        memory : (n,) array_like of int, optional
-            Bytes that the cell occupies.
+        nbytes, memory : (n,) array_like of int, optional
+            Bytes that a migration of the cell sends, and that the cell occupies.
         migratable : (n,) array_like of bool, optional
             False: the cell stays on this rank.
         edges : (source keys, target keys, bytes[, messages]), optional
@@ -527,25 +496,21 @@ class Advisor(RunResults):
         Raises
         ------
         DomainError
-            An array has an invalid value, type or shape; arguments do not fit together, e.g.
-            `seconds` with `timed` or `loads`; there is no time; only some of the steps have cells;
-            or the arguments differ between ranks.
+            An array has an invalid value, type or shape; arguments do not fit together, or differ
+            between ranks; there is no time; or only some of the steps have cells.
         DuplicateKeyError, UnknownKeyError
             An LB step has found a key twice, or an edge to an unknown cell; or the source of an
             edge is not a cell of this rank.
         StateError
             The ranks are in different steps, or the call is within `timed` or `rebalancing`, or is
             the second one in a step.
-        StrategyError, InfeasibleError
-            The strategy has failed.
-        RemoteError
-            Another rank has failed or ended.  All these errors are raised on every rank.
+        StrategyError, InfeasibleError, RemoteError
+            The strategy has failed; another rank has failed or ended.
 
         Examples
         --------
         >>> lb, ids = pylb.Advisor(comm), np.arange(4)
-        >>> for step in lb.iterate(1):
-        ...     plan = lb.advise(loads=[1.0, 2.0, 1.0, 1.0], keys=ids, nbytes=[800] * 4)
+        >>> plan = lb.advise(loads=[1.0, 2.0, 1.0, 1.0], keys=ids, nbytes=[800] * 4)
         >>> print(plan)  # no LB step is due
         None
         """
@@ -594,13 +559,9 @@ class Advisor(RunResults):
 
         Returns
         -------
-        (max(children) + 1,) or (max(children) + 1, d) ndarray of float
-            The loads of the new cells.
-
-        Raises
-        ------
-        DomainError
-            An index is out of range; a new cell has no parent; or an array has a wrong shape.
+        (m,) or (m, d) ndarray of float
+            The loads of the m new cells.  DomainError if a cell has no parent, or an index is out
+            of range.
 
         Examples
         --------
@@ -658,18 +619,13 @@ class Advisor(RunResults):
         The time of the block is the cost of the LB step.  If the block raises an error, it does not
         count, and the advice was not followed.  With the clock "mpi" and without cells, no block is
         needed: the cost is estimated from the lengths of the next two steps.  Raises StateError if
-        `advise` has not just advised to rebalance, or within another block of `timed` or
-        `rebalancing`.
+        `advise` has not just advised to rebalance, or within another block.
         """
         self._check_advised("rebalancing()")
         return self._watch.move
 
     def rebalanced(self, seconds: float) -> None:
-        """Report that this rank's redistribution took `seconds`.
-
-        For programs that measure this time themselves; otherwise use `rebalancing`.
-        Raises StateError if the previous `advise` has not advised to rebalance.
-        """
+        """Report, instead of `rebalancing`, that this rank's redistribution took `seconds`."""
         self._check_advised("rebalanced()")
         self._watch.moved(checks.seconds("seconds", seconds))
 
@@ -680,9 +636,8 @@ class Advisor(RunResults):
     def finish(self) -> None:
         """End the program's own loop: complete its pending steps and the record.  Collective.
 
-        With `iterate`, it is needed only after ``break``.  Further steps may follow.  If there are
-        several advisors, all ranks call `finish` for them in the same order; otherwise ranks wait
-        for each other forever.
+        With `iterate`, it is needed only after ``break``.  Further steps may follow.  All ranks
+        call `finish` for several advisors in the same order; otherwise they never end.
         """
         self._loop.close()
 

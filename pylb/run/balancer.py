@@ -75,49 +75,42 @@ class Balancer(RunResults):
         When to rebalance: a name of `pylb.triggers()`, or a function of a `Cycle` that returns the
         same on all ranks.  Default: ``"auto"``.
     mode : {"on", "shadow", "off"}
-        "shadow" decides but moves nothing; it computes what LB steps would have saved.  "off" only
-        measures.
+        "shadow" moves nothing, and computes what LB steps would have saved.  "off" only measures.
     lag : int or inf
         0: at the end of each iteration all ranks wait for one another, and messages are delivered.
         D > 0: a rank waits only for the statistics of D iterations ago, and the program does its
         own communication; sensible values are 2 to 8.  inf: an object may be up to 64 iterations
         ahead of the statistics, in an `AsyncBalancer`.
     clock : {"auto", "wall", "cpu", "mpi"}
-        The clock that times objects.  "auto": elapsed time, without the time that the rank waited
-        for a core because other processes had it; like "wall" if the system is not Linux, or if a
-        quota of processor time limits only this rank.  "wall": elapsed time.  "cpu": processor
-        time; sleep, input and output do not count.  "mpi": like "auto", also without the time
-        within MPI calls; only in a program that `pylb run` has started.
+        The clock that times objects.  "wall": elapsed time.  "auto": elapsed time without waits
+        for a core that other processes had; like "wall" if the system is not Linux, or if a quota
+        of processor time limits only this rank.  "cpu": processor time.  "mpi": like "auto", also
+        without the time within MPI calls; only in a program that `pylb run` has started.
     load : callable, optional
         ``load(key, block)`` returns the load of an object in the iteration, in any unit; it is used
         instead of the object's time.
     seed : int
         Seed for strategies that draw random numbers.
     learn_speeds : bool, optional
-        The ranks may have different speeds (power caps, other programs, different processors):
-        learn the speeds from the times of objects on different ranks, and give the strategies work
-        and speeds instead of seconds.  This takes a few LB steps.  Shadow mode does not use it.
-        Default: True if pylb chooses both the strategy and when to rebalance, `lag` is 0, and no
-        `speed` is given.
+        Learn the speeds of the ranks from the times of objects on different ranks, and give the
+        strategies work and speeds instead of seconds.  This takes a few LB steps.  Shadow mode does
+        not use it.  Default: True if pylb chooses both the strategy and when to rebalance, `lag` is
+        0, and no `speed` is given.
     speed : float, (p,) array_like, Machine or callable, optional
-        Relative speeds of the ranks, if they are known.  A number is the speed of this rank; an
-        array or a `pylb.Machine` contains the speed of each rank.  A function without arguments
-        returns the speed of this rank; it is called before each LB step.
+        Relative speeds of the ranks, if they are known: the speed of this rank, that of each rank,
+        or a function that returns the speed of this rank and is called before each LB step.
     background : float, (p,) array_like or callable, optional
         Seconds per iteration that a rank spends on other work than its objects; they are part of
         the rank's load.  A function is called at the start of each loop and before each LB step.
     memory_limit : int, (p,) array_like, callable or "auto", optional
         Bytes that the objects of a rank may occupy; `add` says how much each occupies.  "auto":
-        the memory of the machine, or of the control group of the process, divided by the number of
-        ranks that share it, minus the memory that the process uses when the Balancer is made.
-
-        LB steps respect the limits.  If no placement does, rank 0 warns once, and a rank that
-        exceeds its limit gets no more bytes than it already has.  With a distributed strategy, such
-        a rank also gives away objects that fit elsewhere.
+        the rank's share of the memory of the machine, or of the control group of the process, minus
+        the memory that the process uses when the Balancer is made.  If no placement respects the
+        limits, rank 0 warns once, and a rank that exceeds its limit gets no more bytes than it
+        already has.
     node_memory_limit : int, (p,) array_like or callable, optional
         Bytes that the objects of all ranks of a node may occupy together, given on each rank of the
-        node.  Otherwise like `memory_limit`; a distributed strategy divides it equally among the
-        ranks.
+        node.  A distributed strategy divides them equally among the ranks.
     pause_if_useless : bool, optional
         Stop LB steps as long as they cost more than they save, and try again from time to time.
         Default: True, unless `every` or a function of yours decides when to rebalance.
@@ -144,9 +137,8 @@ class Balancer(RunResults):
         True: store the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.
     experience : path, optional
-        A file in which runs of the program store what they learn (mode "on"): the cost of an LB
-        step and the imbalance after it, whether imbalance persists, and the number of iterations.
-        A later run on as many ranks starts from this.  Each balancer of a program needs its own.
+        A file in which runs of the program store what they learn (mode "on").  A later run on as
+        many ranks starts from this.  Each balancer of a program needs its own.
     replay : path, optional
         File of a run, written by `save` or `record`: repeat the LB steps of that run at the same
         iterations and with the same placements, whatever the present loads are.  Needs lag=0.
@@ -225,9 +217,7 @@ class Balancer(RunResults):
         coords: ArrayLike | None = None,
         shared: tuple[int, ...] | None = None,
     ) -> None:
-        """Add an object to the balancer, on this rank.
-
-        An object that is added within ``iterate`` takes part from the next iteration on.
+        """Add an object to this rank; within ``iterate``, it takes part from the next iteration on.
 
         Parameters
         ----------
@@ -250,11 +240,11 @@ class Balancer(RunResults):
             The object's position, for strategies that read it (RCBLB, HSFCLB); missing dimensions
             are 0.  Give it for all objects, or for none.
         shared : (id, bytes) or (id, bytes, home rank), optional
-            Data that several objects share, e.g. a table or a part of a mesh: the id of the data,
-            their bytes, which each rank with such objects stores once, and the rank where the data
-            are at home.  The bytes count for ``memory_limit`` (not together with
-            ``node_memory_limit``, and not with distributed strategies); CCMLB also counts the
-            communication with the home.  The program moves these data itself.
+            Data that several objects share, e.g. a part of a mesh: the id of the data, their bytes,
+            which each rank with such objects stores once, and the rank where the data are at home.
+            The bytes count for ``memory_limit`` (not together with ``node_memory_limit``, and not
+            with distributed strategies); CCMLB also counts the communication with the home.  The
+            program moves these data itself.
 
         Raises
         ------
@@ -288,14 +278,9 @@ class Balancer(RunResults):
         self._objects.update(key, checked({**properties, "coords": coords, "shared": shared}))
 
     def remove(self, key: int) -> Any:
-        """Remove an object of this rank from the balancer, and the messages to it.
+        """Remove an object of this rank, and the messages to it; return the object.
 
         Within ``iterate``, the object is removed at the end of the iteration.
-
-        Returns
-        -------
-        object
-            The object.
         """
         key = self._key_here(key)
         return self._objects.remove(key)
@@ -333,17 +318,16 @@ class Balancer(RunResults):
         """Begin a phase of an iteration: ``with lb.phase("push"):`` around loops over `local`.
 
         All ranks wait for one another between two phases, e.g. because they exchange data there.
-        So an iteration takes as long as the slowest rank of each phase, one after the other, and an
-        LB step should balance each phase, not only their sum.  With ``strategy="auto"``, it does so
-        where this is at least 5 % better than the sum (`Receipt.by_sum`).  "VectorLB" and your own
-        functions get the loads of all phases, (n, d); other strategies place by the sum.
+        So an LB step should balance each phase, not only their sum.  With ``strategy="auto"``, it
+        does so where this is at least 5 % better than the sum (`Receipt.by_sum`).  "VectorLB" and
+        your own functions get the loads of all phases, (n, d); other strategies place by the sum.
 
         Parameters
         ----------
         name : str
             All ranks run the same phases, at most 8, in the same order and in every iteration; a
             phase that is entered several times in an iteration counts as one.  Then every loop over
-            `local` belongs to a phase.
+            `local` belongs to a phase.  DomainError if not, also at the end of the iteration.
         clock : callable or "cuda", optional
             Times the loop bodies of this phase.  A function without arguments returns seconds, e.g.
             how long a device has computed so far.  "cuda": CuPy, PyTorch or Numba (the one that
@@ -352,27 +336,9 @@ class Balancer(RunResults):
 
         Raises
         ------
-        StateError
+        StateError, MissingPartError
             The call is outside ``iterate`` or within another phase; the Balancer was made with
-            `load`; there is no CUDA device.
-        MissingPartError
-            The clock is "cuda", and none of the three packages is installed.
-        DomainError
-            There are more than 8 phases; an object was timed outside the phases; or, at the end of
-            the iteration, the phases differ between ranks or iterations, or a clock has returned
-            something else than seconds, zero or more.
-
-        Examples
-        --------
-        >>> lb = pylb.Balancer()
-        >>> lb.add(0, "an object")
-        >>> for it in lb.iterate(2):
-        ...     for name in ("push", "deposit"):
-        ...         with lb.phase(name):
-        ...             for key, block in lb.local():
-        ...                 pass
-        >>> list(lb.phases)
-        ['push', 'deposit']
+            `load`; there is no CUDA device, or none of the three packages is installed.
         """
         objects = self._objects
         if objects.load is not None:
@@ -382,35 +348,11 @@ class Balancer(RunResults):
         return objects.phase(name, phase_clock(clock))
 
     def load(self, key: int, /, **seconds: float) -> None:
-        """Give the seconds of an object, measured by the program itself, e.g. on a device.
+        """Give the seconds of an object of this rank in a phase, measured by the program itself.
 
-        They replace the time that `local` measures for the object in a phase.  The seconds of
-        several calls in an iteration are added up.
-
-        Parameters
-        ----------
-        key : int
-            An object of this rank.
-        **seconds : float
-            The seconds in a phase; the name of the argument is the phase.
-
-        Raises
-        ------
-        StateError
-            A phase has not begun in this iteration.
-
-        Examples
-        --------
-        >>> lb = pylb.Balancer()
-        >>> lb.add(0, "an object")
-        >>> for it in lb.iterate(2):
-        ...     with lb.phase("cpu"):
-        ...         for key, block in lb.local():
-        ...             pass  # also begins work on a device
-        ...     with lb.phase("gpu"):
-        ...         lb.load(0, gpu=0.5)  # when the device has finished
-        >>> lb.phases["gpu"].max
-        array([0.5, 0.5])
+        They replace the time that `local` measures for the object in the phase.  The seconds of
+        several calls in an iteration are added up.  The name of an argument is the phase:
+        ``lb.load(key, gpu=0.5)``.  StateError if the phase has not begun in this iteration.
         """
         place = self._objects.places.find(key_of(key))
         if place < 0:
@@ -418,7 +360,7 @@ class Balancer(RunResults):
         self._objects.give(key, place, seconds)
 
     def rank_of(self, key: int) -> int:
-        """Return the rank where an object lives, if this rank knows it.
+        """Return the rank where an object lives, if this rank knows it, or raise UnknownKeyError.
 
         A rank knows its own objects, those to which it has sent messages, and those for which it
         has called `ranks_of`.  Migrations update this knowledge.  In an LB step, a rank may forget
@@ -436,23 +378,12 @@ class Balancer(RunResults):
         return rank
 
     def ranks_of(self, keys: ArrayLike) -> I32:
-        """Return the ranks where objects live.  Collective; each rank asks for any keys, or none.
+        """Return the ranks, (n,) int32, where the objects `keys`, (n,), live.  Collective.
 
-        From then on, `rank_of` knows these objects on this rank, even after they have migrated.
-
-        Parameters
-        ----------
-        keys : (n,) array_like of int
-
-        Returns
-        -------
-        (n,) ndarray of int32
-
-        Raises
-        ------
-        UnknownKeyError
-            There is no such object; every rank raises.  An object that was added on another rank is
-            known only from the next loop or iteration on.
+        Each rank asks for any keys, or none.  From then on, `rank_of` knows these objects on this
+        rank, even after they have migrated.  If there is no such object, every rank raises
+        UnknownKeyError; an object that was added on another rank is known only from the next loop
+        or iteration on.
         """
         return self._objects.ranks_of(checks.integers("keys", keys, np.int64))
 
@@ -460,15 +391,10 @@ class Balancer(RunResults):
         """Send `data` from object `source` on this rank to object `target` on any rank.
 
         The message is in the target's inbox in the next iteration, or after the next `exchange`.
-        Between two loops, it comes in addition to the messages of the last iteration.
-
-        Parameters
-        ----------
-        data : object
-            Any value that can be pickled.  Later changes do not affect the message.
-        copy : bool
-            False: `data` are not copied, and the caller promises that neither sender nor receiver
-            modifies them.
+        Between two loops, it comes in addition to the messages of the last iteration.  `data` is
+        any value that can be pickled, and later changes do not affect the message.  With
+        ``copy=False``, it is not copied, and the caller promises that neither sender nor receiver
+        modifies it.
 
         Raises
         ------
@@ -491,44 +417,15 @@ class Balancer(RunResults):
     ) -> None:
         """Send `data` from object `source` on this rank to several objects on any ranks.
 
-        The receivers get the same messages as from a `send` to each of `targets`: an object that is
-        named twice gets the data twice.  But this rank copies and packs the data only once, and
-        sends them only once to each rank with receivers.  LB steps take this into account: the cost
-        of a multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).
+        The receivers get the same messages as from a `send` to each of `targets`, an iterable of
+        keys: an object that is named twice gets the data twice.  But this rank copies and packs the
+        data only once, and sends them only once to each rank with receivers.  (If this rank does
+        not know where a receiver is, the data can reach a rank twice.)  For LB steps, the cost of a
+        multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).
 
-        Parameters
-        ----------
-        targets : iterable of int
-            Keys of the receivers; the source may be among them.  If empty, nothing is sent.
-        data : object
-            As for `send`.  Each receiver gets a separate copy, made on the receiver's rank.
-        copy : bool
-            False: the receivers on a rank share the data, and the caller promises that neither
-            sender nor receivers modify them.
-
-        Raises
-        ------
-        DomainError
-            `targets` are not integers; nothing is sent.
-        SerializationError, UnknownKeyError
-            As for `send`.
-
-        Notes
-        -----
-        If this rank does not know where a receiver is, it sends the data to the receiver's home,
-        the rank that always knows.  Then the data can reach a rank twice; the receiver still gets
-        them once.
-
-        Examples
-        --------
-        >>> lb = pylb.Balancer()
-        >>> for key in range(4):
-        ...     lb.add(key, None)
-        >>> for it in lb.iterate(2):
-        ...     got = [lb.inbox(key) for key, _ in lb.local()]
-        ...     lb.multicast([1, 2, 3], 0, "halo")
-        >>> got
-        [[], [(0, 'halo')], [(0, 'halo')], [(0, 'halo')]]
+        Each receiver gets a separate copy; with ``copy=False``, the receivers on a rank share the
+        data, and nobody may modify them.  The errors are those of `send`; DomainError if `targets`
+        are not integers.
         """
         checks.flag("copy", copy)
         try:
@@ -537,12 +434,10 @@ class Balancer(RunResults):
             self._again(why, self._mail.multicast, targets, source, data, copy)
 
     def inbox(self, key: int) -> list[tuple[int, Any]]:
-        """Return the messages that were delivered last to an object of this rank; see `send`.
+        """Return the messages that were delivered last to an object of this rank, see `send`.
 
-        Returns
-        -------
-        list of (source, data)
-            Sorted by source; the messages of one source are in the order of sending.
+        The result is a list of (source, data), sorted by source; the messages of one source are in
+        the order of sending.
         """
         try:
             return self._mail.inbox(key)
@@ -554,14 +449,8 @@ class Balancer(RunResults):
     def iterate(self, n: int, *, progress: bool = False) -> Iterator[int]:
         """Run `n` iterations: ``for it in lb.iterate(n)``.  Collective, with the same `n`.
 
-        A later call continues the count of iterations.
-
-        Parameters
-        ----------
-        n : int
-        progress : bool
-            Rank 0 shows the progress on standard error: a bar on a terminal, else a line for each
-            tenth of the iterations.
+        A later call continues the count of iterations.  With `progress`, rank 0 shows the progress
+        on standard error: a bar on a terminal, else a line for each tenth of the iterations.
 
         Raises
         ------
@@ -588,14 +477,8 @@ class Balancer(RunResults):
     def exchange(self) -> None:
         """Deliver all messages sent so far, in the middle of an iteration.  Collective.
 
-        Call it between two phases of an iteration if the second phase reads messages that the first
-        one has sent.  The loads of the phases are added up.
-
-        Raises
-        ------
-        StateError, RemoteError
-            The call is outside ``iterate``; `lag` is not 0; the ranks make different calls;
-            another rank has failed.
+        Call it if the second part of an iteration reads messages that the first one has sent.  The
+        loads of the parts are added up.  StateError outside ``iterate``, or if `lag` is not 0.
         """
         self._loop.exchange()
 
@@ -618,12 +501,8 @@ class Balancer(RunResults):
         keys : (n,) array_like of int, optional
             The object of this rank to which each row belongs: the rank's seconds are divided among
             these objects, by the times of their rows.  Default: among all its objects, equally.
-
-        Raises
-        ------
-        UnknownKeyError, DomainError
-            `keys` has the key of an object that is not on this rank, or not one key for each row;
-            or the Balancer was made with `load`, so that `keys` would have no effect.
+            UnknownKeyError if such an object is not here; DomainError if the Balancer was made with
+            `load`, so that `keys` would have no effect.
         """
         sharer, objects = self._sharer, self._objects
         if not objects.in_loop:
@@ -672,8 +551,9 @@ class Balancer(RunResults):
         """Write all objects, their messages and what was learned, so that `restore` can continue.
 
         Collective.  Call it between two loops, or, with lag=0, at the beginning of an iteration,
-        before the first `local`.  Each rank writes a file into a folder; the previous checkpoint
-        stays there until the new one is complete.
+        before the first `local`, `add`, `remove` or `send`; otherwise, in shadow mode, or with
+        `replay`, it raises StateError.  Each rank writes a file into a folder; the previous
+        checkpoint stays there until the new one is complete, also after an error.
 
         Parameters
         ----------
@@ -682,19 +562,9 @@ class Balancer(RunResults):
         pack : callable, optional
             ``pack(key, block)`` returns the object as a plain value, which consists of numbers,
             texts, bytes, NumPy arrays, and lists, tuples and dicts of these.  Default: the object
-            itself, which must then be such a value.
+            itself, which must then be such a value.  SerializationError names one that is not.
         pickled : bool
             Pickle objects and messages instead; `restore` then executes code from the files.
-
-        Raises
-        ------
-        StateError
-            `local`, `add`, `remove` or `send` was called before in this iteration; the call is
-            within a loop with a lag; the mode is "shadow"; or `replay` was given.
-        SerializationError
-            An object or a message is not a plain value; the error names it.
-        MissingPartError, OSError
-            h5py is absent; a file cannot be written.  The previous checkpoint is still there.
         """
         checkpoint(self._state, self._mode, self._loop, path, pack, pickled)
 
@@ -720,18 +590,13 @@ class Balancer(RunResults):
         pickled : bool
             True if the checkpoint is pickled.  Reading it executes code from the files.
         **options
-            As for `Balancer`; ``record`` must be False, which is the default here.
-
-        Returns
-        -------
-        Balancer
-            It has the objects and their messages; `iteration` is how many iterations are complete.
+            As for `Balancer`, without `replay` and shadow mode; ``record`` must be False, which is
+            the default here.
 
         Raises
         ------
         DomainError, StateError, SerializationError
-            `unpack` or `pickled` does not fit the checkpoint; `record`, `replay` or shadow mode is
-            given; an object cannot be restored.
+            `unpack`, `pickled` or the options do not fit; an object cannot be restored.
         """
         arguments = {"record": False, **options}
         lb = agreement_of(comm).together(Step.RESTORE, lambda: cls(comm, **arguments))
@@ -756,13 +621,9 @@ class AsyncBalancer(Balancer):
 
     The program calls `begin` once; then each object reports the end of its iterations by `at_sync`,
     whose result says whether the object may go on.  If a rank runs its objects one after the other,
-    `lb.iterate(n)` of a `Balancer` with a `lag` is simpler.
-
-    Parameters
-    ----------
-    comm, lag, **options
-        As for `Balancer`.  `lag`, above 0, is the number of iterations by which an object may be
-        ahead of the statistics; inf (the default) stands for 64.
+    `lb.iterate(n)` of a `Balancer` with a `lag` is simpler.  Parameters are those of `Balancer`;
+    `lag`, above 0, is the number of iterations by which an object may be ahead of the statistics;
+    inf (the default) stands for 64.
 
     Examples
     --------
@@ -792,31 +653,22 @@ class AsyncBalancer(Balancer):
     def at_sync(self, key: int | None = None) -> AtSync:
         """Report that an object has finished its iteration, and ask what to do next.
 
-        Call it again with the same key to ask again; without a key, ask for this rank.  The call
-        never waits for other ranks.  The object's load in the iteration is the result of the
-        function `load`, or else the time that ``local()`` has measured for the object.
+        Call it again with the same key to ask again.  The call never waits for other ranks.  The
+        object's load in the iteration is the result of the function `load`, or else the time that
+        ``local()`` has measured for the object.
 
-        Returns
-        -------
-        AtSync
-            Without a key: PAUSE, BALANCE or END.  Every rank, even one without objects, must call
-            ``at_sync()`` until it returns END.  If nothing has happened since the previous call,
-            ``at_sync()`` sleeps for a moment.
-
-        Raises
-        ------
-        StateError, UnknownKeyError, RemoteError
-            There is no loop of `begin`; there is no such object on this rank; another rank has
-            failed.
+        Without a key, the call asks for this rank, and returns PAUSE, BALANCE or END.  Every rank,
+        even one without objects, must call ``at_sync()`` until it returns END.  If nothing has
+        happened since the previous call, ``at_sync()`` sleeps for a moment.  StateError without a
+        loop of `begin`, UnknownKeyError without such an object here.
         """
         return self._loop.at_sync(key)
 
     def lb_step(self) -> None:
-        """Rebalance, after `at_sync` has answered BALANCE.  Collective.
+        """Rebalance, after `at_sync` has answered BALANCE (StateError if not).  Collective.
 
         Afterwards ``local()`` yields the objects of this rank, and each may begin its next
         iteration.  If the program itself keeps data of an object, it must move them to the new rank
-        (``rank_of``).  The errors are those of `iterate`, and StateError if `at_sync` has not
-        returned BALANCE.
+        (``rank_of``).  The errors are those of `iterate`.
         """
         self._loop.lb_step()

@@ -25,13 +25,13 @@ from pylb.io.checkpoint import decode, encode
 from pylb.model import checks
 from pylb.model.objects import COLUMNS, Objects, used
 from pylb.model.snapshot import F64, I64
-from pylb.run.local_objects import HERE, Items, Store
+from pylb.run.local_objects import HERE, Items, LocalObjects
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode, RunState
 from pylb.run.records import Row
 
 SAVED = used("saved")
-Pack = Callable[[int, Any], Any]
+Pack = Callable[[int, Any], Any]  # the user's function pack(key, object), or unpack(key, value)
 
 
 def checkpoint(
@@ -167,14 +167,13 @@ def _bytes(what: str, value: Any, pickled: bool) -> bytes:
         raise SerializationError(f"{what} cannot be written: {why}") from why
 
 
-Unpack = Callable[[int, Any], Any]
 OF_OBJECTS = ("key", "value", "value_at", "estimates", "window", *SAVED)
 OF_MESSAGES = ("target", "source", "message", "message_at")
 OF_RUN = ("rows", "spans", "loops", "receipts")
 
 
 # The objects that this rank takes from one of the former ranks, their sums of loads (see
-# `Store.sums`), and their messages: target, source, data.
+# `LocalObjects.sums`), and their messages: target, source, data.
 TakenObjects = tuple[Items, F64, list[tuple[int, int, Any]]]
 
 
@@ -182,7 +181,7 @@ def restore(
     state: RunState,
     mode: MeasuringMode,
     path: str | os.PathLike[str],
-    unpack: Unpack | None,
+    unpack: Pack | None,
     pickled: bool,
 ) -> None:
     """Read a checkpoint into a new run.  Collective; an error on one rank is raised on all."""
@@ -216,22 +215,17 @@ def restore(
     agreement.agree(Step.RESTORE, words, tried.error)
 
 
-def _check_request(head: disk.Head, unpack: Unpack | None, pickled: bool) -> None:
-    if head.pickled and not pickled:
+def _check_request(head: disk.Head, unpack: Pack | None, pickled: bool) -> None:
+    if head.pickled != pickled:
+        needed = "True, which runs code of the file; do so only with files that you trust"
         raise DomainError(
-            "the objects of this checkpoint are pickled: expected pickled=True, which runs code of "
-            "the file; do so only with files that you trust"
-        )
-    if pickled and not head.pickled:
-        raise DomainError(
-            "pickled is True, but the objects of this checkpoint are not pickled: expected "
-            "pickled=False"
+            f"pickled is {pickled}, but the objects of this checkpoint are {'not ' * pickled}"
+            f"pickled: expected pickled={needed if head.pickled else False}"
         )
     if head.packed != (unpack is not None):
+        known, given = ("with", "missing") if head.packed else ("without", "given")
         raise DomainError(
-            "unpack is missing: the objects of this checkpoint were written with pack="
-            if head.packed
-            else "unpack is given: the objects of this checkpoint were written without pack="
+            f"unpack is {given}: the objects of this checkpoint were written {known} pack="
         )
 
 
@@ -261,7 +255,7 @@ def _taken_here(load: F64, source: int, was: int, now: int, rank: int) -> I64:
 
 
 def _taken_part(
-    state: RunState, folder: Path, head: disk.Head, source: int, unpack: Unpack | None
+    state: RunState, folder: Path, head: disk.Head, source: int, unpack: Pack | None
 ) -> TakenObjects:
     transport, objects = state.agreement.transport, state.objects
     arrays = disk.read(folder, head, source, OF_OBJECTS + OF_MESSAGES)
@@ -304,7 +298,9 @@ def _properties(arrays: disk.Arrays, n: int, index: I64) -> dict[str, Any]:
     return out
 
 
-def _estimates(arrays: disk.Arrays, objects: Store, same: bool, n_ranks: int, name: Path) -> F64:
+def _estimates(
+    arrays: disk.Arrays, objects: LocalObjects, same: bool, n_ranks: int, name: Path
+) -> F64:
     """Check and return the estimates of a file.
 
     `same`: whether the former number of ranks, `n_ranks`, is also the present one.  If not, the
@@ -335,7 +331,7 @@ def _estimates(arrays: disk.Arrays, objects: Store, same: bool, n_ranks: int, na
     return out
 
 
-def _value(what: str, blob: bytes, pickled: bool, key: int, unpack: Unpack | None) -> Any:
+def _value(what: str, blob: bytes, pickled: bool, key: int, unpack: Pack | None) -> Any:
     try:
         value = pickle.loads(blob) if pickled else decode(blob)  # noqa: S301
         return value if unpack is None else unpack(key, value)
@@ -373,19 +369,16 @@ def _enter_objects(state: RunState, parts: list[TakenObjects]) -> None:
         sums = np.concatenate([sums for _, sums, _ in parts], axis=1)
         objects.set(items, np.ascontiguousarray(sums[:, order]))
     objects.restored()
-    _enter_letters(state, [letter for _, _, letters in parts for letter in letters])
-
-
-def _enter_letters(state: RunState, letters: list[tuple[int, int, Any]]) -> None:
-    """Put messages into the inboxes, like messages that come from another rank."""
+    letters = [letter for _, _, letters in parts for letter in letters]
     if not letters or state.options.lag:
         return
+    # Put the messages into the inboxes, like messages that come from another rank.
     post = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
     post.bind(_core.Keys(np.unique(np.array([source for _, source, _ in letters], np.int64))))
     for target, source, data in letters:
         post.post(target, source, data, False)
     post.open()
-    mail = state.objects.mailbox.mail
+    mail = objects.mailbox.mail
     mail.open()
     for _, _, wire, others in post.pack(np.ones(len(letters), np.int32), 0):
         mail.take(wire, others)

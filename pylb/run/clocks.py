@@ -60,25 +60,23 @@ def cuda_clock() -> PhaseClock:
             continue
         absent.append(name)
         with suppress(Exception):  # without a driver, each library raises an error of its own
-            n_devices, event, elapsed = of(import_module(module))
+            n_devices, new, elapsed = of(import_module(module))
             if n_devices:
-                return _of_events(event, elapsed)
+                return PhaseClock(partial(_recorded, new), partial(_elapsed, elapsed))
     if absent:
         raise StateError(f"clock is 'cuda', but {' and '.join(absent)} found no CUDA device")
     raise MissingPartError("clock is 'cuda', but none of CuPy, PyTorch and Numba is installed")
 
 
-def _of_events(new: Callable[[], Any], elapsed: Callable[[Any, Any], float]) -> PhaseClock:
-    def mark() -> Any:
-        event = new()
-        event.record()
-        return event
+def _recorded(new: Callable[[], Any]) -> Any:
+    event = new()
+    event.record()
+    return event
 
-    def between(begin: Any, end: Any) -> float:
-        end.synchronize()
-        return 1e-3 * elapsed(begin, end)
 
-    return PhaseClock(mark, between)
+def _elapsed(elapsed: Callable[[Any, Any], float], begin: Any, end: Any) -> float:
+    end.synchronize()
+    return 1e-3 * elapsed(begin, end)
 
 
 def phase_clock(clock: Any) -> PhaseClock | None:

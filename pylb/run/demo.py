@@ -64,15 +64,8 @@ def run(
     """Run the program on `n_ranks` virtual ranks.
 
     Virtual time passes only when the program declares it, or when a message is sent.  So the loads
-    are the same in every run, and strategies take no time.
-
-    Parameters
-    ----------
-    n_ranks, n_objects, iterations : int
-    save, report : path, optional
-        Files for `Balancer.save` and `Balancer.report`.
-    **balancing
-        Arguments of `Balancer`: strategy, trigger, every, mode, ...
+    are the same in every run, and strategies take no time.  `save` and `report` are files for
+    `Balancer.save` and `Balancer.report`; `balancing` are arguments of `Balancer`.
 
     Examples
     --------

@@ -44,7 +44,7 @@ class Items(NamedTuple):
 
     objects: Objects
     values: list[Any]
-    estimates: F64  # (rows, k), see `Store.rows`
+    estimates: F64  # (rows, k), see `LocalObjects.rows`
 
 
 class LeavingObjects(NamedTuple):
@@ -73,11 +73,213 @@ class Arrival(NamedTuple):
         return parcel.unpack_each(self.parts, len(self.keys), refused)
 
 
-class Store:
-    """The objects of this rank, sorted by key, and their measured loads."""
+def converted(estimates: F64, factor: float, base: int) -> F64:
+    """Convert estimates of objects to seconds on another rank, which is `factor` times as fast.
 
-    def __init__(self, clock: str, learns: bool) -> None:
+    There are `base` rows for the sum of all phases, and as many for each phase.  Of these, the rows
+    from `HERE` on become 0, because the objects have run no iteration on that rank.
+    """
+    out: F64 = estimates.copy()
+    each = out.reshape(len(out) // base, base, -1)
+    each[:, (0, 2, 3)] /= factor  # row 1 is the number of iterations
+    each[:, HERE:] = 0.0
+    return out
+
+
+SAMPLE = 32  # largest number of objects of a type that are packed
+
+
+class SizeEstimator:
+    """Estimates the bytes of objects whose size is not given, and the seconds to pack an object.
+
+    It packs some objects of each type, evenly spaced in order of keys.  Other objects of this type
+    get the mean size, unless the program has given their size.
+    """
+
+    def __init__(self) -> None:
+        self._of_type: dict[type, tuple[int, int]] = {}  # type -> (bytes, number of packed objects)
+        self._seconds, self._packed = 0.0, 0
+        # Key of an object that cannot be packed, and why.
+        self.refused: tuple[int, Exception] | None = None
+
+    @property
+    def handling(self) -> float:
+        """Mean seconds to pack an object; 0 if none was packed."""
+        return self._seconds / self._packed if self._packed else 0.0
+
+    def measure(self, store: LocalObjects) -> None:
+        """Give every object a size.
+
+        An object that cannot be packed raises no error here; the LB step that moves it, or shadow
+        mode, raises the error.
+        """
+        nbytes = store.table["nbytes"]
+        unknown = np.flatnonzero(nbytes == 0) if self._packed else np.arange(len(store))
+        if not len(unknown):
+            return
+        every = dict.fromkeys(map(type, store.values))
+        number = np.fromiter(map(id, map(type, store.values)), np.int64, len(store))[unknown]
+        for kind in every:
+            places = unknown[number == id(kind)]
+            if not len(places):
+                continue
+            if kind not in self._of_type:
+                self._sample(kind, places[:: -(-len(places) // SAMPLE)], store, nbytes)
+            total, n = self._of_type[kind]
+            places = places[nbytes[places] == 0]
+            nbytes[places] = total // max(n, 1)
+        store.table.columns["nbytes"] = nbytes
+
+    def _sample(self, kind: type, places: I64, store: LocalObjects, nbytes: I64) -> None:
+        total = n = 0
+        for i in places.tolist():
+            begin = _core.clock()
+            try:
+                size = parcel.size_of(parcel.pack(store.values[i]))
+            except Exception as why:
+                self.refused = self.refused or (int(store.keys[i]), why)
+                continue
+            self._seconds += max(_core.clock() - begin, 0.0)
+            self._packed += 1
+            nbytes[i] = nbytes[i] or size
+            total, n = total + size, n + 1
+        self._of_type[kind] = total, n
+
+
+class Mailbox:
+    """Outgoing and incoming messages of one rank.
+
+    If this rank knows where the target of a message is, it sends the message there.  Otherwise it
+    sends the message to the target's home rank, the rank that always knows where the target is (see
+    `pylb.comm.addresses`).  In a second step, the home rank forwards the message, and sends the
+    target's rank to the sender.
+    """
+
+    def __init__(self, agreement: Agreement, addresses: Addresses) -> None:
+        self._agreement, self._addresses = agreement, addresses
+        self._rank = agreement.transport.rank
+        # The messages, their order in the inboxes, and the communication graph.
+        self.mail = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
+
+    def rebind(self, places: _core.Keys, gone: I64) -> None:
+        """Adapt to a change of this rank's objects; drop the messages to the objects `gone`."""
+        if len(gone):
+            self.mail.forget(_core.Keys(np.unique(gone)))
+        self.mail.bind(places)
+
+    def pack(self, places: _core.Keys) -> tuple[Sends, int, int]:
+        """Pack the messages of this iteration for other ranks.
+
+        Also returns the number of these messages, and the number of messages that need a second
+        step, because a home rank must forward them, or because restoring them may fail.
+        """
+        self.mail.open()
+        if not self.mail.n_sent:
+            return [], 0, 0
+        targets = self.mail.targets
+        to = np.where(places.places(targets) >= 0, np.int32(self._rank), np.int32(-1))
+        far = np.flatnonzero(to < 0)
+        to[far], n_open = self._addresses.route(targets[far])
+        if np.any(to < 0):
+            sources = self.mail.sources
+            self.mail.drop()
+            raise _unknown(targets, sources, to)
+        packed = self.mail.pack(to, self._rank)
+        n_messages = sum(n for _, n, _, _ in packed)
+        return _parcels(packed, {}), n_messages, n_open + self.mail.n_frozen
+
+    def receive(self, stats: Stats, received: Sends, iteration: int, *, adds: bool = False) -> None:
+        """Receive the messages of a step, and make further steps until all are delivered.
+
+        Collective.  With `adds`, the inboxes also keep the messages that they have already.  After
+        an error, all ranks drop the messages of the iteration.
+        """
+        try:
+            self._receive(stats, received, iteration)
+        except Exception:
+            self.mail.drop()
+            raise
+        self.mail.deliver(adds)
+
+    def _receive(self, stats: Stats, received: Sends, iteration: int) -> None:
+        if not received and not self.mail.n_coming and not stats.messages_open:
+            return
+        asks = stats.messages_open > 0
+        while True:
+            sends: Sends = []
+            n_open = 0
+            with Attempt() as tried:
+                sends, n_open = self._sort(received, asks)
+            if not stats.messages_open:
+                break
+            stats, received = self._agreement.step(
+                Step.FORWARD, iteration, sends=sends, error=tried.error, messages_open=n_open
+            )
+            asks = False
+        if tried.error is not None:
+            raise tried.error
+
+    def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
+        """Restore the messages for objects of this rank, and pack the others for their ranks.
+
+        With `asks`, this rank, as a home rank, also tells the senders where the targets are.
+        """
+        mail, ends = self.mail, [self.mail.n_coming]
+        for _, (rows, *packed) in received:
+            if len(rows):
+                self._addresses.learn(np.frombuffer(rows, np.int64).reshape(-1, 2))
+            if packed:
+                mail.take(packed[0], parcel.unpack(packed[1:]) if packed[1:] else [])
+            ends.append(mail.n_coming)
+        told: dict[int, I64] = {}
+        if asks:
+            ranks = np.array([self._rank, *(rank for rank, _ in received)], np.int64)
+            told = self._addresses.answer(mail.arrived, np.repeat(ranks, np.diff(ends, prepend=0)))
+        targets, sources = mail.part()
+        try:
+            mail.restore()
+        except Exception as why:
+            raise SerializationError(
+                f"a message cannot be restored: {type(why).__name__}: {why}"
+            ) from why
+        to = self._addresses.forward(targets)
+        if np.any(to < 0):
+            raise _unknown(targets, sources, to)
+        packed = mail.forward(to, self._rank) if len(targets) else []
+        return _parcels(packed, told), len(targets)
+
+
+def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
+    i = int(np.argmax(to < 0))
+    return UnknownKeyError(
+        f"target {targets[i]} of a message from object {sources[i]}: no such object"
+    )
+
+
+def _parcels(packed: list[tuple[int, int, bytes, list[Any]]], told: dict[int, I64]) -> Sends:
+    """Make the parcel for each rank: the addresses for it (`told`), then the messages for it."""
+    out: dict[int, list[Any]] = {rank: [rows] for rank, rows in told.items()}
+    for rank, _, wire, others in packed:
+        parts = out.setdefault(rank, [b""])
+        parts += [wire, *parcel.pack_messages(others)] if others else [wire]
+    return list(out.items())
+
+
+class LocalObjects:
+    """The objects of this rank, sorted by key: their measured loads, their messages, and changes.
+
+    Other ranks learn of added and removed objects by `learn`.
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        clock: str,
+        load: Callable[[int, Any], float] | None,
+        learns: bool,
+    ) -> None:
         self.clock = clock
+        self.load = load  # the user's function for loads, or None
         # Number of iterations, and seconds of other work of this rank, since the last LB step.
         self.passes, self.other = 0, 0.0
         # Number of rows of `estimates` for the sum of all phases, and for each phase: 9, or 4 if
@@ -98,6 +300,26 @@ class Store:
         self.hidden = 0.0  # seconds of computing in this iteration, while objects were on their way
         self._arrivals: list[Arrival] = []
         self.set(Items(Objects(NO_KEYS), [], np.zeros((self.rows, 0))), np.zeros((1, 0)))
+        self.agreement = agreement
+        self.rank, self.n_ranks = agreement.transport.rank, agreement.transport.size
+        self.addresses = Addresses(agreement)  # ranks of objects that are not on this rank
+        self.mailbox = Mailbox(agreement, self.addresses)
+        self.mailbox.mail.bind(self.places)
+        self.sizes = SizeEstimator()
+        # By key: objects that were added here and are not in the table yet, in the order of `add`,
+        # and those of their properties that differ from the default.
+        self.new: dict[int, Any] = {}
+        self._properties: dict[int, dict[str, Any]] = {}
+        self._gone: set[int] = set()  # keys of removed objects that are still in the table
+        self._lost = NO_KEYS  # keys whose removal the other ranks do not know yet
+        self._unregistered = NO_KEYS  # keys in the table that other ranks do not know yet
+        self._births = 0  # number of `learn` calls so far, the same on all ranks
+        # in_loop: whether a loop is under way.  stale: whether objects were added or removed within
+        # the loop; a loop with a lag sets it to False when it has applied these changes.
+        self.in_loop = self.stale = False
+        # Applies additions and removals at once; None, unless each object runs at its own pace.
+        self.join: Callable[[], None] | None = None
+        self.version = 0  # how often properties have changed, for the records
 
     def __len__(self) -> int:
         return len(self._values)
@@ -138,7 +360,13 @@ class Store:
         n = sum(len(part.objects) for part in parts)
         if not len(gone) and n == len(self):
             return self.items(), self.sums
-        order = self._order(gone, parts)
+        keys = joined([part.objects.key for part in parts])
+        order: I64 | None = None  # indices in all parts, one after the other; None: keys ascend
+        if len(gone) or np.any(keys[1:] <= keys[:-1]):
+            stays = np.ones(len(keys), np.bool_)
+            stays[gone] = False
+            at = np.flatnonzero(stays)
+            order = at[np.argsort(keys[at], kind="stable")]  # fast, because keys mostly ascend
         if order is None and len(parts) == 1:
             return parts[0], np.zeros((len(self.sums), n))
         n_kept = n if order is None else len(order)
@@ -160,20 +388,6 @@ class Store:
         )
         new = np.zeros(n - len(self))
         return items, np.stack([joined([row, new], order) for row in self.sums])
-
-    def _order(self, gone: Ints, parts: list[Items]) -> I64 | None:
-        """Return the indices of the objects that stay or come, sorted by key.
-
-        The indices run through all parts, one after the other.  None: all, in the present order.
-        """
-        keys = joined([part.objects.key for part in parts])
-        if not len(gone) and np.all(keys[1:] > keys[:-1]):
-            return None
-        stays = np.ones(len(keys), np.bool_)
-        stays[gone] = False
-        at = np.flatnonzero(stays)
-        order: I64 = at[np.argsort(keys[at], kind="stable")]  # fast, because keys mostly ascend
-        return order
 
     def set(self, items: Items, sums: F64) -> None:
         """Replace all objects and `sums`, and drop the loads of the present iteration.
@@ -324,7 +538,7 @@ class Store:
         """Loads of the objects in each phase of the iteration that has ended, (d, n)."""
         return np.array(list(self._parts.values())) if self._parts else NO_PARTS
 
-    def join_phases(self, iteration: int, rank: int) -> str:
+    def join_phases(self, iteration: int) -> str:
         """At the end of an iteration, sum the loads over the phases; return the phases' names."""
         if not (self._parts or self.phases):
             return ""
@@ -335,14 +549,14 @@ class Store:
         for (name, i), value in self._given.items():
             self._parts[name][i] = value
         self._marks, self._given = [], {}
-        checks.same_phases(names, self.phases, rank, "iteration", iteration)
+        checks.same_phases(names, self.phases, self.rank, "iteration", iteration)
         if names:
             self._check_outside()
             self.seconds[:] = self.parts.sum(axis=0)
         return ", ".join(names)
 
     def name_phases(self, names: tuple[str, ...] | None = None) -> None:
-        """Store the names of the phases, and allocate their estimates and sums.
+        """LocalObjects the names of the phases, and allocate their estimates and sums.
 
         None: the phases of the present iteration.
         """
@@ -392,232 +606,6 @@ class Store:
         np.minimum(drift, 1.0, out=drift)
         drift *= error
         return drift
-
-
-def converted(estimates: F64, factor: float, base: int) -> F64:
-    """Convert estimates of objects to seconds on another rank, which is `factor` times as fast.
-
-    There are `base` rows for the sum of all phases, and as many for each phase.  Of these, the rows
-    from `HERE` on become 0, because the objects have run no iteration on that rank.
-    """
-    out: F64 = estimates.copy()
-    each = out.reshape(len(out) // base, base, -1)
-    each[:, (0, 2, 3)] /= factor  # row 1 is the number of iterations
-    each[:, HERE:] = 0.0
-    return out
-
-
-SAMPLE = 32  # largest number of objects of a type that are packed
-
-
-class SizeEstimator:
-    """Estimates the bytes of objects whose size is not given, and the seconds to pack an object.
-
-    It packs some objects of each type, evenly spaced in order of keys.  Other objects of this type
-    get the mean size, unless the program has given their size.
-    """
-
-    def __init__(self) -> None:
-        self._of_type: dict[type, tuple[int, int]] = {}  # type -> (bytes, number of packed objects)
-        self._seconds, self._packed = 0.0, 0
-        # Key of an object that cannot be packed, and why.
-        self.refused: tuple[int, Exception] | None = None
-
-    @property
-    def handling(self) -> float:
-        """Mean seconds to pack an object; 0 if none was packed."""
-        return self._seconds / self._packed if self._packed else 0.0
-
-    def measure(self, store: Store) -> None:
-        """Give every object a size.
-
-        An object that cannot be packed raises no error here; the LB step that moves it, or shadow
-        mode, raises the error.
-        """
-        nbytes = store.table["nbytes"]
-        unknown = np.flatnonzero(nbytes == 0) if self._packed else np.arange(len(store))
-        if not len(unknown):
-            return
-        every = dict.fromkeys(map(type, store.values))
-        number = np.fromiter(map(id, map(type, store.values)), np.int64, len(store))[unknown]
-        for kind in every:
-            places = unknown[number == id(kind)]
-            if not len(places):
-                continue
-            if kind not in self._of_type:
-                self._sample(kind, places[:: -(-len(places) // SAMPLE)], store, nbytes)
-            total, n = self._of_type[kind]
-            places = places[nbytes[places] == 0]
-            nbytes[places] = total // max(n, 1)
-        store.table.columns["nbytes"] = nbytes
-
-    def _sample(self, kind: type, places: I64, store: Store, nbytes: I64) -> None:
-        total = n = 0
-        for i in places.tolist():
-            begin = _core.clock()
-            try:
-                size = parcel.size_of(parcel.pack(store.values[i]))
-            except Exception as why:
-                self.refused = self.refused or (int(store.keys[i]), why)
-                continue
-            self._seconds += max(_core.clock() - begin, 0.0)
-            self._packed += 1
-            nbytes[i] = nbytes[i] or size
-            total, n = total + size, n + 1
-        self._of_type[kind] = total, n
-
-
-class Mailbox:
-    """Outgoing and incoming messages of one rank.
-
-    If this rank knows where the target of a message is, it sends the message there.  Otherwise it
-    sends the message to the target's home rank, the rank that always knows where the target is (see
-    `pylb.comm.addresses`).  In a second step, the home rank forwards the message, and sends the
-    target's rank to the sender.
-    """
-
-    def __init__(self, agreement: Agreement, addresses: Addresses) -> None:
-        self._agreement, self._addresses = agreement, addresses
-        self._rank = agreement.transport.rank
-        # The messages, their order in the inboxes, and the communication graph.
-        self.mail = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
-
-    def rebind(self, places: _core.Keys, gone: I64) -> None:
-        """Adapt to a change of this rank's objects; drop the messages to the objects `gone`."""
-        if len(gone):
-            self.mail.forget(_core.Keys(np.unique(gone)))
-        self.mail.bind(places)
-
-    def pack(self, places: _core.Keys) -> tuple[Sends, int, int]:
-        """Pack the messages of this iteration for other ranks.
-
-        Also returns the number of these messages, and the number of messages that need a second
-        step, because a home rank must forward them, or because restoring them may fail.
-        """
-        self.mail.open()
-        if not self.mail.n_sent:
-            return [], 0, 0
-        targets = self.mail.targets
-        to = np.where(places.places(targets) >= 0, np.int32(self._rank), np.int32(-1))
-        far = np.flatnonzero(to < 0)
-        to[far], n_open = self._addresses.route(targets[far])
-        if np.any(to < 0):
-            sources = self.mail.sources
-            self.mail.drop()
-            raise _unknown(targets, sources, to)
-        packed = self.mail.pack(to, self._rank)
-        n_messages = sum(n for _, n, _, _ in packed)
-        return _parcels(packed, {}), n_messages, n_open + self.mail.n_frozen
-
-    def receive(self, stats: Stats, received: Sends, iteration: int, *, adds: bool = False) -> None:
-        """Receive the messages of a step, and make further steps until all are delivered.
-
-        Collective.  With `adds`, the inboxes also keep the messages that they have already.  After
-        an error, all ranks drop the messages of the iteration.
-        """
-        try:
-            self._receive(stats, received, iteration)
-        except Exception:
-            self.mail.drop()
-            raise
-        self.mail.deliver(adds)
-
-    def _receive(self, stats: Stats, received: Sends, iteration: int) -> None:
-        if not received and not self.mail.n_coming and not stats.messages_open:
-            return
-        asks = stats.messages_open > 0
-        while True:
-            sends: Sends = []
-            n_open = 0
-            with Attempt() as tried:
-                sends, n_open = self._sort(received, asks)
-            if not stats.messages_open:
-                break
-            stats, received = self._agreement.step(
-                Step.FORWARD, iteration, sends=sends, error=tried.error, messages_open=n_open
-            )
-            asks = False
-        if tried.error is not None:
-            raise tried.error
-
-    def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
-        """Restore the messages for objects of this rank, and pack the others for their ranks.
-
-        With `asks`, this rank, as a home rank, also tells the senders where the targets are.
-        """
-        mail, ends = self.mail, [self.mail.n_coming]
-        for _, (rows, *packed) in received:
-            if len(rows):
-                self._addresses.learn(np.frombuffer(rows, np.int64).reshape(-1, 2))
-            if packed:
-                mail.take(packed[0], parcel.unpack(packed[1:]) if packed[1:] else [])
-            ends.append(mail.n_coming)
-        told: dict[int, I64] = {}
-        if asks:
-            ranks = np.array([self._rank, *(rank for rank, _ in received)], np.int64)
-            told = self._addresses.answer(mail.arrived, np.repeat(ranks, np.diff(ends, prepend=0)))
-        targets, sources = mail.part()
-        try:
-            mail.restore()
-        except Exception as why:
-            raise SerializationError(
-                f"a message cannot be restored: {type(why).__name__}: {why}"
-            ) from why
-        to = self._addresses.forward(targets)
-        if np.any(to < 0):
-            raise _unknown(targets, sources, to)
-        packed = mail.forward(to, self._rank) if len(targets) else []
-        return _parcels(packed, told), len(targets)
-
-
-def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
-    i = int(np.argmax(to < 0))
-    return UnknownKeyError(
-        f"target {targets[i]} of a message from object {sources[i]}: no such object"
-    )
-
-
-def _parcels(packed: list[tuple[int, int, bytes, list[Any]]], told: dict[int, I64]) -> Sends:
-    """Make the parcel for each rank: the addresses for it (`told`), then the messages for it."""
-    out: dict[int, list[Any]] = {rank: [rows] for rank, rows in told.items()}
-    for rank, _, wire, others in packed:
-        parts = out.setdefault(rank, [b""])
-        parts += [wire, *parcel.pack_messages(others)] if others else [wire]
-    return list(out.items())
-
-
-class LocalObjects(Store):
-    """The objects of this rank, their messages, and the changes that other ranks do not know."""
-
-    def __init__(
-        self,
-        agreement: Agreement,
-        clock: str,
-        load: Callable[[int, Any], float] | None,
-        learns: bool,
-    ) -> None:
-        super().__init__(clock, learns)
-        self.agreement = agreement
-        self.rank, self.n_ranks = agreement.transport.rank, agreement.transport.size
-        self.addresses = Addresses(agreement)  # ranks of objects that are not on this rank
-        self.mailbox = Mailbox(agreement, self.addresses)
-        self.mailbox.mail.bind(self.places)
-        self.sizes = SizeEstimator()
-        # By key: objects that were added here and are not in the table yet, in the order of `add`,
-        # and those of their properties that differ from the default.
-        self.new: dict[int, Any] = {}
-        self._properties: dict[int, dict[str, Any]] = {}
-        self._gone: set[int] = set()  # keys of removed objects that are still in the table
-        self._lost = NO_KEYS  # keys whose removal the other ranks do not know yet
-        self._unregistered = NO_KEYS  # keys in the table that other ranks do not know yet
-        self._births = 0  # number of `learn` calls so far, the same on all ranks
-        # in_loop: whether a loop is under way.  stale: whether objects were added or removed within
-        # the loop; a loop with a lag sets it to False when it has applied these changes.
-        self.in_loop = self.stale = False
-        # Applies additions and removals at once; None, unless each object runs at its own pace.
-        self.join: Callable[[], None] | None = None
-        self.load = load  # the user's function for loads, or None
-        self.version = 0  # how often properties have changed, for the records
 
     # ---- for the records and the load database ------------------------------------------
 
@@ -785,15 +773,12 @@ class LocalObjects(Store):
         place = self.places.find(key)
         if place < 0:
             raise KeyError(key)
-        return self._load_of(key, self.values[place])
-
-    def _load_of(self, key: int, value: Any) -> float:
         assert self.load is not None
-        return checks.load(key, self.load(key, value))
+        return checks.load(key, self.load(key, self.values[place]))
 
     def ask_loads(self) -> None:
         """Replace the measured loads by the results of the user's function, if there is one."""
         if self.load is not None:
             # No map(): it would end early if the function raised StopIteration.
             pairs = zip(self.keys.tolist(), self.values, strict=True)
-            self.seconds[:] = [self._load_of(key, value) for key, value in pairs]
+            self.seconds[:] = [checks.load(key, self.load(key, value)) for key, value in pairs]

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import NoReturn
 
-import numpy as np
-
 from pylb import _core
 from pylb.comm.agreement import NO_LOADS, Agreement, Attempt, Contribution, OpenLoop, Stats, Step
 from pylb.comm.parcel import size_of
@@ -21,7 +19,7 @@ from pylb.comm.transport import Sends
 from pylb.decide.registry import trigger
 from pylb.errors import MPIError, RemoteError, StateError, UnknownKeyError
 from pylb.run.advice import Advice, Stopwatch
-from pylb.run.local_objects import NO_PARTS, Store, key_of
+from pylb.run.local_objects import NO_PARTS, LocalObjects, key_of
 from pylb.run.modes import AdvisingMode, AdvisorState, Measured, MeasuringMode, RunState
 from pylb.run.options import loop_is_open, no_messages
 
@@ -80,7 +78,7 @@ class AtSyncProtocol(OpenLoop):
         super().__init__(state.agreement)
         self.bind(state.objects)
 
-    def bind(self, objects: Store) -> None:
+    def bind(self, objects: LocalObjects) -> None:
         """Tell the C core which objects this rank has now."""
         keys = objects.places if self.each else None
         arrays = objects.seconds, objects.window, objects.estimates[: objects.base]
@@ -245,7 +243,7 @@ class BalancerLoop(IterationLoop):
                 raise error
             if is_sync:
                 objects.ask_loads()
-                phases, parts = objects.join_phases(state.done, objects.rank), objects.parts
+                phases, parts = objects.join_phases(state.done), objects.parts
             sends, more, n_open = objects.mailbox.pack(objects.places)
             messages, nbytes = messages + more, nbytes + sum(size_of(parts) for _, parts in sends)
         except Exception as why:
@@ -363,7 +361,7 @@ class LaggedLoop(BalancerLoop):
             for it in range(first, first + n):
                 yield it
                 objects.ask_loads()
-                phases = objects.join_phases(it, objects.rank)
+                phases = objects.join_phases(it)
                 if objects.phases is None:  # the first iteration, whose phases are now known
                     objects.name_phases()
                     protocol.bind(objects)
@@ -681,7 +679,7 @@ class AdvisorLoop(IterationLoop):
         if state.ahead:
             state.records.parameters = {**state.records.parameters, "ahead": True}
         self._watch.use(state.clock())
-        state.choose(places=measured.form & 7 > 0)  # loads, weights or features
+        state.choose(places=measured.sample.arguments & 7 > 0)  # loads, weights or features
         saved = state.records.saved
         saved.cores = state.records.core_waits.cores
         waits = not self._watch.work.used or self._watch.work.clock.endswith("wall")
@@ -725,7 +723,11 @@ class AdvisorLoop(IterationLoop):
             self._begin(measured, error)
         words = "" if measured is None else measured.words
         self._elapsed = self._watch.elapsed()[0]
-        sample = _sample(measured, number, state.options.facts.background)
+        sample = Contribution(Step.ADVISE, number, 0, failed=True)
+        if measured is not None:
+            background = state.options.facts.background
+            idle = max(measured.sample.idle - background, 0.0)
+            sample = measured.sample._replace(iteration=number, idle=idle, background=background)
         stats: Stats | None
         if lag := int(state.options.lag):
             self._steps = self._steps or LaggedSteps(state.agreement, lag)
@@ -737,7 +739,6 @@ class AdvisorLoop(IterationLoop):
         self._watch.end_step()
         if self.advice is not None and self.advice.ahead:
             self.advice.ahead, self.advice.late = False, True
-            self._watch.move.carry()
         else:
             if self.advice is not None:
                 self.advice.over = True
@@ -766,7 +767,7 @@ class AdvisorLoop(IterationLoop):
         """Store the measurements of this rank for the LB step and for the records."""
         state, records = self._state, self._state.records
         if state.options.lag:
-            if measured.changed and len(records.rank_loads) and self.advice is None:
+            if measured.sample.n_changed and len(records.rank_loads) and self.advice is None:
                 records.stop()  # the other ranks do not know that these cells have changed
             self._accept(measured, cut=self.advice is not None and self.advice.late)
         else:
@@ -780,7 +781,7 @@ class AdvisorLoop(IterationLoop):
         state = self._state
         if cut:
             state.records.cut()
-        state.cells.accept(measured.cells, measured.changed, measured.sent)
+        state.cells.accept(measured.cells, bool(measured.sample.n_changed), measured.sent)
         state.cells.phases, state.partial = measured.phases, measured.partial
         state.features, state.model = measured.features, measured.model or state.model
 
@@ -798,28 +799,3 @@ class AdvisorLoop(IterationLoop):
             )
         self._end_iteration(stats._replace(iteration=state.done), is_last=False)
         return self._mode.due
-
-
-def _sample(measured: Measured | None, number: int, background: float) -> Contribution:
-    if measured is None:
-        return Contribution(Step.ADVISE, number, 0, failed=True)
-    cells = measured.cells
-    return Contribution(
-        Step.ADVISE,
-        number,
-        measured.form,
-        False,
-        len(cells.loads),
-        np.array([cells.seconds]),
-        max(measured.time - measured.delay - cells.seconds - background, 0.0),
-        measured.sent.messages,
-        measured.sent.nbytes,
-        measured.time,
-        measured.cost,
-        int(measured.changed),
-        int(measured.rebalanced),
-        background=background,
-        phases=cells.totals,
-        n_phases=len(cells.totals),
-        hidden=measured.hidden,
-    )

@@ -14,7 +14,7 @@ import numpy as np
 from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.addresses import rows_to
-from pylb.comm.agreement import Agreement, Attempt, Stats, Step
+from pylb.comm.agreement import Agreement, Attempt, Contribution, Stats, Step
 from pylb.comm.transport import Sends
 from pylb.decide import sentences
 from pylb.decide.decider import (
@@ -126,11 +126,6 @@ class RunState:
             *(self.agreement, self.decider, self.done - 1, self.options.facts, self.objects),
             overlap=self.options.overlap,
         )
-
-    @property
-    def known_network(self) -> Network | None:
-        """The cost of messages between nodes, given or already measured; None: not known."""
-        return self.given_network or self.agreement.known_network
 
     def network(self) -> Network:
         """Return the cost of messages, given or measured.  Collective the first time."""
@@ -306,7 +301,8 @@ class MeasuringMode:
     def _prices(self) -> Prices:
         """Return the fields alpha, beta, handling and steps of a `Loop`; nan: unknown."""
         state = self._state
-        known = state.known_network or Network(math.nan, math.nan)
+        known = state.given_network or state.agreement.known_network
+        known = known or Network(math.nan, math.nan)
         return (*known, state.objects.sizes.handling, math.nan)
 
     def all_prices(self) -> Prices:
@@ -561,20 +557,17 @@ OWN = Strategy(sentences.OWN, "comprehensive", ("load",), _own.__doc__ or "", ""
 class Measured(NamedTuple):
     """What a rank has measured in a step."""
 
-    form: int  # which arguments `advise` was given, as a code; the same on all ranks
-    words: str  # names of these arguments
+    # For the statistics, with a code of the arguments of `advise`, and still without `background`,
+    # which `idle` still includes.  `n_changed` is 1 if keys (without keys: the number of cells)
+    # differ from the previous step.
+    sample: Contribution
+    words: str  # names of the arguments of `advise`
     cells: Cells
-    changed: bool  # whether keys (without keys: the number of cells) differ from the previous step
     sent: CellMessages  # what the cells sent when `edges` were last examined
     features: F64 | None  # (n, k), if `advise` was given features or weights instead of loads
     model: LoadModel | None  # the model of the loads, with this step; None: there are no features
-    time: float  # seconds of the step; 0: it was not timed
-    delay: float  # seconds of `time` in which the rank waited for a core, if loads exclude these
-    cost: float  # seconds of the redistribution before the step
-    rebalanced: bool  # whether this rank carried out the LB step that was advised before the step
-    hidden: float  # seconds for which it computed while the data of that LB step moved
-    ahead: bool  # whether the migration that is advised now may go on during the next step
-    partial: bool  # whether the program's redistribution removes only a part of the imbalance
+    ahead: bool  # see `Advisor.advise`, also for `partial`
+    partial: bool
     phases: tuple[str, ...] = ()  # names of the phases
 
 

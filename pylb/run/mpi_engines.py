@@ -8,11 +8,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch  # `patch.dict` sets variables, and restores them
 
 from pylb import optional
 from pylb.errors import DomainError, StateError
@@ -38,20 +38,10 @@ def more_ranks() -> dict[str, str]:
 
 
 def cluster(n: int) -> Cluster:
-    """Start `n` MPI ranks for a notebook, which is itself one process.
+    """Start `n` MPI ranks, perhaps more than cores, for a notebook, which is itself one process.
 
     The ranks are engines of ipyparallel under ``mpiexec``.  They stop at the end of the ``with``
-    statement, or by ``stop()``.
-
-    Parameters
-    ----------
-    n : int
-        Number of ranks; there may be more of them than cores.
-
-    Raises
-    ------
-    StateError
-        There is no ``mpiexec``, or the ranks did not start.
+    statement, or by ``stop()``.  StateError if there is no ``mpiexec``, or the ranks do not start.
 
     Examples
     --------
@@ -71,14 +61,9 @@ def cluster(n: int) -> Cluster:
 
 
 class Cluster:
-    """The MPI ranks that `cluster` has started.
+    """The `n` MPI ranks that `cluster` has started.
 
-    Attributes
-    ----------
-    n : int
-        Number of ranks.
-    results : list
-        What the program of the most recent `run` has returned on each rank.
+    ``results`` is what the program of the most recent `run` has returned on each rank.
 
     Examples
     --------
@@ -100,7 +85,7 @@ class Cluster:
             raise StateError("there is no mpiexec: expected Open MPI or MPICH on the PATH")
         variables = {**more_ranks(), "PATH": path}
         self._cluster = parallel.Cluster(engines="mpi", n=n, log_level=40)
-        with _environment(variables):
+        with patch.dict(os.environ, variables):
             try:
                 self._engines = self._cluster.start_and_connect_sync(activate=False)
             except Exception as why:
@@ -119,20 +104,11 @@ class Cluster:
         self._folder.cleanup()
 
     def run(self, program: Callable[..., Any], *args: Any, **kwargs: Any) -> Replay:
-        """Run ``program(comm, *args, **kwargs)`` on every rank, and return the run.
+        """Run ``program(comm, *args, **kwargs)`` on every rank; return the run as recorded.
 
-        In a notebook, the widget of `pylb.watch` shows the run while it goes on.  What rank 0
-        prints is printed at the end.  The function may use names of the notebook; they are copied.
-
-        Parameters
-        ----------
-        program : callable
-            It gets ``comm``, MPI.COMM_WORLD, and makes a `Balancer` or `Advisor` with it.
-
-        Returns
-        -------
-        Replay
-            The run as recorded: ``run.saved``, ``run.trace.replay(...)``.
+        The program gets ``comm``, MPI.COMM_WORLD, and makes a `Balancer` or `Advisor` with it.  It
+        may use names of the notebook; they are copied.  In a notebook, the widget of `pylb.watch`
+        shows the run while it goes on.  What rank 0 prints is printed at the end.
 
         Raises
         ------
@@ -183,25 +159,10 @@ class Cluster:
         return f"<Cluster: {self.n} MPI ranks>"
 
 
-@contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set these variables for the processes that the block starts."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 def _call(sent: bytes, record: str) -> tuple[int, Any]:
     """Run the program on an engine; return the engine's MPI rank, and the program's result."""
     from mpi4py import MPI
 
     program, args, kwargs = pickle.loads(sent)
-    with _environment({"PYLB_RECORD": record}):
+    with patch.dict(os.environ, PYLB_RECORD=record):
         return MPI.COMM_WORLD.rank, program(MPI.COMM_WORLD, *args, **kwargs)

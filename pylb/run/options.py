@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,13 +60,6 @@ def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
 UNLIMITED = 1 << 60  # bytes; a limit this high means "none" (control groups of version 1: 2^63)
 
 
-class Bound(NamedTuple):
-    """A memory limit of this process."""
-
-    nbytes: int
-    name: str  # the same for all processes that share the limit
-
-
 def share(agreement: Agreement, iteration: int, before: int) -> int:
     """Return the bytes that objects of this rank may occupy.  Collective.
 
@@ -74,12 +67,12 @@ def share(agreement: Agreement, iteration: int, before: int) -> int:
     `before`, the bytes that the process used before there were objects.  The ranks that share the
     limit, or that are in the process, have equal shares.
     """
-    bound, process = tightest(), f"{socket.gethostname()} {os.getpid()}"
+    (nbytes, name), process = tightest(), f"{socket.gethostname()} {os.getpid()}"
     sharing, in_process = (
-        len(ranks_with(agreement, iteration, name)) or agreement.transport.size
-        for name in (bound.name, process)
+        len(ranks_with(agreement, iteration, text)) or agreement.transport.size
+        for text in (name, process)
     )
-    return max(bound.nbytes // sharing - before // in_process, 0)
+    return max(nbytes // sharing - before // in_process, 0)
 
 
 def resident(proc: Path = Path("/proc")) -> int:
@@ -91,28 +84,15 @@ def resident(proc: Path = Path("/proc")) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def tightest(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> Bound:
-    """Return the memory of the machine, or the limit of a control group if that is lower."""
+def tightest(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> tuple[int, str]:
+    """Return the memory of the machine, or the limit of a control group if that is lower.
+
+    Also returns a name, which is the same for all processes that share this memory.
+    """
     host = socket.gethostname()
-    bounds = [Bound(nbytes, f"{host} {path}") for path, nbytes in _limits(proc, groups)]
-    total = _machine(proc)
-    if total:
-        bounds.append(Bound(total, host))
-    if not bounds:
-        raise DomainError(
-            "memory_limit is 'auto', but the memory of this machine is not known: expected bytes"
-        )
-    return min(bounds)
-
-
-def _machine(proc: Path) -> int:
-    try:
-        for line in (proc / "meminfo").read_text().splitlines():
-            if line.startswith("MemTotal:"):
-                return int(line.split()[1]) << 10
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limits = [(nbytes, f"{host} {path}") for path, nbytes in _limits(proc, groups)]
+    return min([*limits, (machine, host)])
 
 
 def _limits(proc: Path, groups: Path) -> Iterator[tuple[str, int]]:
@@ -178,10 +158,8 @@ class RankFacts:
     def _resolved(self, name: str, value: Any) -> Any:
         """Return the value for this rank; a function or "auto" is returned as it is, for `_ask`."""
         transport = self._agreement.transport
-        if callable(value) or (name == "memory_limit" and isinstance(value, str)):
-            if value == "auto" or not isinstance(value, str):
-                return value
-            raise _refused(name, value)
+        if callable(value) or (name == "memory_limit" and str(value) == "auto"):
+            return value
         if isinstance(value, Machine) and name == "speed":
             value = value.speed
         if np.ndim(value) == 0:
@@ -309,13 +287,10 @@ def _refused(name: str, value: Any) -> DomainError:
 MODES, CLOCKS = ("on", "shadow", "off"), ("auto", "wall", "cpu", "mpi")
 
 
-def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[str], dict[str, Any]]:
-    def read(text: str) -> dict[str, Any]:
-        if text not in allowed:
-            raise DomainError(f"expected {' or '.join(allowed)}")
-        return {name: text}
-
-    return read
+def _one_of(text: str, allowed: tuple[str, ...]) -> str:
+    if text not in allowed:
+        raise DomainError(f"expected {' or '.join(allowed)}")
+    return text
 
 
 def _trigger(text: str) -> dict[str, Any]:
@@ -334,9 +309,9 @@ def _record(text: str) -> dict[str, Any]:
 VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
     "PYLB_STRATEGY": lambda text: {"strategy": find(text, auto=True)},
     "PYLB_TRIGGER": _trigger,
-    "PYLB_MODE": _one_of("mode", MODES),
+    "PYLB_MODE": lambda text: {"mode": _one_of(text, MODES)},
     "PYLB_RECORD": _record,
-    "PYLB_CLOCK": _one_of("clock", CLOCKS),
+    "PYLB_CLOCK": lambda text: {"clock": _one_of(text, CLOCKS)},
     "PYLB_EXPERIENCE": lambda text: {"experience": None if text == "0" else text},
 }
 
@@ -356,10 +331,9 @@ def overridden(
         if not text:
             continue
         try:
-            words_of_variable = VARIABLES[name](text)
+            words |= VARIABLES[name](text)
         except PylbError as why:
             raise type(why)(f"{name} is {text!r}: {why}") from None
-        words |= words_of_variable
         overrides.append(f"{name}={text}")
     return words, tuple(overrides)
 

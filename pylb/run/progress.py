@@ -8,12 +8,14 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TextIO
 
 from pylb.console import seconds
+
+EVERY = 1.0  # seconds between two lines
+Update = Callable[[int], None]  # shows that so many iterations have ended
 
 
 def shown(say: Callable[[], str], passes: Iterator[int], n: int) -> Iterator[int]:
@@ -24,14 +26,14 @@ def shown(say: Callable[[], str], passes: Iterator[int], n: int) -> Iterator[int
     Without the package rich or a terminal, print lines instead of the bar.
     """
     columns = terminal() if find_spec("rich") else None
-    bar = _Lines(n, sys.stderr) if columns is None else _Bar(n, columns)
-    with closing(passes), closing(bar):  # type: ignore[type-var]
+    with closing(passes), ExitStack() as bar:  # type: ignore[type-var]
+        update = _lines(n, say) if columns is None else _bar(n, say, columns, bar)
         for done, it in enumerate(passes):
             if done:
-                bar.update(done, say)
+                update(done)
             yield it
         if n:
-            bar.update(n, say)
+            update(n)
 
 
 LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "mpiexec.hydra")
@@ -73,54 +75,36 @@ def _of_launcher() -> int | None:
     return None
 
 
-class _Bar:
-    """A progress bar by rich, on a terminal."""
+def _bar(n: int, say: Callable[[], str], columns: int, stack: ExitStack) -> Update:
+    """Show a bar by rich until the stack is closed."""
+    from rich import progress as bars
+    from rich.console import Console
 
-    def __init__(self, n: int, columns: int) -> None:
-        from rich import progress as bars
-        from rich.console import Console
-
-        self._progress = bars.Progress(
-            bars.TextColumn("iterations"),
-            bars.BarColumn(),
-            bars.MofNCompleteColumn(),
-            bars.TimeRemainingColumn(),
-            bars.TextColumn("{task.fields[said]}"),
-            console=Console(stderr=True, force_terminal=True, width=columns or None),
-        )
-        self._task = self._progress.add_task("", total=n, said="")
-        self._progress.start()
-
-    def update(self, done: int, say: Callable[[], str]) -> None:
-        self._progress.update(self._task, completed=done, said=say())
-
-    def close(self) -> None:
-        """Stop, and keep the bar on the screen."""
-        self._progress.stop()
+    progress = bars.Progress(
+        bars.TextColumn("iterations"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeRemainingColumn(),
+        bars.TextColumn("{task.fields[said]}"),
+        console=Console(stderr=True, force_terminal=True, width=columns or None),
+    )
+    task = progress.add_task("", total=n, said="")
+    stack.enter_context(progress)
+    return lambda done: progress.update(task, completed=done, said=say())
 
 
-class _Lines:
-    """Prints a line after each tenth of the iterations, at most one per second."""
+def _lines(n: int, say: Callable[[], str]) -> Update:
+    """Print a line after each tenth of the iterations, at most one per second."""
+    begin = last = time.monotonic()
+    last_tenth = 0
 
-    EVERY = 1.0
+    def update(done: int) -> None:
+        nonlocal last, last_tenth
+        now, tenth = time.monotonic(), 10 * done // n
+        if tenth > last_tenth and (now - last >= EVERY or done == n):
+            last, last_tenth = now, tenth
+            left = seconds((now - begin) / done * (n - done))
+            text = f"pylb: iteration {done} of {n}, {say()}, {left} left"
+            print(text, file=sys.stderr, flush=True)
 
-    def __init__(self, n: int, file: TextIO) -> None:
-        self._n, self._file = n, file
-        self._begin = self._said = time.monotonic()
-        self._tenth = 0
-
-    def update(self, done: int, say: Callable[[], str]) -> None:
-        """Print that `done` iterations have ended, if a line is due."""
-        now, tenth = time.monotonic(), 10 * done // self._n
-        if tenth == self._tenth or (now - self._said < self.EVERY and done < self._n):
-            return
-        self._said, self._tenth = now, tenth
-        left = (now - self._begin) / done * (self._n - done)
-        print(
-            f"pylb: iteration {done} of {self._n}, {say()}, {seconds(left)} left",
-            file=self._file,
-            flush=True,
-        )
-
-    def close(self) -> None:
-        """Do nothing."""
+    return update

@@ -6,6 +6,7 @@ import errno
 import logging
 import math
 import os
+from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,6 @@ from pylb.run.local_objects import LocalObjects
 from pylb.run.options import Answers, Options
 
 MOST_ROWS = 1 << 17  # an `IterationLog` has fewer rows than this
-STAGE = 256  # new iterations enter a block when there are this many (or 2 * span, if more)
 
 
 class Row(NamedTuple):
@@ -57,8 +57,8 @@ class IterationLog:
     def __init__(self, width: int = len(Row._fields), lowest: int = LOWEST) -> None:
         self.span = 1  # number of iterations per row; the last row may have fewer
         self._width, self._lowest = width, lowest
-        self._blocks: list[F64] = []
-        self._rows: list[Sequence[float]] = []  # iterations that are not in a block yet
+        self._rows = array("d")  # the rows, one after the other
+        self._open: list[Sequence[float]] = []  # iterations that are not in a row yet
         self._n = 0  # number of iterations
 
     @classmethod
@@ -67,77 +67,53 @@ class IterationLog:
         out = cls(table.shape[1])
         whole = n // span  # rows with `span` iterations; the last row may have fewer
         out.span, out._n = span, n
-        out._blocks = [np.array(table[:whole])]
-        out._rows = np.repeat(table[whole:], span, axis=0)[: n - whole * span].tolist()
+        out._rows = array("d", table[:whole].tobytes())
+        out._open = np.repeat(table[whole:], span, axis=0)[: n - whole * span].tolist()
         return out
 
     def __len__(self) -> int:
         return self._n
 
     def append(self, row: Sequence[float]) -> None:
-        self._rows.append(row)
         self._n += 1
-        if len(self._rows) >= max(STAGE, 2 * self.span):
-            self._enter()
+        if self.span > 1:
+            self._open.append(row)
+            if len(self._open) < self.span:
+                return
+            row, self._open = self._means(self._open, self.span)[0].tolist(), []
+        self._rows.extend(row)
+        if len(self._rows) >= MOST_ROWS * self._width:
+            self._rows = array("d", self._means(self._rows, 2).tobytes())
+            self.span *= 2
 
-    def extend(self, rest: Sequence[Sequence[float]]) -> None:
-        while rest:
-            stage = max(STAGE, 2 * self.span)
-            part, rest = rest[: stage - len(self._rows)], rest[stage - len(self._rows) :]
-            self._rows += part
-            self._n += len(part)
-            if len(self._rows) >= stage:
-                self._enter()
+    def extend(self, rows: Sequence[Sequence[float]]) -> None:
+        for row in rows:
+            self.append(row)
 
     @property
     def last(self) -> Row | None:
         """The row of the most recent iteration, or a mean of several; None: there is none."""
         if not self._n:
             return None
-        return Row(*(self._rows[-1] if self._rows else self._blocks[-1][-1].tolist()))
+        return Row(*(self._open[-1] if self._open else self._rows[-self._width :]))
 
     def table(self) -> F64:
         """Return the rows, (m, width)."""
-        self._blocks = [_joined(self._blocks, self._width)]
-        if not self._rows:
-            return self._blocks[0]
-        open_rows, whole = self._array(self._rows), len(self._rows) // self.span * self.span
-        rest = [self._folded(open_rows[:whole], self.span)]
-        if whole < len(open_rows):
-            rest.append(self._folded(open_rows[whole:], len(open_rows) - whole))
-        return _joined([*self._blocks, *rest], self._width)
+        rows = self._means(self._rows, 1)
+        rest = [self._means(self._open, len(self._open))] if self._open else []
+        return np.concatenate([rows, *rest])
 
     def first(self) -> I64:
         """Return the first iteration of each row, (m,)."""
         return np.arange(0, self._n, self.span)
 
-    def _enter(self) -> None:
-        """Move `_rows` into a new block; if blocks have `MOST_ROWS` rows, join these in pairs."""
-        self._blocks.append(self._folded(self._array(self._rows), self.span))
-        self._rows = []
-        if sum(map(len, self._blocks)) >= MOST_ROWS:
-            whole = _joined(self._blocks, self._width)
-            pairs = len(whole) // 2 * 2
-            # After `restored`, the number of rows may be odd: the last one is left over.
-            self._rows = np.repeat(whole[pairs:], self.span, axis=0).tolist()
-            self._blocks = [self._folded(whole[:pairs], 2)]
-            self.span *= 2
-
-    def _array(self, rows: Sequence[Any]) -> F64:
-        return np.array(rows, np.float64).reshape(-1, self._width)
-
-    def _folded(self, rows: F64, by: int) -> F64:
-        if by == 1:
-            return rows
-        groups = rows.reshape(-1, by, self._width)
-        out = groups.mean(axis=1)
+    def _means(self, rows: Any, by: int) -> F64:
+        """Return the means of groups of `by` rows."""
+        groups = np.array(rows, np.float64).reshape(-1, by, self._width)
+        out: F64 = groups.mean(axis=1)
         if self._width > self._lowest:
             out[:, self._lowest] = groups[:, :, self._lowest].min(axis=1)
-        return out  # type: ignore[no-any-return]
-
-
-def _joined(blocks: list[F64], width: int) -> F64:
-    return np.concatenate([np.zeros((0, width)), *blocks]) if len(blocks) != 1 else blocks[0]
+        return out
 
 
 def _processor_ticks() -> tuple[int, int]:
@@ -151,7 +127,7 @@ def _processor_ticks() -> tuple[int, int]:
 
 
 class CoreWaits:
-    """Waiting times of this rank for a core since the first loop began; 0 for virtual ranks."""
+    """How this rank has used its cores, and waited for them, since the first loop began."""
 
     def __init__(self) -> None:
         self.cores = Cores()  # known after `begin`
@@ -166,19 +142,6 @@ class CoreWaits:
                 self._delay, self._ticks = _core.run_delay(), _processor_ticks()
                 self._began = Used.now()
 
-    @property
-    def waited(self) -> float:
-        """Seconds that this rank waited for a core because other processes had it."""
-        return max(_core.run_delay() - self._delay, 0.0) if self.cores.n_ranks else 0.0
-
-    @property
-    def stolen(self) -> float:
-        """Fraction of the time of this host's cores that other virtual machines used."""
-        if not self.cores.n_ranks:
-            return 0.0
-        stolen, every = (b - a for a, b in zip(self._ticks, _processor_ticks(), strict=True))
-        return stolen / every if every > 0 else 0.0
-
     def used(self) -> Used:
         """Return how much the cores of this rank were used since the first loop began."""
         if not self.cores.n_ranks:
@@ -186,8 +149,15 @@ class CoreWaits:
         return Used(*(b - a for a, b in zip(self._began, Used.now(), strict=True)))
 
     def figures(self) -> dict[str, Any]:
-        """Return `cores` (in words), `waited` and `stolen`, unless they are 0 or empty."""
-        out = {"cores": self.cores.words, "waited": self.waited, "stolen": self.stolen}
+        """Return these fields of a `Report`, unless they are 0 or empty; {} for virtual ranks."""
+        if not self.cores.n_ranks:
+            return {}
+        stolen, every = (b - a for a, b in zip(self._ticks, _processor_ticks(), strict=True))
+        out = {
+            "cores": self.cores.words,
+            "waited": max(_core.run_delay() - self._delay, 0.0),
+            "stolen": stolen / every if every > 0 else 0.0,
+        }
         return {name: value for name, value in out.items() if value}
 
 

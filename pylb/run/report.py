@@ -48,8 +48,7 @@ class IterationMetrics(NamedTuple):
     >>> lb = pylb.Balancer(comm, load=lambda key, value: 2.0)
     >>> lb.add(0, "an object")
     >>> for it in lb.iterate(3):
-    ...     for key, value in lb.local():
-    ...         pass
+    ...     pass
     >>> lb.metrics.mean
     array([2., 2., 2.])
     """

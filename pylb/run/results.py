@@ -155,15 +155,12 @@ class RunResults(InNotebook):
         ----------
         path : str or Path, optional
             Rank 0 also writes the report to this file, as JSON (``.json``), as text (``.txt``), or
-            as an interactive page (``.html``) that needs no network.  Any other suffix raises
-            DomainError.
+            as an interactive page (``.html``) that needs no network; DomainError for others.
         title : str, optional
             Title of the report.  Default: "Run", or, for a page, the file's name.
-        names : mapping from int to str, optional
-            Names of objects, by key, for the page; those of rank 0 are used.
-        coords : mapping from int to 1 ... 3 floats, optional
-            Coordinates of objects, by key, for the page; those of rank 0 are used.  DomainError if
-            `names` or `coords` are given, and `path` is not that of a page.
+        names, coords : mapping from int to str, and from int to 1 ... 3 floats, optional
+            Names and coordinates of objects, by key, for the page (DomainError without a page);
+            those of rank 0 are used.
         """
         is_page = path is not None and check_suffix(path) == ".html"
         page.check_used(is_page, names=names, coords=coords)
@@ -275,15 +272,10 @@ class RunResults(InNotebook):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run so far: loads, placements, messages, receipts, parameters.  Collective.
 
-        Rank 0 writes an HDF5 file, which appears when it is complete.  `pylb.Trace.load` and
-        `pylb.RunRecord.load` read it, and ``Balancer(replay=path)`` repeats the LB steps of a
-        `Balancer`.  If the program of an `Advisor` gives no cells, the record has one object per
-        rank.
-
-        Parameters
-        ----------
-        path : path
-            Its suffix is ``.h5`` or ``.hdf5``; any other suffix raises DomainError.
+        Rank 0 writes an HDF5 file (``.h5`` or ``.hdf5``), which appears when it is complete.
+        `pylb.Trace.load` and `pylb.RunRecord.load` read it, and ``Balancer(replay=path)`` repeats
+        the LB steps of a `Balancer`.  If the program of an `Advisor` gives no cells, the record has
+        one object per rank.
 
         Raises
         ------

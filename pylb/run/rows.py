@@ -236,9 +236,8 @@ class RowPartition:
     model : {"fpm", "cpm", "power"}
         "fpm": a rank's speed is a function of its number of rows, fitted to all its timings (Clarke
         2010), which notices when a part becomes too large for a rank's memory.  "cpm": the speed is
-        that of the last measurement (the traditional algorithm of the same paper).  "power": the
-        speed is that of the last measurement, too; the parts follow Dasgupta 2013, eq. 3 and 4,
-        rounded by the largest remainder.
+        that of the last measurement (the traditional algorithm of the same paper).  "power": like
+        "cpm", but the parts follow Dasgupta 2013, eq. 3 and 4, rounded by the largest remainder.
     tol : float
         Clarke's epsilon: times count as balanced up to this relative difference.  Infinity
         (without a `trigger`): parts are timed, but never changed.  "fpm" also keeps the parts if
@@ -360,10 +359,9 @@ class RowPartition:
         self._boxes, self.counts = parts, sizes_of(parts)
 
     def __repr__(self) -> str:
-        return (
-            f"<RowPartition: {self.n} rows on {self.size} ranks, {self.counts.min()} to "
-            f"{self.counts.max()} each; rank {self.rank} has {self.local.start}:{self.local.stop}>"
-        )
+        what = f"{self._COUNTED}={getattr(self, self._COUNTED)} on {self.size} ranks"
+        each = f"{self.counts.min()} to {self.counts.max()} each"
+        return f"<{type(self).__name__}: {what}, {each}>"
 
     @property
     def balanced(self) -> bool:
@@ -564,8 +562,8 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
     """Divide a grid into a rectangle for each rank, with the given shares and short borders.
 
     The method is column-based (Beaumont 2001): the grid is cut into columns, and each column into
-    the rectangles of its ranks.  Before rounding, the sum of the half perimeters is the smallest
-    that columns allow.  Widths and heights are rounded by the largest remainder.
+    the rectangles of its ranks.  Before rounding (of widths and heights, by the largest remainder),
+    the sum of the half perimeters is the smallest that columns allow.
 
     Parameters
     ----------
@@ -661,21 +659,8 @@ class TilePartition(RowPartition):
 
     The rectangles are arranged in columns.  Ranks keep their positions in the columns as long as
     the borders are not much longer than the shortest possible ones, so that few elements move.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator, VirtualComm or None
-        None: one rank.
-    shape : (rows, columns) of int
-    model, tol, trigger, models
-        As in `RowPartition`.
-
-    Attributes
-    ----------
-    counts : (p,) int64
-        Number of elements of each rank.
-    history, models
-        As those of `RowPartition`.
+    `shape` is (rows, columns); `counts` is the number of elements of each rank; all other arguments
+    and attributes are those of `RowPartition`.
 
     Examples
     --------
@@ -691,17 +676,8 @@ class TilePartition(RowPartition):
 
     _COUNTED = "shape"
 
-    def __init__(
-        self,
-        comm: Any,
-        shape: Sequence[int],
-        model: str = "fpm",
-        *,
-        tol: float = 0.05,
-        trigger: TriggerLike = None,
-        models: SpeedModels | None = None,
-    ) -> None:
-        super().__init__(comm, shape, model, tol=tol, trigger=trigger, models=models)  # type: ignore[arg-type]
+    def __init__(self, comm: Any, shape: Sequence[int], model: str = "fpm", **options: Any) -> None:
+        super().__init__(comm, shape, model, **options)  # type: ignore[arg-type]
 
     def _count(self, n: Any) -> int:
         self.shape = _shape(n)
@@ -727,12 +703,6 @@ class TilePartition(RowPartition):
             old = np.unique(self._boxes[:, 2], return_inverse=True)[1]
             column = old if _perimeters(share, old, *self.shape) <= KEEP * least else column
         return _boxes(share, column, *self.shape)
-
-    def __repr__(self) -> str:
-        return (
-            f"<TilePartition: {self.shape[0]} x {self.shape[1]} on {self.size} ranks, "
-            f"{self.counts.min()} to {self.counts.max()} each>"
-        )
 
     def _describe(self, index: int, array: Any) -> str:
         own = tuple(s.stop - s.start for s in self.local)

@@ -34,6 +34,9 @@ class Sharer:
     neighbours, e.g. stiff chemistry, columns of radiation, micro models.  A row is on another rank
     only while it is computed there, and only if that saves time.
 
+    The first call learns what the rows cost.  A later call predicts the cost of each row: from the
+    time of its chunk in the previous call, or from `cost` or `features`.
+
     Parameters
     ----------
     comm : mpi4py.MPI.Comm or VirtualComm, optional
@@ -47,13 +50,6 @@ class Sharer:
         predicted is shared, too.
     beta : float, optional
         Seconds for a byte that goes to another rank and back.  Default: 1e-9.
-
-    Notes
-    -----
-    The first call learns what the rows cost.  A later call predicts the cost of each row: from the
-    time of its chunk in the previous call, or from `cost` or `features`.  How much the ranks rely
-    on these predictions depends on how good they were.  The ranks' speeds are learned from rows
-    that were computed elsewhere.  Rows go to as few ranks as possible, the heaviest rows first.
 
     Examples
     --------
@@ -123,10 +119,7 @@ class Sharer:
         return {name: float(v.sum()) for name, v in {**out, "lending_saved": m["saved"]}.items()}
 
     def seconds_of(self, part: NDArray[np.integer[Any]], n: int) -> NDArray[np.float64]:
-        """Return (n,): the seconds of the most recent call, added up by part; row i is in part[i].
-
-        If rows were not timed one by one: the number of rows of each part.
-        """
+        """Return (n,): the seconds (if not known, the rows) of each part; row i is in part[i]."""
         seconds = np.zeros(0) if self._core is None else self._core.seconds()
         weights = seconds if len(seconds) == len(part) and seconds.any() else None
         return np.bincount(part, weights, n).astype(np.float64)

@@ -26,13 +26,13 @@ def test_a_log_is_thinned(monkeypatch, n):
         log.append(row)
     assert len(log) == n
     assert log.span > 1 or log.last == Row(*rows[-1])
-    assert log.span == next(s for s in 2 ** np.arange(20) if n // max(256, 2 * s) * 256 < 1024 * s)
+    assert log.span == next(s for s in 2 ** np.arange(20) if n < 1024 * s)
     starts = np.arange(0, n, log.span)
     want = np.add.reduceat(rows, starts) / np.diff(starts, append=n)[:, None]
     want[:, 4] = np.minimum.reduceat(rows[:, 4], starts)
     assert np.allclose(log.table(), want, rtol=1e-13)
     assert np.array_equal(log.first(), starts)
-    assert len(log.table()) <= 1024 + 256
+    assert len(log.table()) <= 1024
 
 
 def program(n, **options):

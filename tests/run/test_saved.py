@@ -13,7 +13,7 @@ from pylb.comm.cores import Cores, Used
 from pylb.console import seconds
 from pylb.decide import decider
 from pylb.errors import DomainError
-from pylb.run.local_objects import Store
+from pylb.run.local_objects import LocalObjects
 from pylb.run.records import Records
 from pylb.show import course, live, page
 from pylb.show.comparison import Comparison
@@ -418,7 +418,9 @@ def ends_early(monkeypatch, owner, name, before):
     monkeypatch.setattr(owner, name, interrupted)
 
 
-@pytest.mark.parametrize(("owner", "name", "before"), [(Store, "set", True), (Store, "set", False)])
+@pytest.mark.parametrize(
+    ("owner", "name", "before"), [(LocalObjects, "set", True), (LocalObjects, "set", False)]
+)
 @pytest.mark.parametrize("lag", [0, 2])
 def test_after_an_interrupt_no_object_is_lost_or_twice(monkeypatch, owner, name, before, lag):
     lb = dealt(pylb.Balancer(strategy="GreedyLB", every=2, lag=lag), range(8))

@@ -504,7 +504,7 @@ def test_the_expected_gain_is_that_of_the_chosen_strategy(record, strategy, gain
 
 
 def test_progress_on_one_rank_says_how_far_it_is(capsys, monkeypatch):
-    monkeypatch.setattr(progress._Lines, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
     lb = pylb.Balancer(every=4)
     lb.add(0, "x")
     seen = []
