@@ -103,10 +103,7 @@ def _each_file(
 
 
 def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> None:
-    """Raise StateError if the options, or this place in the program, permit no checkpoint.
-
-    Between two loops, first apply the additions and removals of objects on this rank.
-    """
+    """Raise StateError if options or place permit no checkpoint; between loops, `arrange`."""
     objects, options = state.objects, state.options
     if options.mode == "shadow" or options.replay is not None:
         raise StateError(
@@ -244,8 +241,7 @@ def _sources(was: int, now: int, rank: int) -> range:
 def _taken_here(load: F64, source: int, was: int, now: int, rank: int) -> I64:
     """Return the indices of the objects that rank `rank` takes from former rank `source`.
 
-    The objects, sorted by key, are cut into consecutive pieces of nearly equal weight.  The weight
-    of an object is its load plus the mean load.
+    These are a part of the objects, which are sorted by key, with a weight of load plus mean load.
     """
     weight = load + load.mean() if load.any() else np.ones(len(load))
     middle = np.cumsum(weight) - 0.5 * weight
@@ -301,10 +297,9 @@ def _properties(arrays: disk.Arrays, n: int, index: I64) -> dict[str, Any]:
 def _estimates(
     arrays: disk.Arrays, objects: LocalObjects, same: bool, n_ranks: int, name: Path
 ) -> F64:
-    """Check and return the estimates of a file.
+    """Check and return the estimates of a file; `same`: whether the number of ranks is.
 
-    `same`: whether the former number of ranks, `n_ranks`, is also the present one.  If not, the
-    estimates that use only iterations on an object's present rank become 0.
+    If not, those that use only iterations on an object's present rank become 0.
     """
     keys, flat = arrays["key"], arrays["estimates"]
     n, blocks = len(keys), objects.rows // objects.base  # one block for the sum, one for each phase
@@ -390,8 +385,8 @@ def _enter_objects(state: RunState, parts: list[TakenObjects]) -> None:
 def _enter_run(state: RunState, mode: MeasuringMode, arrays: disk.Arrays, head: disk.Head) -> None:
     """Continue the count of iterations, and let the decider observe the past iterations again.
 
-    If the number of ranks has changed, or if a row of the metrics stands for several iterations,
-    the decider gets only the mean cost of the LB steps.
+    With another number of ranks, or if a row of the metrics stands for several iterations, the
+    decider gets only the mean cost of the LB steps.
     """
     width, done = len(Row._fields), head.iteration
     rows, loops = arrays["rows"].reshape(-1, width), arrays["loops"].reshape(-1, 3)

@@ -50,8 +50,7 @@ LIBRARIES: dict[str, tuple[str, Callable[[Any], tuple[int, Any, Any]]]] = {
 def cuda_clock() -> PhaseClock:
     """Return a clock that records events on the present stream of a library.
 
-    Libraries that the program has imported are tried first, because it uses their streams.  Numba
-    has no present stream, so the events are on its default stream.
+    Those that the program has imported come first.  Numba always uses its default stream.
     """
     absent = []
     for module in sorted(LIBRARIES, key=lambda name: name not in sys.modules):

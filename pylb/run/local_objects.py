@@ -74,9 +74,9 @@ class Arrival(NamedTuple):
 
 
 def converted(estimates: F64, factor: float, base: int) -> F64:
-    """Convert estimates of objects to seconds on another rank, which is `factor` times as fast.
+    """Convert estimates to seconds on another rank, which is `factor` times as fast.
 
-    There are `base` rows for the sum of all phases, and as many for each phase.  Of these, the rows
+    There are `base` rows for the sum of all phases, and as many for each phase.  Of these, rows
     from `HERE` on become 0, because the objects have run no iteration on that rank.
     """
     out: F64 = estimates.copy()
@@ -92,8 +92,7 @@ SAMPLE = 32  # largest number of objects of a type that are packed
 class SizeEstimator:
     """Estimates the bytes of objects whose size is not given, and the seconds to pack an object.
 
-    It packs some objects of each type, evenly spaced in order of keys.  Other objects of this type
-    get the mean size, unless the program has given their size.
+    It packs some objects of each type, evenly spaced in order of keys; others get the mean size.
     """
 
     def __init__(self) -> None:
@@ -108,11 +107,7 @@ class SizeEstimator:
         return self._seconds / self._packed if self._packed else 0.0
 
     def measure(self, store: LocalObjects) -> None:
-        """Give every object a size.
-
-        An object that cannot be packed raises no error here; the LB step that moves it, or shadow
-        mode, raises the error.
-        """
+        """Give every object a size.  If one cannot be packed, the error comes when it moves."""
         nbytes = store.table["nbytes"]
         unknown = np.flatnonzero(nbytes == 0) if self._packed else np.arange(len(store))
         if not len(unknown):
@@ -149,10 +144,9 @@ class SizeEstimator:
 class Mailbox:
     """Outgoing and incoming messages of one rank.
 
-    If this rank knows where the target of a message is, it sends the message there.  Otherwise it
-    sends the message to the target's home rank, the rank that always knows where the target is (see
-    `pylb.comm.addresses`).  In a second step, the home rank forwards the message, and sends the
-    target's rank to the sender.
+    If this rank does not know where the target of a message is, the message goes to the target's
+    home rank, which always knows (see `pylb.comm.addresses`).  In a second step, the home rank
+    forwards the message, and sends the target's rank to the sender.
     """
 
     def __init__(self, agreement: Agreement, addresses: Addresses) -> None:
@@ -168,10 +162,10 @@ class Mailbox:
         self.mail.bind(places)
 
     def pack(self, places: _core.Keys) -> tuple[Sends, int, int]:
-        """Pack the messages of this iteration for other ranks.
+        """Pack the messages of this iteration for other ranks; also return their number.
 
-        Also returns the number of these messages, and the number of messages that need a second
-        step, because a home rank must forward them, or because restoring them may fail.
+        The last result is the number of messages that need a second step, because a home rank must
+        forward them, or because restoring them may fail.
         """
         self.mail.open()
         if not self.mail.n_sent:
@@ -189,10 +183,10 @@ class Mailbox:
         return _parcels(packed, {}), n_messages, n_open + self.mail.n_frozen
 
     def receive(self, stats: Stats, received: Sends, iteration: int, *, adds: bool = False) -> None:
-        """Receive the messages of a step, and make further steps until all are delivered.
+        """Receive the messages of a step; make further steps until all are delivered.  Collective.
 
-        Collective.  With `adds`, the inboxes also keep the messages that they have already.  After
-        an error, all ranks drop the messages of the iteration.
+        With `adds`, the inboxes keep the messages that they have.  After an error, all ranks drop
+        the messages of the iteration.
         """
         try:
             self._receive(stats, received, iteration)
@@ -220,10 +214,7 @@ class Mailbox:
             raise tried.error
 
     def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
-        """Restore the messages for objects of this rank, and pack the others for their ranks.
-
-        With `asks`, this rank, as a home rank, also tells the senders where the targets are.
-        """
+        """Restore the messages for this rank, and pack others; with `asks`, tell their senders."""
         mail, ends = self.mail, [self.mail.n_coming]
         for _, (rows, *packed) in received:
             if len(rows):
@@ -352,10 +343,7 @@ class LocalObjects:
         return Items(self.table.take(index), values, self.estimates[:, index])
 
     def changed(self, gone: Ints, more: list[Items]) -> tuple[Items, F64]:
-        """Return the objects and `sums` without those at the indices `gone`, but with `more`.
-
-        The store itself does not change: the results are the arguments of `set`.
-        """
+        """Return the objects and `sums` without the indices `gone`, but with `more`, for `set`."""
         parts = [items for items in [self.items(), *more] if len(items.objects)]
         n = sum(len(part.objects) for part in parts)
         if not len(gone) and n == len(self):
@@ -416,8 +404,8 @@ class LocalObjects:
     def expect(self, begin: Callable[[], Transferred], arrivals: list[Arrival]) -> None:
         """Let objects arrive and leave while the program goes on; the store already has new ones.
 
-        Until `settle`, the values of new objects are missing.  `begin` starts to move the data; it
-        is called later, because otherwise messages of the LB step itself would wait for these data.
+        Until `settle`, the values of new objects are missing.  `begin` starts to move the data.  It
+        is called later; otherwise messages of the LB step itself would wait for these data.
         """
         self.settle(whole=True)
         self._begin, self._arrivals = begin, arrivals
@@ -425,8 +413,7 @@ class LocalObjects:
     def settle(self, whole: bool = False) -> None:
         """Wait until all objects have arrived here; with `whole`, also those that left this rank.
 
-        Without `whole`, other ranks may still be receiving objects from this rank; they do so until
-        the end of their iteration.
+        Without `whole`, other ranks may receive objects from this rank until their iteration ends.
         """
         self._start()
         while self._arrivals:
@@ -556,10 +543,7 @@ class LocalObjects:
         return ", ".join(names)
 
     def name_phases(self, names: tuple[str, ...] | None = None) -> None:
-        """LocalObjects the names of the phases, and allocate their estimates and sums.
-
-        None: the phases of the present iteration.
-        """
+        """Store the names of the phases (None: of this iteration); make estimates and sums."""
         names = tuple(self._parts) if names is None else names
         self.phases, n = names, len(self)
         more = np.zeros((self.base * len(names), n))
@@ -671,10 +655,7 @@ class LocalObjects:
         return self.values[self.places.find(key)]
 
     def kept(self, moves: LeavingObjects) -> LeavingObjects:
-        """Return `moves` without objects that were removed since `learn`, e.g. by the trigger.
-
-        Those objects do not move; they are removed here at the end of the iteration.
-        """
+        """Return `moves` without objects that were removed since `learn`, e.g. by the trigger."""
         gone = self.places.places(np.array(sorted(self._gone), np.int64))
         kept = ~np.isin(moves.places, gone)
         return LeavingObjects(moves.places[kept], moves.to[kept])
@@ -748,11 +729,10 @@ class LocalObjects:
         return np.where(here, np.int32(self.rank), self.addresses.find(keys))
 
     def correspondents(self, moves: LeavingObjects) -> tuple[I64, I32, I64]:
-        """Return which ranks must know where receivers of messages are after a migration.
+        """Return (m,) keys of receivers, (m,) ranks that must know them, and all receivers' keys.
 
         If an object that sends messages moves, its new rank must know the ranks of its receivers.
         If a receiver leaves and its sender stays, this rank must know the receiver's new rank.
-        Returns (m,) keys of receivers, (m,) ranks that must know them, and all receivers' keys.
         """
         edges, me = self.edges(), np.int32(self.rank)
         new = np.full(len(self) + 1, me, np.int32)

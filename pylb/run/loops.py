@@ -50,10 +50,9 @@ ANSWERS = (AtSync.GO, AtSync.PAUSE, AtSync.BALANCE, AtSync.END, None)  # None: a
 
 
 class AtSyncProtocol(OpenLoop):
-    """One loop with a lag on this rank; `core` does the work, see ``csrc/decide/consensus.h``.
+    """One loop of n iterations with a lag on this rank, by `core` (``csrc/decide/consensus.h``).
 
-    The loop has `n` iterations; `balances` says whether to rebalance.  With `each`, each object
-    reports the end of its iteration; without it, the rank does, for all its objects together.
+    With `each`, each object reports the end of its iteration; without it, the rank does, for all.
     """
 
     def __init__(self, state: RunState, n: int, *, balances: bool, each: bool) -> None:
@@ -530,7 +529,6 @@ class LaggedSteps(OpenLoop):
         """End a step; return the statistics of the step `lag` steps ago, or None if none exists.
 
         `words` describes the arguments of `Advisor.advise`; `error` is an error of this rank.
-        Raises the errors of `Agreement.step`.
         """
         self._agreement.last_step = (sample.kind, sample.iteration, words)
         self._next = sample.iteration + 1
@@ -562,7 +560,7 @@ class LaggedSteps(OpenLoop):
     def _fail(self, sample: Contribution, words: str, error: Exception | None) -> None:
         """Leave the loop after an error of this or another rank, and raise this error.
 
-        If the error is this rank's, it waits at most `abort_after` seconds for the other ranks,
+        After an error of this rank, it waits at most `abort_after` seconds for the other ranks,
         because they never arrive here if they wait for messages of this rank.
         """
         if not self._core.leave(-1.0 if error is None else abort_after()):
@@ -710,10 +708,7 @@ class AdvisorLoop(IterationLoop):
     # ---- the end of a step -----------------------------------------------------------------------
 
     def end_step(self, measured: Measured | None, error: Exception | None, number: int) -> bool:
-        """End a step; return whether the program should rebalance now.  Collective.
-
-        `measured` is None if there is an error; `number`, the step's index, is equal on all ranks.
-        """
+        """End a step with its index `number`; return whether to rebalance now.  Collective."""
         with self._told():
             return self._end_step(measured, error, number)
 

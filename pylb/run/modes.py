@@ -133,10 +133,7 @@ class RunState:
         return self.given_network or self.agreement.network()
 
     def with_network(self, settings: Settings) -> bool:
-        """Return whether strategies get the cost of messages: if pylb selects or measures them.
-
-        If the user has given alpha or beta of the strategy, these values stay.
-        """
+        """Return whether strategies get the cost of messages; alpha and beta of the user stay."""
         values = settings.strategy.values
         measured = self.options.network == "measure" and not {"alpha", "beta"} & values.keys()
         return settings.selects or measured
@@ -169,11 +166,8 @@ def same_answer(
 ) -> int:
     """Call `ask`, which asks the decider what to do, and return the answer.
 
-    Collective if the trigger is a user's function: ranks with different answers could wait for each
-    other forever.  Built-in triggers need no check, because they answer the same on all ranks.
-
-    Raises DomainError on all ranks if the answers differ.  If a user's function fails, all ranks
-    raise an error (see `Agreement.step`).
+    Collective if the trigger is a user's function, because ranks with different answers could wait
+    for each other forever: DomainError on all ranks.  Built-in triggers answer the same everywhere.
     """
     if settings.trigger.function is None:
         return ask()
@@ -279,9 +273,9 @@ class MeasuringMode:
         """Do what the mode needs before the first iteration of a loop, after `_foresee`."""
 
     def _foresee(self) -> tuple[float, float]:
-        """Estimate the cost of the first LB step, and the part of it that depends on what moves.
+        """Estimate the seconds of the first LB step, and the part that depends on what moves.
 
-        Both are in seconds, and the same on every rank; nan: not needed, or not known.  Collective.
+        The same on every rank; nan: not needed, or not known.  Collective.
         """
         state, objects = self._state, self._state.objects
         needed = state.decider.settings.foresees and state.decider.core.foresees
@@ -327,10 +321,7 @@ class MeasuringMode:
         """Observe the statistics of an iteration; rebalance if the decider asks.  Collective."""
 
     def stand(self, reason: int) -> None:
-        """Rebalance if the decider agrees.  Call it when all objects have stopped.  Collective.
-
-        `reason` is the id of the trigger's reason for the LB step, see `Decider.choose`.
-        """
+        """Rebalance if the decider agrees, when all objects have stopped; see `Decider.choose`."""
 
     def abandon(self) -> None:
         """Cancel a decision that is not finished, or an LB step that is due."""
@@ -342,8 +333,7 @@ class MeasuringMode:
     def end_loop(self, left_early: bool = False, failed: bool = False) -> None:
         """Complete the receipts, and the file of ``record=path``.  Collective.
 
-        `left_early`: the loop has ended before its last iteration.  `failed`: an error has ended
-        it, so the gain of the last LB step is not known.
+        If an error has ended the loop (`failed`), the gain of the last LB step is not known.
         """
         if not failed:
             self.judge()
@@ -367,10 +357,7 @@ class MeasuringMode:
         state.records.saved.update(state.done, speed, learned)
 
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:
-        """In shadow mode, make the pending decisions.  Collective.
-
-        `is_over`: the loop has ended; `left_early`: it has ended before its last iteration.
-        """
+        """In shadow mode, make the pending decisions, also at the end of a loop.  Collective."""
 
     def _report_switching(self, was_off: bool) -> None:
         """Log on rank 0 if the decider has just switched LB steps off, or on again."""
@@ -446,8 +433,7 @@ class BalancingMode(MeasuringMode):
 
         For each object, the loads since the LB step are added up, so that noise evens out.  The
         gain is the sum on the slowest rank if all objects had stayed on their old ranks, minus the
-        sum on the slowest rank now.  A rank sends only the sums of objects that have moved, to
-        their old ranks.
+        sum on the slowest rank now.  A rank sends only the sums of objects that have moved.
         """
         agreement, objects, speed = self._state.agreement, self._state.objects, self._speed
         at, me = (Step.WORTH, self._state.done - 1), agreement.transport.rank
@@ -516,8 +502,7 @@ class ReplayingMode(BalancingMode):
     def _check_objects(self, ranks: bool = True) -> None:
         """Check that the recorded run had this program's objects in that iteration.  Collective.
 
-        With `ranks`, also check that each object was on this rank; without it, check this only for
-        objects that may not migrate, because an LB step now moves the other objects.
+        With `ranks`, each object was on this rank; without it, those that may not migrate were.
         """
         state, objects = self._state, self._state.objects
         run = cast(ReplayedDecider, state.decider).run
@@ -594,10 +579,7 @@ class AdvisorState(RunState):
         self.cells.n_objects = stats.n_objects
 
     def step(self) -> LBStep:
-        """Return the LB step that follows the most recent step of the program.
-
-        Collective if loads are estimated from features.
-        """
+        """Return the LB step that follows the step.  Collective if there are features."""
         self.cells.expected = None
         if self.model is not None and self.features is not None:
             sums = np.ascontiguousarray(self.model.sums)
@@ -659,12 +641,12 @@ class DecidingMode(MeasuringMode):
     _state: AdvisorState
 
     def _foresee(self) -> tuple[float, float]:
-        """Estimate the cost of the first LB step, and the part of it that depends on what moves.
+        """Estimate the seconds of the first LB step; the second value is nan.  Collective.
 
-        With cells, the cost is the seconds to gather them, to send their new ranks, and to send all
-        cells of a rank to another rank.  It is nan after the first loop, and if the user chose the
-        strategy, because such runs must not depend on measured times.  Without cells, it is what
-        the program has given, or nan.  The second value is always nan (not known).  Collective.
+        With cells, these are the seconds to gather them, to send their new ranks, and to send all
+        cells of a rank to another rank.  They are nan after the first loop, and if the user chose
+        the strategy, because such runs must not depend on measured times.  Without cells, they are
+        what the program has given, or nan.
         """
         state = self._state
         if state.records.loops or not state.decider.core.foresees:
@@ -702,11 +684,7 @@ class AdvisingMode(DecidingMode):
         return self._core
 
     def observe(self, stats: Stats, is_last: bool) -> None:
-        """Observe the statistics of a step, and set `due`.
-
-        Collective if the decider asks for the load database (`PREVIEW`), or if the trigger is a
-        user's function.
-        """
+        """Observe the statistics of a step, and set `due`.  May be collective."""
         state = self._state
         (now, elapsed), partial = state.ended, state.partial
         was_off = state.decider.core.ledger[0]

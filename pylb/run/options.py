@@ -63,9 +63,8 @@ UNLIMITED = 1 << 60  # bytes; a limit this high means "none" (control groups of 
 def share(agreement: Agreement, iteration: int, before: int) -> int:
     """Return the bytes that objects of this rank may occupy.  Collective.
 
-    This is the rank's share of the limit of the machine or of the control group, minus its share of
-    `before`, the bytes that the process used before there were objects.  The ranks that share the
-    limit, or that are in the process, have equal shares.
+    The ranks that share the limit of the machine or control group have equal shares of it, minus
+    their shares of `before`, the bytes that their process used before there were objects.
     """
     (nbytes, name), process = tightest(), f"{socket.gethostname()} {os.getpid()}"
     sharing, in_process = (
@@ -174,9 +173,8 @@ class RankFacts:
     def own(self, done: int) -> Own:
         """Return the properties of this rank after `done` iterations, by name.
 
-        Collective if a property is given by a function or "auto".  If so, all properties are
-        determined again for each new value of `done`.  If the function of a rank fails, all ranks
-        raise an error (see `Agreement.step`).
+        Collective if a property is given by a function or "auto": then all are determined again for
+        each new value of `done`, and if a function fails, all ranks raise an error.
         """
         if self._now is None or (self._later and self._asked_after != done):
             self._ask(done)
@@ -233,10 +231,7 @@ class RankFacts:
         return int(limit)
 
     def of_all(self, done: int) -> list[Answers]:
-        """On rank 0, return the properties of all ranks at each change since the previous call.
-
-        The other ranks return [].  Collective.
-        """
+        """On rank 0, return the properties of all ranks at each new change.  Collective."""
         self.own(done)
         new, self._answers = self._answers, []
         every = gather_objects(self._agreement, Step.GATHER, done, new)
@@ -319,10 +314,9 @@ VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
 def overridden(
     arguments: dict[str, Any], variables: Iterable[str] = VARIABLES
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the arguments of a `Balancer` or `Advisor`, overridden by environment variables.
+    """Return the arguments, overridden by environment variables, and those set as ``name=value``.
 
-    Also returns the variables that are set, each as ``name=value``.  A strategy or trigger from the
-    environment has its default parameters.
+    A strategy or trigger from the environment has its default parameters.
     """
     words = dict(arguments)
     overrides = []
@@ -345,11 +339,7 @@ def settings_in_force() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Options:
-    """The checked arguments of a Balancer or an Advisor.
-
-    `settings` has the arguments that the decider needs, and `facts` those about the ranks (speed,
-    background, memory_limit).  The other fields have the names of their arguments.
-    """
+    """The checked arguments of a Balancer or an Advisor; those of the decider are in `settings`."""
 
     settings: Settings
     mode: str

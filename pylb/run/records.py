@@ -8,6 +8,7 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -204,10 +205,7 @@ class Saved:
         self._begun, self._parts, self._kept = False, [], 0
 
     def keep(self, loads: Sequence[F64] | F64, homes: Any, background: float) -> None:
-        """Store the loads of an iteration, (1 or d phases, n).
-
-        `homes` are the ranks where the objects were created; None: this rank.
-        """
+        """Store the loads, (1 or d phases, n), of objects that were created on ranks `homes`."""
         self._width = len(loads)
         if not self._begun:
             own = [float(load.sum()) for load in loads]
@@ -245,8 +243,7 @@ class Saved:
     def update(self, done: int, speed: float | None, learned: Sequence[float]) -> None:
         """Compute what was saved up to now.  Collective, if an LB step has taken place.
 
-        `speed` is the user's value for this rank, if any; `learned` has the speeds of all ranks
-        that pylb has learned, or is empty.
+        `speed` is the user's value for this rank; `learned`: the speeds of all ranks, or empty.
         """
         if not self._begun or done == self._until:
             return
@@ -316,8 +313,7 @@ WRITE_EVERY = 64
 class KeptLoads(NamedTuple):
     """One rank's part of a `Stretch`: k iterations without a change of its n objects.
 
-    `load` is (k, n); `edges`, (m, 5), are summed over `passes` iterations.  `starts` and `phases`
-    are those of `Stretch`.
+    `load` is (k, n); `edges`, (m, 5), are summed over `passes` iterations.
     """
 
     first: int
@@ -410,8 +406,7 @@ class LoadHistory:
     def cut(self) -> None:
         """End a part (`KeptLoads`), because the objects or their ranks change now.
 
-        If objects have changed since the previous part and no iteration has followed, the part has
-        no loads, and lists the objects that exist now.
+        If objects have changed and no iteration has followed, the part lists the present objects.
         """
         if self._loads or self._changed:
             objects = self._known if self._loads else self._objects.recorded().copy()
@@ -431,10 +426,7 @@ class LoadHistory:
         self._count_kept(objects.nbytes + edges.nbytes)
 
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
-        """On rank 0, return the stored loads, and the metrics of their iterations, (k, 8).
-
-        Collective.  With `forget`, all ranks delete these loads from their memory.
-        """
+        """On rank 0, return the stored loads and metrics; `forget` deletes them.  Collective."""
         if self._loads:  # only an LB step or the end of a loop ends a part without loads
             self.cut()
         whole = gather_objects(self._agreement, Step.RECORD, iteration, self._parts)
@@ -487,91 +479,6 @@ def _phases(parts: tuple[KeptLoads, ...], k: int, order: Any) -> F64 | None:
     return np.concatenate(every, axis=1)[:, order] if k and every else None
 
 
-class RecordWriter:
-    """Writes a run record, after or during the run.  All ranks call it; rank 0 has the file.
-
-    If the disk is full during the run, or the program begins to record another run in the same
-    file, the recording ends, but the run continues.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(files.named(path))
-        self._writer: Any = None
-        self._stopped = False
-
-    def write(self, records: Records, history: History) -> None:
-        """Append the iterations since the previous call.  Collective."""
-        records.tell_ranks()
-        kept = records.loads.gather(records.done, forget=True)
-        records.agreement.on_root(
-            *(Step.RECORD, records.done),
-            lambda: self._extend(records, kept, history),
-        )
-
-    def save(self, records: Records, history: History, loops: list[Loop]) -> int:
-        """Write the record to a temporary file and rename it.  Collective.
-
-        Rank 0 returns the number of iterations in the file; the other ranks return 0.
-        """
-        records.tell_ranks()
-        kept = records.loads.gather(records.done, forget=False)
-
-        def write() -> None:
-            with files.writing(self.path, "w+b") as file:
-                writer = _make_writer(records, file)
-                try:
-                    _append(writer, kept, history, loops, records)
-                finally:
-                    writer.close()
-
-        records.agreement.on_root(Step.RECORD, records.done, write)
-        return sum(s.iterations for s in kept[0])
-
-    def read(self) -> list[Stretch]:
-        """Return, on rank 0, what has been written so far; [] if another run overwrote it."""
-        if self._writer is not None and not self._stopped:
-            try:
-                self._writer.check()
-            except OSError as why:
-                self._stop(why)
-        return [] if self._writer is None else h5.read(self.path).stretches
-
-    def _extend(self, records: Records, kept: Kept, history: History) -> None:
-        if self._stopped:
-            return
-        try:
-            self._writer = self._writer or _make_writer(records, self.path)
-            self._writer.check()
-            _append(self._writer, kept, history, records.loops, records)
-        except OSError as why:
-            self._stop(why)
-
-    def _stop(self, why: OSError) -> None:
-        if why.errno not in STOPS:
-            raise why
-        self._stopped = True
-        if why.errno == errno.EBUSY:
-            self._writer = None
-        log.warning("pylb: %s: the recording stops, and the run goes on: %s", self.path, why)
-
-
-def _make_writer(records: Records, where: Any) -> Any:
-    """Make an HDF5 writer for a path or a file."""
-    n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
-    return h5.Writer(where, n_ranks, records.all_parameters(), n_objects)
-
-
-def _append(writer: Any, kept: Kept, history: History, loops: list[Loop], records: Records) -> None:
-    facts = RunFacts(
-        parameters=records.all_parameters(),
-        history=history,
-        loops=loops,
-        answers=records.answers,
-        phases=records.objects.phases or (),
-    )
-    writer.extend(*kept, facts)
-
-
 class Records:
     """Everything that a rank records of a run."""
 
@@ -588,7 +495,10 @@ class Records:
         self.loads = LoadHistory(agreement, objects, in_memory)  # for `save` and `report`
         # All histories of loads; shadow mode adds another one.
         self.keepers = [] if options.record is False else [self.loads]
-        self.writer = None if in_memory else RecordWriter(options.record)  # type: ignore[arg-type]
+        self.path = None if in_memory else Path(files.named(options.record))
+        self._writer: Any = None  # on rank 0: writes the file `path`
+        # Whether the recording has stopped: the disk is full, or another run uses the file.
+        self._stopped = False
         self.seconds = 0.0  # time in the loops on this rank
         self.core_waits = CoreWaits()
         self.saved = Saved(agreement, self.core_waits)
@@ -665,11 +575,7 @@ class Records:
         self.restored = True
 
     def begin(self, loop: Loop) -> None:
-        """Add a loop.
-
-        To keep the list short, first drop the previous loop if none of its loads were stored, and
-        no more will be (`record` is False, or all `keepers` are full).
-        """
+        """Add a loop; first drop the previous one if none of its loads were, or will be, stored."""
         beyond = all(history.full for history in self.keepers)
         if self.loops and beyond and self.loops[-1].first >= self.loads.until:
             self.loops.pop()
@@ -698,8 +604,70 @@ class Records:
             first = self.answers[0][1] if self.answers else {}
             self.parameters = {**self.parameters, "ranks": first}
 
+    # ---- files -------------------------------------------------------------------------------
+
     def write(self, history: Callable[[], History]) -> None:
-        """Extend the file, if there is one.  Collective."""
+        """Extend the file of ``record=path``, if there is one.  Collective."""
         self._unwritten = 0.0
-        if self.writer is not None:
-            self.writer.write(self, history())
+        if self.path is not None:
+            self.tell_ranks()
+            kept = self.loads.gather(self.done, forget=True)
+            self.agreement.on_root(Step.RECORD, self.done, lambda: self._extend(kept, history()))
+
+    def save(self, path: str | os.PathLike[str], history: History, loops: list[Loop]) -> int:
+        """Write the record to a temporary file and rename it.  Collective.
+
+        Rank 0 returns the number of iterations in the file; the other ranks return 0.
+        """
+        self.tell_ranks()
+        kept = self.loads.gather(self.done, forget=False)
+
+        def write() -> None:
+            name = Path(files.named(path))
+            with files.writing(name, "w+b") as file, closing(self._new_writer(file)) as writer:
+                self._append(writer, kept, history, loops)
+
+        self.agreement.on_root(Step.RECORD, self.done, write)
+        return sum(s.iterations for s in kept[0])
+
+    def written(self) -> list[Stretch]:
+        """Return, on rank 0, what the file has so far; [] if another run overwrote it."""
+        if self._writer is not None and not self._stopped:
+            try:
+                self._writer.check()
+            except OSError as why:
+                self._stop(why)
+        return [] if self._writer is None else h5.read(self.path).stretches  # type: ignore[arg-type]
+
+    def _extend(self, kept: Kept, history: History) -> None:
+        if self._stopped:
+            return
+        try:
+            self._writer = self._writer or self._new_writer(self.path)
+            self._writer.check()
+            self._append(self._writer, kept, history, self.loops)
+        except OSError as why:
+            self._stop(why)
+
+    def _stop(self, why: OSError) -> None:
+        if why.errno not in STOPS:
+            raise why
+        self._stopped = True
+        if why.errno == errno.EBUSY:
+            self._writer = None
+        log.warning("pylb: %s: the recording stops, and the run goes on: %s", self.path, why)
+
+    def _new_writer(self, where: Any) -> Any:
+        """Make an HDF5 writer for a path or a file."""
+        n_ranks, n_objects = self.agreement.transport.size, self.objects.n_objects
+        return h5.Writer(where, n_ranks, self.all_parameters(), n_objects)
+
+    def _append(self, writer: Any, kept: Kept, history: History, loops: list[Loop]) -> None:
+        facts = RunFacts(
+            parameters=self.all_parameters(),
+            history=history,
+            loops=loops,
+            answers=self.answers,
+            phases=self.objects.phases or (),
+        )
+        writer.extend(*kept, facts)

@@ -27,7 +27,6 @@ from pylb.replaying.trace import Trace
 from pylb.replaying.trace_conversion import trace_fields
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode, RunState, ShadowMode
-from pylb.run.records import RecordWriter
 from pylb.run.report import IterationMetrics, Report, check_suffix
 from pylb.run.share import Sharer
 from pylb.show import page
@@ -236,8 +235,8 @@ class RunResults(InNotebook):
             stretches, _ = records.loads.gather(state.done, forget=False)
         if state.objects.rank:
             return None
-        if records.writer is not None:
-            stretches = records.writer.read()
+        if records.path is not None:
+            stretches = records.written()
         it = IterationMetrics.of(records.figures)
         times, most, *figures = (
             np.repeat(a, it.span, axis=0) for a in (times, it.max, it.time, it.mean, it.idle)
@@ -291,7 +290,7 @@ class RunResults(InNotebook):
         if Path(named(path)).suffix not in SUFFIXES:
             raise DomainError(f"path is {str(path)!r}: expected {' or '.join(SUFFIXES)}")
         if state.options.record is not True:
-            where = records.writer and f"is written to {records.writer.path} during the run"
+            where = records.path and f"is written to {records.path} during the run"
             says = f"save(): the run {where or 'is not recorded'}"
             source = state.options.settings.said_by("record")
             if not source:
@@ -302,7 +301,7 @@ class RunResults(InNotebook):
         if math.isinf(state.options.lag):
             raise StateError("save() with lag=inf: only the iterations of iterate() are recorded")
         loop.complete()
-        saved = RecordWriter(path).save(records, mode.history, mode.priced_loops())
+        saved = records.save(path, mode.history, mode.priced_loops())
         if state.objects.rank == 0 and saved < records.done:
             log.warning(
                 "pylb: %s has only the first %d of %d iterations; record=path records all",

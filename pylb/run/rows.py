@@ -52,10 +52,7 @@ def slices_within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
 def join_pieces(
     like: Any, extent: tuple[int, ...], pieces: list[Any], places: list[tuple[slice, ...]]
 ) -> Any:
-    """Make an array or sparse matrix like `like`, whose first axes have the lengths `extent`.
-
-    `pieces` are the parts of the new array; `places` says where each part is.
-    """
+    """Join `pieces` to an array or sparse matrix like `like`, with these first lengths."""
     if isinstance(like, np.ndarray):
         fortran = like.flags.f_contiguous and not like.flags.c_contiguous
         order: Any = "F" if fortran else "C"

@@ -16,7 +16,7 @@ import pylb
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
 from pylb.io.run_record import FIGURES, Stretch
 from pylb.prediction.recorder.recording import Recording
-from pylb.run.records import RecordWriter
+from pylb.run.records import Records
 
 h5py = pytest.importorskip("h5py")
 from pylb.io import hdf5  # noqa: E402
@@ -331,9 +331,9 @@ def test_a_file_gets_all_iterations_however_many_objects(tmp_path, monkeypatch, 
     monkeypatch.setattr("pylb.run.records.LATEST", 1e9)
     path, written = tmp_path / "run.h5", []
     monkeypatch.setattr(
-        "pylb.run.records.RecordWriter._extend",
-        lambda self, *kept, extend=RecordWriter._extend: (
-            written.append(kept[0].done),
+        "pylb.run.records.Records._extend",
+        lambda self, *kept, extend=Records._extend: (
+            written.append(self.done),
             extend(self, *kept),
         ),
     )
