@@ -254,6 +254,9 @@ class Advice:
         The time of this call is part of the cost of the LB step, also outside the block
         ``lb.rebalancing()``.
 
+        Raises StateError if the advice has no cells, or belongs to an earlier step; DomainError, on
+        every rank, if an array or `offset` has a wrong shape, or if arguments differ.
+
         Parameters
         ----------
         *values : (n, ...) ndarray, or list of n
@@ -269,14 +272,6 @@ class Advice:
         array or list, or a tuple of them
             The rows or items of the cells that are now on this rank, sorted by their old rank; the
             cells of one rank keep their order.  With `offset`, the new offsets come last.
-
-        Raises
-        ------
-        StateError
-            The advice has no cells, or belongs to an earlier step.
-        DomainError
-            No array is given, an array does not have one row for each cell, `offset` does not have
-            n + 1 ascending entries, or the ranks give different arguments; raised on every rank.
         """
         return self._begin("migrate", values, offset).end()
 

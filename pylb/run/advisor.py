@@ -387,11 +387,7 @@ class Advisor(RunResults):
         count of steps.  A program with its own loop does not need `iterate`: each `advise` ends a
         step.
 
-        Raises
-        ------
-        DomainError, StateError, RemoteError
-            The ranks have different arguments or make different calls; a loop is already running;
-            a step does not have exactly one `advise`; another rank has failed or ended.
+        Raises StateError if a loop is already running, or a step has not exactly one `advise`.
         """
         count = checked_count(n, self._state.options.lag)
         if self._loop.in_loop:
@@ -495,15 +491,12 @@ class Advisor(RunResults):
 
         Raises
         ------
-        DomainError
-            An array has an invalid value, type or shape; arguments do not fit together, or differ
-            between ranks; there is no time; or only some of the steps have cells.
+        DomainError, StateError
+            An argument is invalid, or differs between ranks; there is no time; only some of the
+            steps have cells; the call is within `timed`, or is the second one in a step.
         DuplicateKeyError, UnknownKeyError
             An LB step has found a key twice, or an edge to an unknown cell; or the source of an
             edge is not a cell of this rank.
-        StateError
-            The ranks are in different steps, or the call is within `timed` or `rebalancing`, or is
-            the second one in a step.
         StrategyError, InfeasibleError, RemoteError
             The strategy has failed; another rank has failed or ended.
 

@@ -222,7 +222,8 @@ class Balancer(RunResults):
         Parameters
         ----------
         key : int
-            A unique 64-bit integer that identifies the object on all ranks.
+            A unique 64-bit integer that identifies the object on all ranks, or DuplicateKeyError;
+            if it was added on another rank, all ranks raise when the next iteration begins.
         block : object
             Any value that can be pickled.  It belongs to the balancer from now on: a migration
             replaces it by a copy.
@@ -245,12 +246,6 @@ class Balancer(RunResults):
             The bytes count for ``memory_limit`` (not together with ``node_memory_limit``, and not
             with distributed strategies); CCMLB also counts the communication with the home.  The
             program moves these data itself.
-
-        Raises
-        ------
-        DuplicateKeyError
-            The key exists already.  If it was added on another rank, all ranks raise at the start
-            of the next loop, or at the end of the present iteration.
         """
         objects, key = self._objects, key_of(key)
         if objects.has(key):
@@ -322,6 +317,9 @@ class Balancer(RunResults):
         does so where this is at least 5 % better than the sum (`Receipt.by_sum`).  "VectorLB" and
         your own functions get the loads of all phases, (n, d); other strategies place by the sum.
 
+        Raises StateError outside ``iterate``, within another phase, if the Balancer was made with
+        `load`, or if there is no CUDA device.
+
         Parameters
         ----------
         name : str
@@ -333,12 +331,6 @@ class Balancer(RunResults):
             how long a device has computed so far.  "cuda": CuPy, PyTorch or Numba (the one that
             the program has imported) records an event before and after each body on its present
             stream; pylb reads the seconds between the events at the end of the iteration.
-
-        Raises
-        ------
-        StateError, MissingPartError
-            The call is outside ``iterate`` or within another phase; the Balancer was made with
-            `load`; there is no CUDA device, or none of the three packages is installed.
         """
         objects = self._objects
         if objects.load is not None:
@@ -352,7 +344,7 @@ class Balancer(RunResults):
 
         They replace the time that `local` measures for the object in the phase.  The seconds of
         several calls in an iteration are added up.  The name of an argument is the phase:
-        ``lb.load(key, gpu=0.5)``.  StateError if the phase has not begun in this iteration.
+        ``lb.load(key, gpu=0.5)``.  Raises StateError if the phase has not begun in this iteration.
         """
         place = self._objects.places.find(key_of(key))
         if place < 0:
@@ -396,14 +388,9 @@ class Balancer(RunResults):
         ``copy=False``, it is not copied, and the caller promises that neither sender nor receiver
         modifies it.
 
-        Raises
-        ------
-        SerializationError
-            The data cannot be pickled.  (With ``copy=False``, all ranks raise at the next exchange
-            of messages.)
-        UnknownKeyError
-            The source is not on this rank.  If the target does not exist, all ranks raise at the
-            next exchange of messages, and the messages of that iteration are dropped.
+        Raises SerializationError if the data cannot be pickled, and UnknownKeyError if the source
+        is not on this rank.  If the target does not exist, all ranks raise at the next exchange of
+        messages, and the messages of that iteration are dropped.
         """
         if copy is not True:
             checks.flag("copy", copy)
@@ -478,7 +465,7 @@ class Balancer(RunResults):
         """Deliver all messages sent so far, in the middle of an iteration.  Collective.
 
         Call it if the second part of an iteration reads messages that the first one has sent.  The
-        loads of the parts are added up.  StateError outside ``iterate``, or if `lag` is not 0.
+        loads of the parts are added up.  Raises StateError outside ``iterate`` or with a lag.
         """
         self._loop.exchange()
 
@@ -580,6 +567,9 @@ class Balancer(RunResults):
     ) -> Balancer:
         """Make a balancer that goes on from a checkpoint, on any number of ranks.  Collective.
 
+        Raises DomainError or StateError if an argument does not fit, and SerializationError if an
+        object cannot be restored.
+
         Parameters
         ----------
         comm : mpi4py.MPI.Comm or VirtualComm
@@ -592,11 +582,6 @@ class Balancer(RunResults):
         **options
             As for `Balancer`, without `replay` and shadow mode; ``record`` must be False, which is
             the default here.
-
-        Raises
-        ------
-        DomainError, StateError, SerializationError
-            `unpack`, `pickled` or the options do not fit; an object cannot be restored.
         """
         arguments = {"record": False, **options}
         lb = agreement_of(comm).together(Step.RESTORE, lambda: cls(comm, **arguments))

@@ -276,14 +276,9 @@ class RunResults(InNotebook):
         the LB steps of a `Balancer`.  If the program of an `Advisor` gives no cells, the record has
         one object per rank.
 
-        Raises
-        ------
-        StateError
-            The argument ``record`` was False, or a path, which is written during the run; or
-            ``lag`` is infinite.  (If ``PYLB_RECORD`` has set ``record``, `save` only logs a
-            warning, and writes nothing.)
-        MissingPartError, OSError
-            h5py is absent; the file cannot be written.
+        Raises StateError if the argument ``record`` was False or a path (`save` only logs a warning
+        if ``PYLB_RECORD`` has set it), or if ``lag`` is infinite; MissingPartError without h5py;
+        OSError if the file cannot be written.
         """
         state, mode, loop = self._state, self._mode, self._loop
         records = state.records

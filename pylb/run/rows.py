@@ -383,6 +383,10 @@ class RowPartition:
         decides when; "fpm" still keeps parts whose mean times differ by at most `tol`.  Only rows
         that change their rank are sent, directly to their new rank.
 
+        Raises DomainError if an array has the wrong type or number of rows, or ranks passed
+        different kinds of arrays (nothing has moved); StateError if a rank with rows has timed no
+        block, or an earlier call has failed during the decision.
+
         Parameters
         ----------
         *arrays : ndarray or scipy.sparse matrix or array
@@ -392,15 +396,6 @@ class RowPartition:
         -------
         array, or tuple of arrays
             This rank's new rows of each array; the same arrays if nothing has moved.
-
-        Raises
-        ------
-        DomainError
-            An array has the wrong type or number of rows, or ranks passed different kinds of
-            arrays.  Nothing has moved.
-        StateError
-            A rank with rows has timed no block; or an earlier call has failed during the decision,
-            for instance because a trigger raised an error.
         """
         self._calls += 1
         words = ""

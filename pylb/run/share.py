@@ -155,6 +155,10 @@ class Sharer:
     ) -> Any:
         """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.
 
+        Raises DomainError if arguments are invalid or differ between ranks, `fn` returned a wrong
+        number of rows, or `verify` has found a difference; RemoteError, with the traceback if the
+        row came from here, if `fn` failed on another rank.
+
         Parameters
         ----------
         fn : callable
@@ -178,14 +182,6 @@ class Sharer:
         -------
         array or tuple of arrays
             As from ``fn(*arrays)``, in the order of the rows.
-
-        Raises
-        ------
-        DomainError
-            Arguments of this rank are invalid or differ from those of other ranks; `fn` returned a
-            wrong number of rows; or `verify` has found a difference.
-        RemoteError
-            `fn` failed on another rank; the message has its traceback if the row came from here.
         """
         core = self._core
         plain = cost is None and features is None and chunk is None and not verify
