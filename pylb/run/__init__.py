@@ -6,10 +6,10 @@ ranks so that the load is balanced; messages; metrics of each iteration; for eac
 
 If pylb owns the objects, the program uses `Balancer`; if it owns its data, `Advisor`.  Both have a
 loop (in `loops`: all ranks together, or with a lag each rank at its own pace) and a mode (in
-`modes`: measure only, rebalance, repeat a recorded run, give advice; in `shadow`: compute what
-rebalancing would save).  `lb_step` does one LB step, of objects or of cells; `records` stores the
-measurements.  `rows` and `tiles` divide arrays instead of objects.  This room (folder of the
-source) may import all rooms except `whatif`, `lab`, `cli` and `lib`.
+`modes`: measure only, rebalance, repeat a recorded run, give advice, or compute what rebalancing
+would save).  `lb_step` does one LB step, of objects or of cells; `records` stores the measurements.
+`rows` divides arrays instead of objects.  This room (folder of the source) may import all rooms
+except `whatif`, `lab`, `cli` and `lib`.
 
 Terms of this room: a *cell* is a piece of the data of a program that uses an Advisor; the *steps*
 of an Advisor correspond to the *iterations* of a Balancer; a loop with a *lag* does not wait for

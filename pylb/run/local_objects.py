@@ -349,29 +349,20 @@ class LocalObjects:
         if not len(gone) and n == len(self):
             return self.items(), self.sums
         keys = joined([part.objects.key for part in parts])
-        order: I64 | None = None  # indices in all parts, one after the other; None: keys ascend
-        if len(gone) or np.any(keys[1:] <= keys[:-1]):
-            stays = np.ones(len(keys), np.bool_)
-            stays[gone] = False
-            at = np.flatnonzero(stays)
-            order = at[np.argsort(keys[at], kind="stable")]  # fast, because keys mostly ascend
-        if order is None and len(parts) == 1:
+        if len(parts) == 1 and not len(gone) and np.all(keys[1:] > keys[:-1]):  # the first objects
             return parts[0], np.zeros((len(self.sums), n))
-        n_kept = n if order is None else len(order)
-        estimates = np.empty((self.rows, n_kept))
+        stays = np.ones(n, np.bool_)
+        stays[gone] = False
+        at = np.flatnonzero(stays)  # indices that run through all parts, one after the other
+        order = at[np.argsort(keys[at], kind="stable")]  # fast, because keys mostly ascend
+        estimates = np.empty((self.rows, len(order)))
         for row, out in enumerate(estimates):
-            whole = joined([part.estimates[row] for part in parts])
-            if order is None:
-                out[:] = whole
-            else:
-                # All indices are valid; with mode="raise", the default, NumPy would copy twice.
-                whole.take(order, out=out, mode="clip")
-        values: list[Any] = []
-        for part in parts:
-            values += part.values
+            # All indices are valid; with mode="raise", the default, NumPy would copy twice.
+            joined([part.estimates[row] for part in parts]).take(order, out=out, mode="clip")
+        values = [value for part in parts for value in part.values]
         items = Items(
             Objects.join([part.objects for part in parts], order),
-            values if order is None else [values[i] for i in order.tolist()],
+            [values[i] for i in order.tolist()],
             estimates,
         )
         new = np.zeros(n - len(self))

@@ -491,11 +491,11 @@ class Records:
         # (n, 2 d): for each iteration, the largest loads of a rank in d phases, and d mean loads.
         self.phases: IterationLog | None = None
         self.loops: list[Loop] = []
-        in_memory = isinstance(options.record, bool)  # else a file is extended during the run
-        self.loads = LoadHistory(agreement, objects, in_memory)  # for `save` and `report`
+        # The file that is extended during the run; None: loads stay in memory.
+        self.path = None if isinstance(options.record, bool) else Path(files.named(options.record))
+        self.loads = LoadHistory(agreement, objects, self.path is None)  # for `save` and `report`
         # All histories of loads; shadow mode adds another one.
         self.keepers = [] if options.record is False else [self.loads]
-        self.path = None if in_memory else Path(files.named(options.record))
         self._writer: Any = None  # on rank 0: writes the file `path`
         # Whether the recording has stopped: the disk is full, or another run uses the file.
         self._stopped = False
