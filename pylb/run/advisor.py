@@ -278,11 +278,8 @@ class Advisor(RunResults):
     -----
     `advise`, `iterate`, `finish`, `save`, `report` to a file and `rank_loads` are collective.  An
     error of one rank in `advise` is raised on all ranks.  If the program of one rank raises or ends
-    early, the other ranks end with an error that says so.
-
-    The environment variables ``PYLB_STRATEGY``, ``PYLB_TRIGGER`` (a name, or a value of `every`),
-    ``PYLB_MODE``, ``PYLB_RECORD``, ``PYLB_CLOCK`` and ``PYLB_EXPERIENCE`` override the program's
-    arguments.
+    early, the other ranks raise, too.  Environment variables such as ``PYLB_STRATEGY`` and
+    ``PYLB_TRIGGER`` (a name, or a value of `every`) override the program's arguments.
 
     Examples
     --------
@@ -377,8 +374,6 @@ class Advisor(RunResults):
         self._comm = comm
         self._loop = AdvisorLoop(self._state, self._mode, self._watch)
         self._input = AdvisorInput(self._state, self._watch)
-
-    # ---- the loop ----------------------------------------------------------------------------
 
     def iterate(self, n: int) -> Iterator[int]:
         """Run `n` steps: ``for step in lb.iterate(n)``, with one `advise` in each.  Collective.
@@ -634,8 +629,6 @@ class Advisor(RunResults):
         """
         self._loop.close()
 
-    # ---- results -----------------------------------------------------------------------------
-
     @property
     def iteration(self) -> int:
         """Index of the present step; the first is 0."""
@@ -649,9 +642,3 @@ class Advisor(RunResults):
         """
         model = self._state.model
         return None if model is None else LoadModel.coefficients(model.sums)
-
-    def __repr__(self) -> str:
-        return (
-            f"<Advisor: rank {self.rank} of {self.n_ranks}, {len(self._state.cells.now.loads)} "
-            f"cells here, {self._state.done} steps, {self.n_lb_steps} LB steps>"
-        )

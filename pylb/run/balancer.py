@@ -131,8 +131,7 @@ class Balancer(RunResults):
         If objects migrate while the program goes on, with strategy "auto": the largest fraction by
         which an iteration may become longer than the one before the LB step.  If all migrations
         would take longer, an LB step moves only those objects that save the most time per byte, and
-        further LB steps follow at once (`Receipt.slice`, `Receipt.moves_left`), unless the shortest
-        LB step takes longer than an iteration.
+        further LB steps follow at once (`Receipt.slice`, `Receipt.moves_left`).
     record : bool or path
         True: store the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.
@@ -146,9 +145,7 @@ class Balancer(RunResults):
     Notes
     -----
     A method is collective (all ranks must call it) if its description says "Collective".  If the
-    program of one rank raises, ends or leaves the loop early, the other ranks end with an error
-    that says so.  If they do not call the balancer within ``PYLB_ABORT_AFTER`` seconds (default:
-    10), the failing rank aborts the program.
+    program of one rank raises, ends or leaves the loop early, the other ranks raise, too.
 
     Examples
     --------
@@ -593,12 +590,6 @@ class Balancer(RunResults):
         """Number of complete iterations, including those before a checkpoint."""
         self._loop.take()
         return self._state.records.done
-
-    def __repr__(self) -> str:
-        return (
-            f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._objects)} "
-            f"objects here, {self._state.records.done} iterations, {self.n_lb_steps} LB steps>"
-        )
 
 
 class AsyncBalancer(Balancer):

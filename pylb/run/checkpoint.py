@@ -226,9 +226,6 @@ def _check_request(head: disk.Head, unpack: Pack | None, pickled: bool) -> None:
         )
 
 
-# ---- which objects go where ------------------------------------------------------------------
-
-
 def _sources(was: int, now: int, rank: int) -> range:
     """Return the former ranks from which present rank `rank` takes objects.
 
@@ -350,9 +347,6 @@ def _messages_of(
         (int(target[i]), int(source[i]), _value(what, blob, pickled, 0, None))
         for i, blob in zip(index, blobs, strict=True)
     ]
-
-
-# ---- into the new run ------------------------------------------------------------------------
 
 
 def _enter_objects(state: RunState, parts: list[TakenObjects]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -28,14 +27,11 @@ HERE = _core.ESTIMATE_HERE  # this row of estimates and later ones use only iter
 Ints = NDArray[np.integer[Any]]
 
 
-def key_of(key: Any, name: str = "key") -> int:
+def key_of(key: Any) -> int:
     """Check that `key` is an integer of 64 bits, and return it."""
-    try:
-        out = operator.index(key)
-    except TypeError:
-        raise DomainError(f"{name} is {key!r}: expected an integer") from None
+    out = checks.integer("key", key)
     if not -(2**63) <= out < 2**63:
-        raise DomainError(f"{name} is {out}: expected an integer of 64 bits")
+        raise DomainError(f"key is {out}: expected an integer of 64 bits")
     return out
 
 

@@ -118,8 +118,6 @@ class IterationLoop:
         if records.is_due and not is_last:
             self._mode.write()
 
-    # ---- statistics that arrive later -------------------------------------------------------
-
     @property
     def running(self) -> bool:
         """Whether, at present, some ranks may know of more iterations than others."""
@@ -577,8 +575,6 @@ class LaggedSteps(OpenLoop):
         self._agreement.take(sample, [], error, words)
         raise RemoteError("another rank has left the loop")
 
-    # ---- when a rank leaves ------------------------------------------------------------------
-
     def give_up(self, failed: bool) -> None:
         if not self.left and not self._core.broken:
             self._core.begin(Contribution(Step.ADVISED, self._next, 0, failed), True)
@@ -630,8 +626,6 @@ class AdvisorLoop(IterationLoop):
             self._left = False  # first, because a call that fails cannot be repeated
             self._state.records.cut()
             self._mode.end_loop(left_early=True)
-
-    # ---- begin and end ---------------------------------------------------------------------------
 
     def iterate(self, n: int) -> Iterator[int]:
         with self._told():
@@ -704,8 +698,6 @@ class AdvisorLoop(IterationLoop):
                 self._mode.end_loop()
                 self._open = False
         self._state.agreement.at = f"after step {self.step - 1}"
-
-    # ---- the end of a step -----------------------------------------------------------------------
 
     def end_step(self, measured: Measured | None, error: Exception | None, number: int) -> bool:
         """End a step with its index `number`; return whether to rebalance now.  Collective."""

@@ -37,11 +37,12 @@ def more_ranks() -> dict[str, str]:
     }
 
 
-def cluster(n: int) -> Cluster:
-    """Start `n` MPI ranks, perhaps more than cores, for a notebook, which is itself one process.
+class Cluster:
+    """``pylb.cluster(n)``: MPI ranks, perhaps more than cores, for a notebook, itself one process.
 
     The ranks are engines of ipyparallel under ``mpiexec``.  They stop at the end of the ``with``
-    statement, or by ``stop()``.  StateError if there is no ``mpiexec``, or the ranks do not start.
+    statement, or by ``stop()``.  Raises StateError if there is no ``mpiexec``, or the ranks do not
+    start.  ``results`` is what the program of the most recent `run` has returned on each rank.
 
     Examples
     --------
@@ -57,27 +58,13 @@ def cluster(n: int) -> Cluster:
     >>> run.trace.n_ranks
     2
     """
-    return Cluster(checks.whole("n", n, 1, "a number of ranks"))
-
-
-class Cluster:
-    """The `n` MPI ranks that `cluster` has started.
-
-    ``results`` is what the program of the most recent `run` has returned on each rank.
-
-    Examples
-    --------
-    >>> ranks = pylb.cluster(2)
-    >>> ranks.n
-    2
-    >>> ranks.stop()
-    """
 
     def __init__(self, n: int) -> None:
         parallel = optional.require("ipyparallel")
         optional.require("cloudpickle")
         optional.require("mpi4py")
-        self.n, self.results = n, [None] * n
+        self.n = checks.whole("n", n, 1, "a number of ranks")
+        self.results = [None] * n
         self._folder = tempfile.TemporaryDirectory(prefix="pylb-cluster-")
         beside = str(Path(sys.executable).parent)  # where an MPI from PyPI has its mpiexec
         path = os.pathsep.join([beside, os.environ.get("PATH", "")])
@@ -157,6 +144,9 @@ class Cluster:
 
     def __repr__(self) -> str:
         return f"<Cluster: {self.n} MPI ranks>"
+
+
+cluster = Cluster
 
 
 def _call(sent: bytes, record: str) -> tuple[int, Any]:

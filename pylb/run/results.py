@@ -55,6 +55,13 @@ class RunResults(InNotebook):
         self._state.records.lending = out.sums
         return out
 
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}: rank {self.rank} of {self.n_ranks}, "
+            f"{len(self._state.objects.seconds)} objects here, {self._state.done} iterations, "
+            f"{self.n_lb_steps} LB steps>"
+        )
+
     def _bars(self) -> dict[str, Any]:
         return {"max/mean of the last iterations": self.metrics.max_over_mean[-64:]}
 

@@ -317,13 +317,7 @@ class RowPartition:
 
     def _count(self, n: Any) -> int:
         """Return the number of elements to divide."""
-        try:
-            count = operator.index(n)
-        except TypeError:
-            count = -1
-        if not 0 <= count <= 10**12:
-            raise DomainError(f"n is {n!r}: expected a number of rows, 0 ... 1e12")
-        return count
+        return checks.whole("n", n, 0, "a number of rows", 10**12 + 1)
 
     def _step(self, words: str, data: bytes = b"", error: Exception | None = None) -> None:
         """Check, in a collective step, that all ranks make the same call."""
@@ -334,8 +328,6 @@ class RowPartition:
     def decisions(self) -> History:
         """A receipt for each decision of the trigger; empty without one."""
         return History() if self._when is None else self._when.history
-
-    # ---- the present parts ---------------------------------------------------------------------
 
     @property
     def offsets(self) -> I64:
@@ -364,8 +356,6 @@ class RowPartition:
     def balanced(self) -> bool:
         """Whether the most recent `redistribute` moved nothing."""
         return bool(self.history) and self.history[-1].moved == 0
-
-    # ---- the loop ------------------------------------------------------------------------------
 
     def timed(self) -> AbstractContextManager[None]:
         """Time this rank's work on its rows; do not include waiting for other ranks.

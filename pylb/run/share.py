@@ -90,7 +90,6 @@ class Sharer:
             agreement.sharers.append(self._core)
         self._calls: list[tuple[float, ...]] = []
         self._model: LoadModel | None = None
-        self._like: Arrays | None = None  # empty arrays like the results of the previous call
 
     @property
     def worked(self) -> float:
@@ -189,7 +188,7 @@ class Sharer:
             return self._alone(fn, arrays)
         call: SharedCall | None = None
         with Attempt() as tried:
-            call = SharedCall(fn, arrays, verify, self._like, self.rank)
+            call = SharedCall(fn, arrays, verify, self.rank)
             weights = call.cost_of(cost, features, self._model)
             most = 0 if chunk is None else checks.whole("chunk", chunk, 1)
         if tried.error is not None:
@@ -207,7 +206,6 @@ class Sharer:
         self._calls.append(figures)
         if call.features is not None and len(seconds := core.seconds()):
             self._model = call.learned(self._model, seconds)
-        self._like = call.empty_results()
         return call.result()
 
 
@@ -255,10 +253,9 @@ class SharedCall:
         fn: Callable[..., Any],
         arrays: tuple[ArrayLike, ...],
         verify: float,
-        like: Arrays | None,
         rank: int,
     ) -> None:
-        self.fn, self.like, self.rank = fn, like, rank
+        self.fn, self.rank = fn, rank
         self.verify = checks.number("verify", verify) if verify else 0.0
         if not 0.0 <= self.verify <= 1.0:
             raise DomainError(f"verify is {verify}: expected 0 ... 1")
@@ -298,8 +295,6 @@ class SharedCall:
             model = model.observe(self.features[part], float(seconds[part].sum()))
         return model
 
-    # ---- what the core calls -----------------------------------------------------------------
-
     def own(self, rows: Any) -> None:
         given = [a[rows] for a in self.arrays]
         self._keep(rows, self.computed(given, len(given[0])))
@@ -336,8 +331,6 @@ class SharedCall:
         if self.verify:
             self._verify(rank, rows, made)
 
-    # ---- rows and results --------------------------------------------------------------------
-
     def computed(self, given: Arrays, n: int) -> Arrays:
         self.single, made = results_of(self.fn, given, n)
         return made
@@ -373,15 +366,9 @@ class SharedCall:
                     f"{_few(rows[some][wrong])}: expected a function of the rows alone"
                 )
 
-    def empty_results(self) -> Arrays | None:
-        if self.out is None:
-            return self.like
-        return [np.empty((0, *a.shape[1:]), a.dtype) for a in self.out]
-
     def result(self) -> Any:
-        if self.out is None:  # no rows: take dtypes and shapes of the previous call, or ask fn
-            self.out = self.like or self.computed(self.arrays, 0)
-            self.single = len(self.out) == 1 if self.like else self.single
+        if self.out is None:  # no rows: fn returns the dtypes and shapes
+            self.out = self.computed(self.arrays, 0)
         return self.out[0] if self.single else tuple(self.out)
 
 
