@@ -356,7 +356,7 @@ class Advisor(RunResults):
             arguments["record"] = False
         elif cost is not None:
             raise DomainError(f"cost is {cost!r}: expected cost only together with ranks=")
-        options = options_of(agreement, arguments, measures=True)
+        options = options_of(agreement, arguments, "Advisor")
         if not np.isfinite(options.lag):
             raise DomainError("lag is inf: expected a finite number of steps")
         for s in options.settings.strategies:

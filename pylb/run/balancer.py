@@ -190,7 +190,7 @@ class Balancer(RunResults):
     ) -> None:
         arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
-        options = options_of(agreement, arguments, distributed=True)
+        options = options_of(agreement, arguments, "Balancer")
         objects = LocalObjects(agreement, options.clock, load, options.settings.learns)
         self._objects, self._lag = objects, options.lag
         no_mail = NoMessages(options.lag)

@@ -7,6 +7,7 @@ import math
 import operator
 import os
 import socket
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -399,20 +400,13 @@ class Options:
         """Return the arguments of a loop as a hash, which all ranks compare, and as text."""
         listed = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         words = f"{loop}, {listed}"
-        digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big") >> 1, words
+        return zlib.crc32(words.encode()), words
 
 
-def options_of(
-    agreement: Agreement,
-    arguments: dict[str, Any],
-    *,
-    distributed: bool = False,
-    measures: bool = False,
-) -> Options:
-    """Check the arguments of a `Balancer` or an `Advisor`, which the environment may override.
+def options_of(agreement: Agreement, arguments: dict[str, Any], kind: str) -> Options:
+    """Check the arguments of a `kind`, "Balancer" or "Advisor"; the environment may override them.
 
-    With `distributed`, the strategy "auto" may use a distributed one.  With `measures`, the clock
+    Only for a Balancer, the strategy "auto" may use a distributed one.  For an Advisor, the clock
     "auto" is "mpi", if that works.
     """
     lag = arguments["lag"]
@@ -421,7 +415,6 @@ def options_of(
     arguments, overrides = overridden(arguments)
     experience, transport = arguments["experience"], agreement.transport
     if experience is not None:
-        kind = "Advisor" if measures else "Balancer"
         experience = Experience(experience, kind, transport.rank, transport.size)
     network, strategy = arguments["network"], find(arguments["strategy"], auto=True)
     if network is not None and network != "measure":
@@ -446,7 +439,7 @@ def options_of(
         learn_speeds=learns(arguments["learn_speeds"], arguments["speed"]),
         seed=checks.integer("seed", arguments["seed"]),
         environment=overrides,
-        distributed=distributed,
+        distributed=kind == "Balancer",
     )
     return Options(
         settings=checked,
@@ -457,7 +450,7 @@ def options_of(
         replay=arguments.get("replay"),
         overlap=overlap,
         experience=experience,
-        clock=_clock(arguments["clock"], agreement, measures),
+        clock=_clock(arguments["clock"], agreement, measures=kind == "Advisor"),
         **{name: arguments[name] for name in ("mode", "record")},
     )
 
