@@ -202,7 +202,8 @@ class Balancer(RunResults):
         arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
         options = options_of(agreement, arguments, distributed=True)
-        objects = LocalObjects(agreement, options.clock, load, options.settings.learns)
+        given, is_python = options.settings, options.settings.strategy.call is not None
+        objects = LocalObjects(agreement, options.clock, load, given.learns, not is_python)
         self._objects, self._lag = objects, options.lag
         no_mail = NoMessages(options.lag)
         self._mail = cast(_core.Mail, no_mail) if options.lag else objects.mailbox.mail
@@ -234,8 +235,8 @@ class Balancer(RunResults):
         key : int
             A unique 64-bit integer that identifies the object on all ranks.
         block : object
-            Any value that can be pickled.  It belongs to the balancer from now on: a migration
-            replaces it by a copy.
+            Any value; if it cannot be pickled, it stays on this rank.  It belongs to the balancer
+            from now on: a migration replaces it by a copy.
         nbytes : int
             Bytes that a migration sends.  0: pylb measures them by packing some of the objects.
         memory : int, optional
@@ -570,8 +571,8 @@ class Balancer(RunResults):
         DomainError, StateError
             The ranks have different arguments or make different calls; a loop is already running.
         RemoteError, SerializationError, StrategyError
-            Another rank has failed or ended; an object cannot be pickled (then nothing has moved);
-            a user-defined strategy has failed.
+            Another rank has failed or ended; an object cannot be restored on its new rank; a
+            user-defined strategy has failed.
         """
         number = checked_count(n, self._lag)
         checks.flag("progress", progress)

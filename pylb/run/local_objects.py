@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from pylb.model.objects import NO_KEYS, Objects, joined
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.clocks import PhaseClock
 
+log = logging.getLogger("pylb")
 NO_PARTS: F64 = np.zeros((0, 0))  # loads by phase, if there are no phases
 HERE = _core.ESTIMATE_HERE  # this row of estimates and later ones use only iterations on this rank
 Ints = NDArray[np.integer[Any]]
@@ -63,14 +65,17 @@ class Arrival(NamedTuple):
 
     def values(self, after: str = "") -> list[Any]:
         """Restore the objects, whose data have arrived; `after` is the end of an error message."""
-
-        def refused(i: int, why: Exception) -> Exception:
-            return SerializationError(
-                f"object {self.keys[i]} cannot be restored on its new rank: "
+        load = parcel.loader(self.parts)
+        out: list[Any] = []
+        try:
+            while len(out) < len(self.keys):
+                out.append(load())
+        except Exception as why:
+            raise SerializationError(
+                f"object {self.keys[len(out)]} cannot be restored on its new rank: "
                 f"{type(why).__name__}: {why}{after}"
-            )
-
-        return parcel.unpack_each(self.parts, len(self.keys), refused)
+            ) from why
+        return out
 
 
 class Store:
@@ -138,42 +143,25 @@ class Store:
         n = sum(len(part.objects) for part in parts)
         if not len(gone) and n == len(self):
             return self.items(), self.sums
-        order = self._order(gone, parts)
-        if order is None and len(parts) == 1:
+        keys = joined([part.objects.key for part in parts])
+        if len(parts) == 1 and not len(gone) and np.all(keys[1:] > keys[:-1]):  # the first objects
             return parts[0], np.zeros((len(self.sums), n))
-        n_kept = n if order is None else len(order)
-        estimates = np.empty((self.rows, n_kept))
+        stays = np.ones(n, np.bool_)
+        stays[gone] = False
+        at = np.flatnonzero(stays)  # indices that run through all parts, one after the other
+        order = at[np.argsort(keys[at], kind="stable")]  # fast, because keys mostly ascend
+        estimates = np.empty((self.rows, len(order)))
         for row, out in enumerate(estimates):
-            whole = joined([part.estimates[row] for part in parts])
-            if order is None:
-                out[:] = whole
-            else:
-                # All indices are valid; with mode="raise", the default, NumPy would copy twice.
-                whole.take(order, out=out, mode="clip")
-        values: list[Any] = []
-        for part in parts:
-            values += part.values
+            # All indices are valid; with mode="raise", the default, NumPy would copy twice.
+            joined([part.estimates[row] for part in parts]).take(order, out=out, mode="clip")
+        values = [value for part in parts for value in part.values]
         items = Items(
             Objects.join([part.objects for part in parts], order),
-            values if order is None else [values[i] for i in order.tolist()],
+            [values[i] for i in order.tolist()],
             estimates,
         )
         new = np.zeros(n - len(self))
         return items, np.stack([joined([row, new], order) for row in self.sums])
-
-    def _order(self, gone: Ints, parts: list[Items]) -> I64 | None:
-        """Return the indices of the objects that stay or come, sorted by key.
-
-        The indices run through all parts, one after the other.  None: all, in the present order.
-        """
-        keys = joined([part.objects.key for part in parts])
-        if not len(gone) and np.all(keys[1:] > keys[:-1]):
-            return None
-        stays = np.ones(len(keys), np.bool_)
-        stays[gone] = False
-        at = np.flatnonzero(stays)
-        order: I64 = at[np.argsort(keys[at], kind="stable")]  # fast, because keys mostly ascend
-        return order
 
     def set(self, items: Items, sums: F64) -> None:
         """Replace all objects and `sums`, and drop the loads of the present iteration.
@@ -420,20 +408,14 @@ class SizeEstimator:
     def __init__(self) -> None:
         self._of_type: dict[type, tuple[int, int]] = {}  # type -> (bytes, number of packed objects)
         self._seconds, self._packed = 0.0, 0
-        # Key of an object that cannot be packed, and why.
-        self.refused: tuple[int, Exception] | None = None
 
     @property
     def handling(self) -> float:
         """Mean seconds to pack an object; 0 if none was packed."""
         return self._seconds / self._packed if self._packed else 0.0
 
-    def measure(self, store: Store) -> None:
-        """Give every object a size.
-
-        An object that cannot be packed raises no error here; the LB step that moves it, or shadow
-        mode, raises the error.
-        """
+    def measure(self, store: LocalObjects) -> None:
+        """Give every object a size; those that cannot be packed stay on this rank."""
         nbytes = store.table["nbytes"]
         unknown = np.flatnonzero(nbytes == 0) if self._packed else np.arange(len(store))
         if not len(unknown):
@@ -451,20 +433,22 @@ class SizeEstimator:
             nbytes[places] = total // max(n, 1)
         store.table.columns["nbytes"] = nbytes
 
-    def _sample(self, kind: type, places: I64, store: Store, nbytes: I64) -> None:
+    def _sample(self, kind: type, places: I64, store: LocalObjects, nbytes: I64) -> None:
         total = n = 0
+        refused: list[int] = []
         for i in places.tolist():
             begin = _core.clock()
             try:
                 size = parcel.size_of(parcel.pack(store.values[i]))
-            except Exception as why:
-                self.refused = self.refused or (int(store.keys[i]), why)
+            except Exception:
+                refused.append(i)
                 continue
             self._seconds += max(_core.clock() - begin, 0.0)
             self._packed += 1
             nbytes[i] = nbytes[i] or size
             total, n = total + size, n + 1
         self._of_type[kind] = total, n
+        store.pin(np.array(refused, np.int64))
 
 
 class Mailbox:
@@ -595,6 +579,7 @@ class LocalObjects(Store):
         clock: str,
         load: Callable[[int, Any], float] | None,
         learns: bool,
+        obeys: bool,
     ) -> None:
         super().__init__(clock, learns)
         self.agreement = agreement
@@ -616,6 +601,9 @@ class LocalObjects(Store):
         self.in_loop = self.stale = False
         # Applies additions and removals at once; None, unless each object runs at its own pace.
         self.join: Callable[[], None] | None = None
+        self._pinned: set[int] = set()  # keys of objects that cannot be pickled
+        # Whether the strategy lets such objects stay; a Python function may not expect any.
+        self._obeys = obeys
         self.load = load  # the user's function for loads, or None
         self.version = 0  # how often properties have changed, for the records
 
@@ -668,6 +656,8 @@ class LocalObjects(Store):
 
     def update(self, key: int, properties: dict[str, Any]) -> None:
         """Change properties of an object that is here."""
+        if "migratable" in properties:
+            self._pinned.discard(key)
         if key in self.new:
             self._properties.setdefault(key, {}).update(properties)
         else:
@@ -683,13 +673,36 @@ class LocalObjects(Store):
         return self.values[self.places.find(key)]
 
     def kept(self, moves: LeavingObjects) -> LeavingObjects:
-        """Return `moves` without objects that were removed since `learn`, e.g. by the trigger.
+        """Return `moves` without objects that must not move.
 
-        Those objects do not move; they are removed here at the end of the iteration.
+        These are objects that cannot be pickled, and those that were removed since `learn`, e.g. by
+        the trigger, which are removed here at the end of the iteration.
         """
-        gone = self.places.places(np.array(sorted(self._gone), np.int64))
-        kept = ~np.isin(moves.places, gone)
+        stay = self.places.places(np.array(sorted(self._gone | self._pinned), np.int64))
+        kept = ~np.isin(moves.places, stay)
         return LeavingObjects(moves.places[kept], moves.to[kept])
+
+    def pin(self, places: I64) -> None:
+        """From now on, let those of these objects stay here that cannot be pickled."""
+        refused: list[int] = []
+        first: Exception | None = None
+        for place in places.tolist():
+            value, key = self.values[place], int(self.keys[place])
+            what = f"object {key} ({type(value).__qualname__}) cannot be pickled"
+            try:
+                parcel.tried(what, parcel.pack, value)
+            except SerializationError as why:
+                refused.append(place)
+                first = first or why
+        keys = self.keys[refused].tolist()
+        if keys and self.n_ranks > 1:
+            others = ", ".join(map(str, keys[1:20]))
+            more = others and f"; these stay, too: {others}"
+            log.warning("pylb: %s; it stays on rank %d%s", first, self.rank, more)
+        self._pinned.update(keys)
+        if keys and self._obeys:
+            self.table.update(refused, {"migratable": False})
+            self.version += 1
 
     def arrange(self) -> None:
         """Apply additions and removals on this rank; the other ranks do not know them yet."""
@@ -702,6 +715,7 @@ class LocalObjects(Store):
         items = self._new_items()
         here = self.places.places(np.union1d(gone, items.objects.key))
         self.set(*self.changed(here[here >= 0], [items]))
+        self._pinned.difference_update(gone.tolist())
         self.new, self._properties, self._gone, self._unregistered, self._lost = after
         self.mailbox.rebind(self.places, gone)
 
