@@ -6,9 +6,8 @@ Uses pickle protocol 5; large arrays are sent without a copy.
 from __future__ import annotations
 
 import io
-import itertools
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from pylb.comm.agreement import Agreement, Attempt, Step
@@ -44,41 +43,21 @@ def unpack(parts: Parts) -> Any:
     return pickle.loads(parts[0], buffers=parts[1:])
 
 
-def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception]) -> Parts:
-    """Return values as buffers.  One pickler packs all, so data that values share are sent once.
-
-    ``refused(i, why)`` returns the error to raise if value i cannot be pickled.
-    """
+def pack_each(values: list[Any]) -> Parts:
+    """Return values as buffers.  One pickler packs all, so data that values share are sent once."""
     file = io.BytesIO()
     parts: Parts = [b""]
-    dump = pickle.Pickler(file, protocol=5, buffer_callback=_keep_in(parts)).dump
-    _call_each(dump, zip(values, strict=True), len(values), refused)
+    pickler = pickle.Pickler(file, protocol=5, buffer_callback=_keep_in(parts))
+    for value in values:
+        pickler.dump(value)
     parts[0] = file.getvalue()
     return parts
 
 
-def unpack_each(parts: Parts, n: int, refused: Callable[[int, Exception], Exception]) -> list[Any]:
-    """Return the n values that `pack_each` was given; `refused` as there."""
+def loader(parts: Parts) -> Callable[[], Any]:
+    """Return a function whose calls return, one by one, the values that `pack_each` was given."""
     file = io.BufferedReader(io.BytesIO(parts[0]))
-    load = pickle.Unpickler(file, buffers=iter(parts[1:])).load
-    return _call_each(load, itertools.repeat((), n), n, refused)
-
-
-def _call_each(
-    call: Callable[..., Any],
-    arguments: Iterable[tuple[Any, ...]],
-    n: int,
-    refused: Callable[[int, Exception], Exception],
-) -> list[Any]:
-    """Return the results of n calls, without a loop in Python."""
-    out: list[Any] = []
-    try:
-        out.extend(itertools.starmap(call, arguments))
-        if len(out) < n:  # extend() ends early, without an error, if `call` raises StopIteration
-            raise StopIteration("raised by the object")
-    except Exception as why:
-        raise refused(len(out), why) from why
-    return out
+    return pickle.Unpickler(file, buffers=iter(parts[1:])).load
 
 
 def size_of(parts: Parts) -> int:

@@ -5,6 +5,7 @@ The C core decides (``csrc/decide/decider.h``), in running programs, shadow mode
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -25,8 +26,9 @@ from pylb.model.snapshot import Snapshot
 from pylb.partitioning import libraries
 from pylb.partitioning.libraries import available
 from pylb.placing.placement import CHOOSERS, Placement
-from pylb.placing.registry import AUTO, Strategy, find, strategies
+from pylb.placing.registry import AUTO, Strategy, answer_of, find, strategies
 
+log = logging.getLogger("pylb")
 NOTHING, JUDGE, PREVIEW, BEGIN, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # triggers, by default obeyed even if LB steps do not pay
 LEDGER = [row[1] for row in _core.ledger()]
@@ -156,34 +158,42 @@ class Ahead:
     """A strategy written in Python, which may run in a thread while the next iteration computes.
 
     Then the LB step comes one iteration later, and uses the placement if the objects are the same.
+    If the strategy fails in the thread, all objects stay in this LB step, and the program goes on.
     """
 
     def __init__(self, name: str, call: Callable[[Snapshot], Any]) -> None:
         self.__name__, self._call = name, call  # errors contain the name
-        self._begun: tuple[Snapshot, Future[Any]] | None = None
+        self._failed = False  # whether it has failed in a thread, which is reported once
+        # The snapshot, and the placement that a thread makes; None: no thread has begun.
+        self.begun: tuple[Snapshot, Future[Any]] | None = None
 
     def begin(self, snapshot: Snapshot) -> None:
         future: Future[Any] = Future()
 
         def run() -> None:
             try:
-                future.set_result(self._call(snapshot))
+                future.set_result(answer_of(self._call, snapshot))
             except BaseException as why:
                 future.set_exception(why)
 
-        self._begun = snapshot, future
+        self.begun = snapshot, future
         threading.Thread(target=run, name="pylb strategy", daemon=True).start()
 
     def __call__(self, snapshot: Snapshot) -> Any:
-        begun, self._begun = self._begun, None
+        begun, self.begun = self.begun, None
         if begun is None:
             return self._call(snapshot)
         then, future = begun
-        placed = future.result()
-        same = len(then.rank) == len(snapshot.rank) and bool(
-            np.all(then.key == snapshot.key) and np.all(then.rank == snapshot.rank)
-        )
-        return placed if same else self._call(snapshot)
+        why = future.exception()
+        the_same = ("key", "rank", "migratable")
+        if not all(np.array_equal(getattr(then, x), getattr(snapshot, x)) for x in the_same):
+            return self._call(snapshot)
+        if not isinstance(why, Exception):
+            return future.result()
+        if not self._failed:
+            log.warning("pylb: %s; so this LB step moves nothing, and the program goes on", why)
+        self._failed = True
+        return snapshot.rank
 
 
 class Decider:
@@ -200,9 +210,11 @@ class Decider:
     ) -> None:
         self.settings = given
         candidates = tuple(s.candidate for s in given.strategies)
+        self.ahead: Ahead | None = None  # the strategy, if it may run beside an iteration
         if given.beside:
             call, name, *others = candidates[0]
-            candidates = ((Ahead(name, call), name, *others),)
+            self.ahead = Ahead(name, call)
+            candidates = ((self.ahead, name, *others),)
         self.core = _core.Decider(
             n_ranks=n_ranks,
             candidates=candidates,

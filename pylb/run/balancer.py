@@ -191,7 +191,8 @@ class Balancer(RunResults):
         arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
         options = options_of(agreement, arguments, "Balancer")
-        objects = LocalObjects(agreement, options.clock, load, options.settings.learns)
+        given, is_python = options.settings, options.settings.strategy.call is not None
+        objects = LocalObjects(agreement, options.clock, load, given.learns, not is_python)
         self._objects, self._lag = objects, options.lag
         no_mail = NoMessages(options.lag)
         self._mail = cast(_core.Mail, no_mail) if options.lag else objects.mailbox.mail
@@ -222,8 +223,8 @@ class Balancer(RunResults):
             A unique 64-bit integer that identifies the object on all ranks, or DuplicateKeyError;
             if it was added on another rank, all ranks raise when the next iteration begins.
         block : object
-            Any value that can be pickled.  It belongs to the balancer from now on: a migration
-            replaces it by a copy.
+            Any value; if it cannot be pickled, it stays on this rank.  It belongs to the balancer
+            from now on: a migration replaces it by a copy.
         nbytes : int
             Bytes that a migration sends.  0: pylb measures them by packing some of the objects.
         memory : int, optional
@@ -443,8 +444,8 @@ class Balancer(RunResults):
         DomainError, StateError
             The ranks have different arguments or make different calls; a loop is already running.
         RemoteError, SerializationError, StrategyError
-            Another rank has failed or ended; an object cannot be pickled (then nothing has moved);
-            a user-defined strategy has failed.
+            Another rank has failed or ended; an object cannot be restored on its new rank; a
+            user-defined strategy has failed.
         """
         number = checked_count(n, self._lag)
         checks.flag("progress", progress)

@@ -412,20 +412,24 @@ def _seen_again(
     """Let a decider observe all past iterations and LB steps; return whether to rebalance now."""
     core, ask, last = decider.core, NOTHING, None
     done = {r.iteration: r for r in steps}
-    begun = {int(first): (n, cost) for first, n, cost in loops}
+    begun = {int(first): (int(n), cost) for first, n, cost in loops}
+    end = 0
     for i, row in enumerate(rows.tolist()):
         core.abandon()
         if i in begun:
             n, cost = begun[i]
-            core.expect(int(n) if i == 0 else None, cost, cost)  # as in `MeasuringMode.start`
+            end = i + n
+            core.expect(n if i == 0 else None, cost, cost)  # as in `MeasuringMode.start`
         time, most, mean, idle, utilization, least, messages, nbytes = row
         figures = time, most, mean, least, mean * n_ranks, utilization, int(messages), int(nbytes)
         asked = core.observe(i, *figures, 0.0, idle)
-        ask = core.next(asked, False)
+        # The strategy has begun beside an iteration, unless it was the last one of its loop.
+        beside = decider.settings.beside and i + 1 < end
+        ask = core.next(asked, beside)
         if ask == JUDGE and last is not None:
             share = min((i - last.iteration) / max(last.iterations, 1), 1.0)
             core.judge(0.0 if math.isnan(last.gain) else last.gain * share)
-            ask = core.next(asked, False)
+            ask = core.next(asked, beside)
         if last is not None and i - last.iteration == last.iterations:
             core.judge(last.gain)  # enters the gain into the receipt
         if i in done:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -119,7 +119,7 @@ class LBStep:
         """Rebalance, and return the ranks' speeds (None: all count as equal).  Collective.
 
         `reason` is the id of the trigger's reason for the LB step, see `Decider.choose`.  If the
-        strategy fails, or an object cannot be pickled, all ranks raise an error.
+        strategy fails, or an object cannot be restored, all ranks raise an error.
         """
         objects = self.objects
         assert isinstance(objects, LocalObjects)
@@ -138,10 +138,11 @@ class LBStep:
         if not core.goes_on:  # otherwise `was` remains: the ranks before the first slice
             objects.table.columns.pop("was", None)
         moving = _core.clock()
-        moves = objects.kept(placed.moves)
-        keys, needed = objects.keys[moves.places], objects.correspondents(moves)
-        nbytes = migrate(self.agreement, self.iteration, objects, moves, placed.speed, self.overlap)
-        moved = objects.addresses.move(self.iteration, keys, moves.to, *needed)
+        nbytes, news = migrate(
+            *(self.agreement, self.iteration, objects, objects.kept(placed.moves), placed.speed),
+            self.overlap,
+        )
+        moved = objects.addresses.move(self.iteration, *news)
         end = _core.clock()
         of_all = self.agreement.reduce(
             *(Step.COMMIT, self.iteration),
@@ -188,13 +189,19 @@ class LBStep:
 
     def begin(self) -> None:
         """Let rank 0 call the strategy in a thread, for a later LB step.  Collective."""
+        self._ask(self.decider.core.begin)
+
+    def _ask(self, question: Callable[..., Any]) -> list[Any]:
+        """Ask the decider on rank 0 about a snapshot; return the answer there.  Collective."""
         whole = self._gather_parts()
+        out: list[Any] = []
 
-        def begin() -> None:
+        def ask() -> None:
             db, snapshot = self._snapshot(whole)
-            self.decider.core.begin(snapshot, *_learned(db.objects))
+            out.append(question(snapshot, *_learned(db.objects)))
 
-        self.agreement.on_root(Step.PLACE, self.iteration, begin)
+        self.agreement.on_root(Step.PLACE, self.iteration, ask)
+        return out
 
     def rehearse(self) -> float:
         """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
@@ -202,22 +209,14 @@ class LBStep:
         placed = self.place(None)
         if isinstance(self.objects, LocalObjects):
             migrate(self.agreement, self.iteration, self.objects, placed.moves, placed.speed)
-        seconds = {"seconds": ("max", _core.clock() - start)}
-        return float(self.agreement.reduce(Step.COMMIT, self.iteration, seconds)["seconds"])
+        return self._most(_core.clock() - start)
 
     def preview(self) -> float:
         """Estimate the seconds per iteration that a new placement would save.
 
         Collective; all ranks get the same result.
         """
-        whole = self._gather_parts()
-        gain = np.zeros(1)
-
-        def preview() -> None:
-            db, snapshot = self._snapshot(whole)
-            gain[0] = self.decider.core.preview(snapshot, *_learned(db.objects))
-
-        self.agreement.on_root(Step.PLACE, self.iteration, preview)
+        gain = np.array(self._ask(self.decider.core.preview) or [0.0])
         self.agreement.transport.bcast(gain.view(np.uint8), 0)
         return float(gain[0])
 
@@ -308,7 +307,7 @@ class LBStep:
         near = NO_KEYS.astype(np.int32)  # all ranks, or the strategy ignores nodes
         if "nodes" in strategy.looks_at:
             near = self.facts.neighbours(self.iteration)
-        agent = self._agent(strategy, objects, own, near, own_speed)
+        agent = self._agent(lambda: self._new_agent(strategy, objects, own, near, own_speed))
         before, after = (self._times(seconds) for seconds in agent.times)
         limit, full = own.get("memory_limit"), math.nan
         if limit is not None:
@@ -332,24 +331,19 @@ class LBStep:
         figures = np.array([known.get(name, math.nan) for name in FIGURES])
         return Placed(figures, speeds, moves)
 
-    def _agent(
-        self, strategy: Strategy, objects: LocalObjects, own: Own, near: I32, speed: float
-    ) -> Any:
-        """Make the agent of this rank, and let it run its rounds.  Collective.
-
-        `own` and `speed` describe this rank; `near` are the ranks on its node.
-        """
-        agent: Any = None
+    def _agent(self, make: Callable[[], _core.Agent]) -> _core.Agent:
+        """Make the agent of this rank, and let it run its rounds.  Collective."""
+        agent: _core.Agent | None = None
         received: Sends = []
         tally: tuple[Any, ...] = (0.0, 0.0, 0.0, 0.0, 0, 0)  # plb_tally_t, of all ranks
         while True:
             sends: Sends = []
             own_tally = tally
             with Attempt() as tried:
-                agent = agent or self._new_agent(strategy, objects, own, near, speed)
+                agent = agent or make()
                 written, own_tally = agent.round(received_notes(received), tally)
                 sends = notes_to_send(written)
-            if tried.error is None and agent.done:
+            if tried.error is None and agent is not None and agent.done:
                 return agent
             summed = zip(("sum", "sum", "max", "max", "sum", "sum"), own_tally, strict=True)
             out, received = self.agreement.reduce_and_exchange(
@@ -362,7 +356,10 @@ class LBStep:
     def _new_agent(
         self, strategy: Strategy, objects: LocalObjects, own: Own, near: I32, speed: float
     ) -> _core.Agent:
-        """Make the agent, which knows this rank's part of the load database."""
+        """Make the agent, which knows this rank's part of the load database.
+
+        `own` and `speed` describe this rank; `near` are the ranks on its node.
+        """
         transport, settings = self.agreement.transport, self.decider.settings
         limit = own.get("memory_limit")
         columns, edges = objects.table, objects.edges()
@@ -494,19 +491,27 @@ def migrate(
     moves: LeavingObjects,
     speed: Speeds,
     overlap: bool | str = False,
-) -> int:
-    """Send each leaving object directly to its new rank; return the bytes sent.  Collective.
+) -> tuple[int, tuple[I64, I32, I64, I32, I64]]:
+    """Send each leaving object directly to its new rank.  Collective.
 
-    If one rank fails, all ranks raise its error, and nothing has moved.
+    If one rank fails, all ranks raise its error, and nothing has moved.  An object that cannot be
+    pickled stays, and the others move.
 
     With `overlap`, the objects may arrive after this call, while the program goes on; "auto": only
-    if they are large, see `MUCH`.
+    if they are large, see `MUCH`.  Returns the bytes sent, and arguments of `Addresses.move`.
     """
     sends: Sends = []
     late: Sends = []
     much = max(MUCH, MUCH_EACH * len(objects))
     with Attempt() as packed:
-        for rank, parts, values in _packed(objects, moves, speed):
+        try:
+            packets = _packed(objects, moves, speed)
+        except SerializationError:
+            objects.pin(moves.places)
+            moves = objects.kept(moves)
+            packets = _packed(objects, moves, speed)
+        news = objects.keys[moves.places], moves.to, *objects.correspondents(moves)
+        for rank, parts, values in packets:
             if overlap is True or (overlap and parcel.size_of(values) >= much):
                 late.append((rank, values))
                 sends.append((rank, parts))
@@ -520,12 +525,11 @@ def migrate(
         for source, parts in sorted(received, key=itemgetter(0)):
             items, n = _unpack(source, parts, objects)
             arrival = Arrival(source, items.objects.key, memory.get(source) or parts[n:])
-            arrivals += [arrival] if source in memory else []
-            came.append(
-                items
-                if source in memory
-                else items._replace(values=arrival.values("; nothing has moved"))
-            )
+            if source in memory:
+                arrivals.append(arrival)
+            else:
+                items = items._replace(values=arrival.values("; nothing has moved"))
+            came.append(items)
         following = objects.changed(moves.places, came)
         if len(objects.kept(moves).places) < len(moves.places):
             raise StateError("an object was removed while it was packed; nothing has moved")
@@ -534,7 +538,7 @@ def migrate(
     objects.mailbox.rebind(objects.places, objects.keys[:0])
     if overlap is True or late or memory:
         objects.expect(lambda: agreement.transport.transfer(late, memory), arrivals)
-    return nbytes
+    return nbytes, news
 
 
 def _exchange(
@@ -570,34 +574,27 @@ def _sizes(parts: parcel.Parts) -> I64:
 def _packed(
     objects: LocalObjects, moves: LeavingObjects, speed: Speeds
 ) -> list[tuple[int, parcel.Parts, parcel.Parts]]:
-    """Pack the leaving objects; return (new rank, properties and messages, values) for each."""
+    """Pack the leaving objects for each new rank.
+
+    Returns (rank, buffers, values): the buffers have counts, properties and messages.
+    """
     me, mail = objects.rank, objects.mailbox.mail
     mail.open()
     to = np.full(len(objects), -1, np.int32)
     to[moves.places] = moves.to
-    letters = {rank: (wire, others) for rank, _, wire, others in mail.pack_inboxes(to)}
+    inboxes = {rank: (wire, others) for rank, _, wire, others in mail.pack_inboxes(to)}
     out = []
     for rank, rows in rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
         items = objects.take(rows[:, 0])
         factor = 1.0 if speed is None else float(speed[rank] / speed[me])
-        items = items._replace(estimates=converted(items.estimates, factor, objects.base))
-        out.append((rank, *_pack(items, *letters.get(rank, (b"", [])))))
+        estimates = converted(items.estimates, factor, objects.base)
+        known = parcel.pack((items.objects.key, items.objects.columns, estimates))
+        values = parcel.tried("an object cannot be pickled", parcel.pack_each, items.values)
+        wire, others = inboxes.get(rank, (b"", []))
+        letters = [wire, *parcel.pack_messages(others)] if wire else []
+        counts = np.array([len(known), len(letters)], np.int64)
+        out.append((rank, [counts, *known, *letters], values))
     return out
-
-
-def _pack(items: Items, wire: bytes, others: list[Any]) -> tuple[parcel.Parts, parcel.Parts]:
-    """Return two lists of buffers: counts, properties and messages; and the objects' values."""
-
-    def refused(i: int, why: Exception) -> Exception:
-        return SerializationError(
-            f"object {items.objects.key[i]} ({type(items.values[i]).__qualname__}) cannot be "
-            f"pickled: {type(why).__name__}: {why}; nothing has moved"
-        )
-
-    known = parcel.pack((items.objects.key, items.objects.columns, items.estimates))
-    values = parcel.pack_each(items.values, refused)
-    letters = [wire, *parcel.pack_messages(others)] if wire else []
-    return [np.array([len(known), len(letters)], np.int64), *known, *letters], values
 
 
 def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> tuple[Items, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,6 +23,7 @@ from pylb.model.objects import NO_KEYS, Objects, joined
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.clocks import PhaseClock
 
+log = logging.getLogger("pylb")
 NO_PARTS: F64 = np.zeros((0, 0))  # loads by phase, if there are no phases
 HERE = _core.ESTIMATE_HERE  # this row of estimates and later ones use only iterations on this rank
 Ints = NDArray[np.integer[Any]]
@@ -59,14 +61,17 @@ class Arrival(NamedTuple):
 
     def values(self, after: str = "") -> list[Any]:
         """Restore the objects, whose data have arrived; `after` is the end of an error message."""
-
-        def refused(i: int, why: Exception) -> Exception:
-            return SerializationError(
-                f"object {self.keys[i]} cannot be restored on its new rank: "
+        load = parcel.loader(self.parts)
+        out: list[Any] = []
+        try:
+            while len(out) < len(self.keys):
+                out.append(load())
+        except Exception as why:
+            raise SerializationError(
+                f"object {self.keys[len(out)]} cannot be restored on its new rank: "
                 f"{type(why).__name__}: {why}{after}"
-            )
-
-        return parcel.unpack_each(self.parts, len(self.keys), refused)
+            ) from why
+        return out
 
 
 def converted(estimates: F64, factor: float, base: int) -> F64:
@@ -94,8 +99,6 @@ class SizeEstimator:
     def __init__(self) -> None:
         self._of_type: dict[type, tuple[int, int]] = {}  # type -> (bytes, number of packed objects)
         self._seconds, self._packed = 0.0, 0
-        # Key of an object that cannot be packed, and why.
-        self.refused: tuple[int, Exception] | None = None
 
     @property
     def handling(self) -> float:
@@ -103,7 +106,7 @@ class SizeEstimator:
         return self._seconds / self._packed if self._packed else 0.0
 
     def measure(self, store: LocalObjects) -> None:
-        """Give every object a size.  If one cannot be packed, the error comes when it moves."""
+        """Give every object a size; those that cannot be packed stay on this rank."""
         nbytes = store.table["nbytes"]
         unknown = np.flatnonzero(nbytes == 0) if self._packed else np.arange(len(store))
         if not len(unknown):
@@ -123,18 +126,20 @@ class SizeEstimator:
 
     def _sample(self, kind: type, places: I64, store: LocalObjects, nbytes: I64) -> None:
         total = n = 0
+        refused: list[int] = []
         for i in places.tolist():
             begin = _core.clock()
             try:
                 size = parcel.size_of(parcel.pack(store.values[i]))
-            except Exception as why:
-                self.refused = self.refused or (int(store.keys[i]), why)
+            except Exception:
+                refused.append(i)
                 continue
             self._seconds += max(_core.clock() - begin, 0.0)
             self._packed += 1
             nbytes[i] = nbytes[i] or size
             total, n = total + size, n + 1
         self._of_type[kind] = total, n
+        store.pin(np.array(refused, np.int64))
 
 
 class Mailbox:
@@ -264,6 +269,7 @@ class LocalObjects:
         clock: str,
         load: Callable[[int, Any], float] | None,
         learns: bool,
+        obeys: bool,
     ) -> None:
         self.clock = clock
         self.load = load  # the user's function for loads, or None
@@ -298,6 +304,9 @@ class LocalObjects:
         self.new: dict[int, Any] = {}
         self._properties: dict[int, dict[str, Any]] = {}
         self._gone: set[int] = set()  # keys of removed objects that are still in the table
+        self._pinned: set[int] = set()  # keys of objects that cannot be pickled
+        # Whether the strategy lets such objects stay; a Python function may not expect any.
+        self._obeys = obeys
         self._lost = NO_KEYS  # keys whose removal the other ranks do not know yet
         self._unregistered = NO_KEYS  # keys in the table that other ranks do not know yet
         self._births = 0  # number of `learn` calls so far, the same on all ranks
@@ -627,6 +636,8 @@ class LocalObjects:
 
     def update(self, key: int, properties: dict[str, Any]) -> None:
         """Change properties of an object that is here."""
+        if "migratable" in properties:
+            self._pinned.discard(key)
         if key in self.new:
             self._properties.setdefault(key, {}).update(properties)
         else:
@@ -642,10 +653,36 @@ class LocalObjects:
         return self.values[self.places.find(key)]
 
     def kept(self, moves: LeavingObjects) -> LeavingObjects:
-        """Return `moves` without objects that were removed since `learn`, e.g. by the trigger."""
-        gone = self.places.places(np.array(sorted(self._gone), np.int64))
-        kept = ~np.isin(moves.places, gone)
+        """Return `moves` without objects that must not move.
+
+        These are objects that cannot be pickled, and those that were removed since `learn`, e.g. by
+        the trigger, which are removed here at the end of the iteration.
+        """
+        stay = self.places.places(np.array(sorted(self._gone | self._pinned), np.int64))
+        kept = ~np.isin(moves.places, stay)
         return LeavingObjects(moves.places[kept], moves.to[kept])
+
+    def pin(self, places: I64) -> None:
+        """From now on, let those of these objects stay here that cannot be pickled."""
+        refused: list[int] = []
+        first: Exception | None = None
+        for place in places.tolist():
+            value, key = self.values[place], int(self.keys[place])
+            what = f"object {key} ({type(value).__qualname__}) cannot be pickled"
+            try:
+                parcel.tried(what, parcel.pack, value)
+            except SerializationError as why:
+                refused.append(place)
+                first = first or why
+        keys = self.keys[refused].tolist()
+        if keys and self.n_ranks > 1:
+            others = ", ".join(map(str, keys[1:20]))
+            more = others and f"; these stay, too: {others}"
+            log.warning("pylb: %s; it stays on rank %d%s", first, self.rank, more)
+        self._pinned.update(keys)
+        if keys and self._obeys:
+            self.table.update(refused, {"migratable": False})
+            self.version += 1
 
     def arrange(self) -> None:
         """Apply additions and removals on this rank; the other ranks do not know them yet."""
@@ -658,6 +695,7 @@ class LocalObjects:
         items = self._new_items()
         here = self.places.places(np.union1d(gone, items.objects.key))
         self.set(*self.changed(here[here >= 0], [items]))
+        self._pinned.difference_update(gone.tolist())
         self.new, self._properties, self._gone, self._unregistered, self._lost = after
         self.mailbox.rebind(self.places, gone)
 

@@ -29,7 +29,7 @@ from pylb.decide.decider import (
 )
 from pylb.decide.receipts import History, Receipt
 from pylb.decide.registry import Cycle
-from pylb.errors import DomainError, SerializationError, StrategyError
+from pylb.errors import DomainError, StrategyError
 from pylb.io import h5
 from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.measure.load_model import LoadModel
@@ -467,6 +467,8 @@ class BalancingMode(MeasuringMode):
         except BaseException:
             # If this rank ends now, the error of the other ranks names this place.
             self._state.agreement.at = self._state.agreement.last_step_in_words
+            if self._state.decider.ahead is not None:  # a later LB step has other loads
+                self._state.decider.ahead.begun = None
             raise
 
 
@@ -838,13 +840,6 @@ class ShadowMode(MeasuringMode):
     def _catch_up(self, left_early: bool = False) -> None:
         stretches, rows = self._loads.gather(self._state.done, forget=True)
         with Attempt() as tried:
-            # Raise an error if an object cannot be packed, because no LB step could move it.
-            refused = self._state.objects.sizes.refused
-            if refused is not None:
-                key, why = refused
-                raise SerializationError(
-                    f"shadow mode: object {key} cannot be pickled: {why}"
-                ) from why
             self._feed(stretches, rows)
             if left_early and self._replay is not None and not self._lost:
                 self._replay.settle(self._remaining, True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pylb
 from pylb import _core
 from pylb.decide.decider import BALANCE, FIGURES, JUDGE, settings
-from pylb.errors import DomainError, OutOfRangeError, SerializationError, StateError
+from pylb.errors import DomainError, OutOfRangeError, StateError
 
 PLACED = (
     *(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, *[math.nan] * 4, 0.0),
@@ -398,11 +398,16 @@ def test_sentences_about_an_lb_step():
     assert "; 1 iteration was left." in dataclasses.replace(r, left=1.0).explain()
 
 
-def test_an_object_that_cannot_migrate_is_named_in_shadow_mode():
-    lb = pylb.Balancer(mode="shadow")
-    lb.add(1, lambda: None)
-    with pytest.raises(SerializationError, match="shadow mode: object 1 cannot be pickled"):
-        list(lb.iterate(2))
+def test_an_object_that_cannot_be_pickled_stays_in_shadow_mode(caplog):
+    def program(comm):
+        lb = pylb.Balancer(comm, mode="shadow", every=1, strategy="GreedyLB", load=lambda *_: 1.0)
+        for key in range(4) if lb.rank == 0 else ():
+            lb.add(key, (lambda: None) if key else [key])
+        list(lb.iterate(3))
+        return sum(r.migrations for r in lb.history)
+
+    assert pylb.VirtualCluster(2).run(program) == [1, 1]
+    assert "object 1 (function) cannot be pickled" in caplog.text
     with pytest.raises(StateError, match="in shadow mode: expected iterate"):
         pylb.AsyncBalancer(mode="shadow", lag=1).begin(3)
     with pytest.raises(DomainError, match="mode is 'on '"):

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -95,11 +94,7 @@ def with_lag(kind, lag, block):
 
 def lagged(case):
     """A loop with a lag; its LB step after iteration 7 is announced from iteration 2 on."""
-
-    def block(key):
-        return threading.Lock() if case == "pickle" and odd and key > comm.size else [key]
-
-    lb = with_lag(pylb.Balancer, 2, block)
+    lb = with_lag(pylb.Balancer, 2, lambda key: [key])
 
     def loop():
         for it in lb.iterate(N):

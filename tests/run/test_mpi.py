@@ -52,7 +52,6 @@ ENDINGS = [  # program, its arguments, what it prints
     ("lagged", ["blocked"], "nobody hears me; the other ranks did not come within 1 s"),
     ("lagged", ["pause"], "RemoteError: rank 2: KeyboardInterrupt"),
     ("lagged", ["all raise"], "ValueError: everybody"),
-    ("lagged", ["pickle"], "rank 2: object 5 (lock) cannot be pickled"),
     ("objects", ["raise"], "RemoteError: rank 2: ValueError: object "),
     ("objects", ["inf raise"], "RemoteError: rank 2: ValueError: object "),
     ("advisor", ["raise", 2], "rank 2: ValueError: block 7 is broken"),
