@@ -7,7 +7,7 @@ killed.
 
 ``ID.RANK.h5`` (HDF5) has for n objects: ``key`` (n,), ascending; ``value``, the bytes of all
 values, one after the other, and ``value_at`` (n + 1,), where they begin; ``estimates`` and
-``window``, see `pylb.run.local_objects.LocalObjects`; properties such as ``nbytes`` and ``coords``. For m
+``window``, see `pylb.run.local_objects`; properties such as ``nbytes`` and ``coords``. For m
 messages that wait in inboxes it has the keys ``target`` and ``source`` (m,); ``message``, the bytes
 of all messages, and ``message_at`` (m + 1,), where they begin. Values and messages are plain values
 in the layout of `encode`, unless they were pickled. The file of rank 0 also has the history of the

@@ -63,19 +63,19 @@ class Redistribution(Block):
     under_way = 0  # number of migrations that have begun and not ended
     hidden = 0.0  # seconds outside the blocks while migrations were under way
     _went_on = 0.0  # clock time at the end of the last block
-    _work = 0.0  # seconds of the step's work before the block
+    _worked = 0.0  # at the beginning of the block, by the clock of the work
 
     def __enter__(self) -> None:
         super().__enter__()
         if self.under_way:
             self.hidden += max(_core.clock() - self._went_on, 0.0)
-        self._work = self._watch.worked() if self._watch.measures else 0.0
+        self._worked = _core.load_clock(self._watch.work.clock)
 
     def __exit__(self, kind: object, *error: object) -> None:
         super().__exit__(kind, *error)
         self._went_on = _core.clock()
         if kind is None:
-            self._watch.begin_work(self._work)
+            self._watch._worked += _core.load_clock(self._watch.work.clock) - self._worked
 
     def take(self) -> float:
         self.under_way, self.hidden = 0, 0.0
@@ -143,11 +143,7 @@ class Stopwatch:
         """Begin to time a step."""
         self._resumed = _core.clock() - self.move.seconds
         self._delayed = _core.run_delay()
-        self.begin_work()
-
-    def begin_work(self, done: float = 0.0) -> None:
-        """If the clock `measures`, begin to measure a step, of which `done` seconds are past."""
-        self._worked = _core.load_clock(self.work.clock) - done if self.measures else 0.0
+        self._worked = _core.load_clock(self.work.clock)  # when the work of the step began
 
     def moved(self, seconds: float) -> None:
         """Count a redistribution that took `seconds` and has just ended."""

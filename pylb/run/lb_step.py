@@ -47,10 +47,7 @@ NOTE = np.dtype([("peer", np.int32), ("rest", "V36")])  # a plb_note_t (csrc/pla
 
 
 class PartnerSpeeds:
-    """Speeds of this rank and of its partners, indexed by rank.
-
-    The partners of a rank are the ranks with which it exchanges objects in an LB step.
-    """
+    """Speeds, by rank, of this rank and of the ranks with which it exchanges objects."""
 
     def __init__(self, known: dict[int, float]) -> None:
         self._rank = np.array(sorted(known))
@@ -62,10 +59,7 @@ class PartnerSpeeds:
 
 
 def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> PartnerSpeeds:
-    """Exchange speeds with the partners of this rank in this LB step.  Collective.
-
-    `own` is the speed of this rank; `to` has the new ranks of the objects that leave this rank.
-    """
+    """Exchange `own`, the speed of this rank, with the ranks `to` and from which objects move."""
     known, told = {agreement.transport.rank: own}, dict.fromkeys(np.unique(to).tolist(), own)
     for _ in ("tell", "answer"):
         came = exchange_objects(agreement, Step.PLACE, iteration, told.copy)
@@ -118,8 +112,8 @@ class LBStep:
     def run(self, reason: int = -1) -> Speeds:
         """Rebalance, and return the ranks' speeds (None: all count as equal).  Collective.
 
-        `reason` is the id of the trigger's reason for the LB step, see `Decider.choose`.  If the
-        strategy fails, or an object cannot be restored, all ranks raise an error.
+        `reason` is the id of the trigger's reason, see `Decider.choose`.  If an LB step fails, all
+        ranks raise an error.
         """
         objects = self.objects
         assert isinstance(objects, LocalObjects)
@@ -212,10 +206,7 @@ class LBStep:
         return self._most(_core.clock() - start)
 
     def preview(self) -> float:
-        """Estimate the seconds per iteration that a new placement would save.
-
-        Collective; all ranks get the same result.
-        """
+        """Estimate the seconds per iteration that a new placement would save.  Collective."""
         gain = np.array(self._ask(self.decider.core.preview) or [0.0])
         self.agreement.transport.bcast(gain.view(np.uint8), 0)
         return float(gain[0])
@@ -332,7 +323,7 @@ class LBStep:
         return Placed(figures, speeds, moves)
 
     def _agent(self, make: Callable[[], _core.Agent]) -> _core.Agent:
-        """Make the agent of this rank, and let it run its rounds.  Collective."""
+        """Let the agent of this rank (see `_new_agent`) run its rounds.  Collective."""
         agent: _core.Agent | None = None
         received: Sends = []
         tally: tuple[Any, ...] = (0.0, 0.0, 0.0, 0.0, 0, 0)  # plb_tally_t, of all ranks
@@ -356,10 +347,7 @@ class LBStep:
     def _new_agent(
         self, strategy: Strategy, objects: LocalObjects, own: Own, near: I32, speed: float
     ) -> _core.Agent:
-        """Make the agent, which knows this rank's part of the load database.
-
-        `own` and `speed` describe this rank; `near` are the ranks on its node.
-        """
+        """Make the agent of this rank, with its properties, its speed, and the ranks `near` it."""
         transport, settings = self.agreement.transport, self.decider.settings
         limit = own.get("memory_limit")
         columns, edges = objects.table, objects.edges()
