@@ -208,10 +208,10 @@ class Advice:
         ahead: bool = False,
     ) -> None:
         self._agreement, self._watch, self._part = agreement, watch, part
-        self.step = step
+        self.step, self.here = step, agreement.transport.rank
         self.rank: I32 | None = None
         if part is not None:
-            self.rank = np.full(n, agreement.transport.rank, np.int32)
+            self.rank = np.full(n, self.here, np.int32)
             self.rank[part.moves.places] = part.moves.to
         self.migrations = 0 if part is None else part.migrations
         self.nbytes = 0 if part is None else part.nbytes

@@ -218,8 +218,7 @@ class AdvisorInput:
                 if done
                 else "was not carried out: most cells are where they were"
             )
-            rank = self._state.cells.rank
-            log.warning("pylb: rank %d: the plan of step %d %s", rank, advice.step, what)
+            log.warning("pylb: rank %d: the plan of step %d %s", advice.here, advice.step, what)
             self._said = True
         return False
 

@@ -418,14 +418,12 @@ def ends_early(monkeypatch, owner, name, before):
     monkeypatch.setattr(owner, name, interrupted)
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "before"), [(LocalObjects, "set", True), (LocalObjects, "set", False)]
-)
+@pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("lag", [0, 2])
-def test_after_an_interrupt_no_object_is_lost_or_twice(monkeypatch, owner, name, before, lag):
+def test_after_an_interrupt_no_object_is_lost_or_twice(monkeypatch, before, lag):
     lb = dealt(pylb.Balancer(strategy="GreedyLB", every=2, lag=lag), range(8))
     lb.remove(3)
-    ends_early(monkeypatch, owner, name, before)
+    ends_early(monkeypatch, LocalObjects, "set", before)
     with pytest.raises(KeyboardInterrupt):
         list(lb.local())
     for _ in lb.iterate(2):
