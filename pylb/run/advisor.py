@@ -449,9 +449,8 @@ class Advisor(RunResults):
         weights : (n,) array_like of float, optional
             Estimated work of each cell, in any unit; pylb converts it to seconds.
         features : (n, k) array_like of float, optional
-            Features of each cell, e.g. its number of particles and the constant 1.  The load of a
-            cell is a sum of features times coefficients, which are never negative, and are fitted
-            to the seconds of all ranks.
+            Features of each cell, e.g. its number of particles and the constant 1.  Its load is a
+            sum of features times coefficients, 0 or more, fitted to the seconds of all ranks.
         keys : (n,) array_like of int, optional
             A unique 64-bit key for each cell, which it keeps when it moves.  Default: the key
             depends on rank and index, so a cell has another key after it has moved.
@@ -474,8 +473,8 @@ class Advisor(RunResults):
             the old cells, and returns None.  It must be the same in all steps.
         partial : bool
             True: the program's own redistribution removes only a part of the imbalance, e.g.
-            because data go only to neighbours.  Then pylb advises one in each of several steps,
-            until the next one would not repay its cost, and judges all of them as one.
+            because data go only to neighbours.  Then pylb advises one in each of several steps, as
+            long as they repay their cost, and judges all of them as one.
 
         Returns
         -------

@@ -79,23 +79,20 @@ class Balancer(RunResults):
     lag : int or inf
         0: at the end of each iteration all ranks wait for one another, and messages are delivered.
         D > 0: a rank waits only for the statistics of D iterations ago, and the program does its
-        own communication; sensible values are 2 to 8.  inf: an object may be up to 64 iterations
-        ahead of the statistics, in an `AsyncBalancer`.
+        own communication; sensible values are 2 to 8.  inf: see `AsyncBalancer`.
     clock : {"auto", "wall", "cpu", "mpi"}
         The clock that times objects.  "wall": elapsed time.  "auto": elapsed time without waits
-        for a core that other processes had; like "wall" if the system is not Linux, or if a quota
-        of processor time limits only this rank.  "cpu": processor time.  "mpi": like "auto", also
-        without the time within MPI calls; only in a program that `pylb run` has started.
+        for a core that other processes had, if the system can tell.  "cpu": processor time.  "mpi":
+        like "auto", also without MPI calls; only in a program that `pylb run` has started.
     load : callable, optional
         ``load(key, block)`` returns the load of an object in the iteration, in any unit; it is used
         instead of the object's time.
     seed : int
         Seed for strategies that draw random numbers.
     learn_speeds : bool, optional
-        Learn the speeds of the ranks from the times of objects on different ranks, and give the
-        strategies work and speeds instead of seconds.  This takes a few LB steps.  Shadow mode does
-        not use it.  Default: True if pylb chooses both the strategy and when to rebalance, `lag` is
-        0, and no `speed` is given.
+        Learn the speeds of the ranks from the times of objects on different ranks, in a few LB
+        steps, for the strategies; not in shadow mode.  Default: True if pylb chooses both the
+        strategy and when to rebalance, `lag` is 0, and no `speed` is given.
     speed : float, (p,) array_like, Machine or callable, optional
         Relative speeds of the ranks, if they are known: the speed of this rank, that of each rank,
         or a function that returns the speed of this rank and is called before each LB step.
@@ -105,9 +102,8 @@ class Balancer(RunResults):
     memory_limit : int, (p,) array_like, callable or "auto", optional
         Bytes that the objects of a rank may occupy; `add` says how much each occupies.  "auto":
         the rank's share of the memory of the machine, or of the control group of the process, minus
-        the memory that the process uses when the Balancer is made.  If no placement respects the
-        limits, rank 0 warns once, and a rank that exceeds its limit gets no more bytes than it
-        already has.
+        the memory that the process uses now.  If no placement respects the limits, rank 0 warns
+        once, and no rank above its limit gets more bytes than it already has.
     node_memory_limit : int, (p,) array_like or callable, optional
         Bytes that the objects of all ranks of a node may occupy together, given on each rank of the
         node.  A distributed strategy divides them equally among the ranks.
@@ -117,9 +113,8 @@ class Balancer(RunResults):
     network : (alpha, beta), "measure", Machine or path, optional
         Seconds per message and per byte, for "auto" and other strategies with these parameters.
         Default: measured in the first loop, for "auto" only.  "measure": call `Machine.measure`
-        before the first iteration; a `pylb.Machine`, or a file that `Machine.save` wrote, contains
-        earlier measurements.  Then messages within a node cost less, and strategies that read
-        communication keep objects that communicate on one node.
+        before the first iteration; a `pylb.Machine`, or a file of `Machine.save`, has earlier
+        measurements.  Then strategies that read communication know that nodes are distant.
     overlap : {"auto", True, False}
         Whether objects migrate while the program goes on: they are in the store of their new rank
         at once, with their messages, but their data arrive during the next iteration, while the
@@ -136,8 +131,8 @@ class Balancer(RunResults):
         True: store the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.
     experience : path, optional
-        A file in which runs of the program store what they learn (mode "on").  A later run on as
-        many ranks starts from this.  Each balancer of a program needs its own.
+        A file in which runs of the program store what they learn (mode "on"), for later runs on as
+        many ranks.  Each balancer of a program needs its own.
     replay : path, optional
         File of a run, written by `save` or `record`: repeat the LB steps of that run at the same
         iterations and with the same placements, whatever the present loads are.  Needs lag=0.
@@ -241,9 +236,8 @@ class Balancer(RunResults):
         shared : (id, bytes) or (id, bytes, home rank), optional
             Data that several objects share, e.g. a part of a mesh: the id of the data, their bytes,
             which each rank with such objects stores once, and the rank where the data are at home.
-            The bytes count for ``memory_limit`` (not together with ``node_memory_limit``, and not
-            with distributed strategies); CCMLB also counts the communication with the home.  The
-            program moves these data itself.
+            ``memory_limit`` counts the bytes (not distributed strategies); CCMLB also counts the
+            communication with the home.  The program moves these data itself.
         """
         objects, key = self._objects, key_of(key)
         if objects.has(key):

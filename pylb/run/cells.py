@@ -164,9 +164,11 @@ class LocalCells:
         """Return this rank's part of the load database: cells, edges and `passes`."""
         self.sent = self.sent._replace(edges=edges_of(self.now.edges))
         now = np.ascontiguousarray(self.parts.T) if len(self.parts) else self.seconds
-        columns = {"load": now if self.expected is None else self.expected}
+        columns: dict[str, Any] = {"load": now if self.expected is None else self.expected}
         if self.expected is None:  # loads that were estimated from features show no speeds
             columns["here"] = now
+        if self.now.keys is not None:
+            columns["home"] = self.homes
         return self.recorded().plus(**columns), self.edges(), self.passes
 
     def changed(self, now: Cells) -> bool:
@@ -207,7 +209,7 @@ class LocalCells:
             self._known = self.keys[order], self.homes[order]
 
     def learn_homes(self, keys: I64, homes: I32) -> None:
-        """Store the home ranks of cells that may come to this rank."""
+        """Store the home ranks of cells that are to come to this rank."""
         every = np.append(self._known[0], keys), np.append(self._known[1], homes)
         order = np.argsort(every[0], kind="stable")
         self._known = every[0][order], every[1][order]

@@ -91,6 +91,7 @@ class Placed(NamedTuple):
     # Only for an `Advisor`: the m cells that come to this rank, sorted by their old rank.
     keys: I64 = NO_KEYS
     source: I32 = NO_KEYS.astype(np.int32)  # (m,), their old ranks
+    homes: I32 = NO_KEYS.astype(np.int32)  # (m,), the ranks on which they began; -1: not known
 
     @property
     def speed_of_all(self) -> F64 | None:
@@ -266,14 +267,14 @@ class LBStep:
         moves = [_moves_of(r, rank) for r, rank in enumerate(np.split(back, ends))]
         if isinstance(self.objects, LocalObjects):
             return {r: Placed(figures, speed, out) for r, out in enumerate(moves)}
-        objects, old = db.objects, db.objects["rank"]
+        objects, old, home = db.objects, db.objects["rank"], db.objects["home"]
         moving = np.flatnonzero(new != old)
         nbytes = int(objects["nbytes"][moving].sum())
         moving = moving[np.lexsort((objects.key[moving], old[moving], new[moving]))]
         arrive = np.searchsorted(new[moving], np.arange(len(whole) + 1))
         come = [moving[i:j] for i, j in itertools.pairwise(arrive)]
         return {
-            r: Placed(figures, speed, out, len(moving), nbytes, objects.key[at], old[at])
+            r: Placed(figures, speed, out, len(moving), nbytes, objects.key[at], old[at], home[at])
             for r, (out, at) in enumerate(zip(moves, come, strict=True))
         }
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm import parcel
-from pylb.comm.addresses import rows_to
 from pylb.comm.agreement import Agreement, Attempt, Contribution, Stats, Step
 from pylb.comm.transport import Sends
 from pylb.decide import sentences
@@ -721,16 +720,8 @@ class AdvisingMode(DecidingMode):
         if speed is None:
             speed = np.zeros(state.objects.n_ranks)
         self.core.placed(part.figures, speed, part.migrations, part.nbytes)
-        if state.records.saved.keyed:  # send the cells' home ranks to their new ranks
-            moves, cells = part.moves, state.cells
-            columns = cells.keys[moves.places], cells.homes[moves.places]
-            rows = rows_to(moves.to, state.objects.n_ranks, columns)
-            sends: Sends = [(rank, [pairs]) for rank, pairs in rows.items()]
-            _, received = state.agreement.step(Step.PLACE, state.done - 1, sends=sends)
-            came = [np.frombuffer(parts[0], np.int64).reshape(-1, 2) for _, parts in received]
-            if came:
-                keys, homes = np.concatenate(came).T
-                cells.learn_homes(keys, homes.astype(np.int32))
+        if state.records.saved.keyed:
+            state.cells.learn_homes(part.keys, part.homes)
         return part
 
     def abandon(self) -> None:

@@ -238,8 +238,7 @@ class RowPartition:
     tol : float
         Clarke's epsilon: times count as balanced up to this relative difference.  Infinity
         (without a `trigger`): parts are timed, but never changed.  "fpm" also keeps the parts if
-        new parts would be better by less than the measured noise.  If a rank might run out of
-        memory and page with the new parts, "fpm" uses them only for a gain of more than `tol`.
+        new parts would be better only by the noise, or by less than `tol` if they may cause paging.
     trigger : str or callable, optional
         When to move rows, as for `Balancer`.  ``"auto"`` moves them when it pays, judged by the
         costs and savings of previous moves.  Default: whenever times differ by more than `tol`.

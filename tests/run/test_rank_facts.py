@@ -244,8 +244,7 @@ def put(path, text):
 
 
 def test_limits_of_control_groups(tmp_path, monkeypatch):
-    machine = {"SC_PHYS_PAGES": 250, "SC_PAGE_SIZE": 4096}
-    monkeypatch.setattr(os, "sysconf", machine.__getitem__)
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 250, "SC_PAGE_SIZE": 4096}.get)
     proc, groups = tmp_path / "proc", tmp_path / "cgroup"
     assert memory_share.tightest(proc, groups)[0] == 1000 << 10
     put(proc / "self/cgroup", "0::/job/rank\n")
