@@ -190,7 +190,7 @@ class Balancer(RunResults):
         objects = LocalObjects(agreement, options.clock, load, given.learns, not is_python)
         self._objects, self._lag = objects, options.lag
         no_mail = NoMessages(options.lag)
-        self._mail = cast(_core.Mail, no_mail) if options.lag else objects.mailbox.mail
+        self._mail = cast(_core.Mail, no_mail) if options.lag else objects.mail
         self._state = RunState(agreement, options, objects)
         self._mode = MODES["replay" if replay is not None else options.mode](self._state)
         self._loop = (LaggedLoop if options.lag else BalancerLoop)(self._state, self._mode)

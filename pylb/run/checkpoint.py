@@ -121,7 +121,7 @@ def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> N
             f"checkpoint() in the middle of iteration {state.done}: expected it before the first "
             "local(), add() or remove() of the iteration, or between two loops"
         )
-    if objects.mailbox.mail.n_sent:
+    if objects.mail.n_sent:
         raise StateError(
             "checkpoint() after send(): expected it before the first send(), or after the iteration"
         )
@@ -147,7 +147,7 @@ def _objects(state: RunState, pack: Pack | None, pickled: bool) -> disk.Arrays:
 
 def _messages(state: RunState, pickled: bool) -> disk.Arrays:
     """Return the arrays of the messages that wait in the inboxes; with a lag, there are none."""
-    mail = state.objects.mailbox.mail
+    mail = state.objects.mail
     keys = [] if state.options.lag else state.objects.keys.tolist()
     letters = [(key, source, data) for key in keys for source, data in mail.inbox(key)]
     message, at = disk.joined(
@@ -367,7 +367,7 @@ def _enter_objects(state: RunState, parts: list[TakenObjects]) -> None:
     for target, source, data in letters:
         post.post(target, source, data, False)
     post.open()
-    mail = objects.mailbox.mail
+    mail = objects.mail
     mail.open()
     for _, _, wire, others in post.pack(np.ones(len(letters), np.int32), 0):
         mail.take(wire, others)

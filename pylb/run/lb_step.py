@@ -148,7 +148,7 @@ class LBStep:
             },
         )
         objects.forget()
-        objects.mailbox.mail.clear()
+        objects.mail.clear()
         core.balanced(moved, of_all["bytes"], of_all["moving"], of_all["all"], True)
         return placed.speed
 
@@ -524,7 +524,7 @@ def migrate(
             raise StateError("an object was removed while it was packed; nothing has moved")
     agreement.step(Step.PACK, iteration, error=restored.error)
     objects.set(*following)
-    objects.mailbox.rebind(objects.places, objects.keys[:0])
+    objects.rebind()
     if overlap is True or late or memory:
         objects.expect(lambda: agreement.transport.transfer(late, memory), arrivals)
     return nbytes, news
@@ -567,7 +567,7 @@ def _packed(
 
     Returns (rank, buffers, values): the buffers have counts, properties and messages.
     """
-    me, mail = objects.rank, objects.mailbox.mail
+    me, mail = objects.rank, objects.mail
     mail.open()
     to = np.full(len(objects), -1, np.int32)
     to[moves.places] = moves.to
@@ -589,14 +589,14 @@ def _packed(
 def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> tuple[Items, int]:
     """Restore the objects that come from rank `source`, still without their values.
 
-    Passes their messages to the mailbox.  Also returns the number of buffers read from `parts`.
+    Passes their messages to the mail.  Also returns the number of buffers read from `parts`.
     """
     n_known, n_letters = np.frombuffer(parts[0], np.int64).tolist()
     end = 1 + n_known + n_letters
     known, letters = parts[1 : 1 + n_known], parts[1 + n_known : end]
     keys, columns, estimates = parcel.unpack(known)
     if letters:
-        objects.mailbox.mail.take(letters[0], parcel.unpack(letters[1:]) if letters[1:] else [])
+        objects.mail.take(letters[0], parcel.unpack(letters[1:]) if letters[1:] else [])
     was = columns.get("was", np.full(len(keys), -1, np.int32))
     columns["was"] = np.where(was < 0, np.int32(source), was)
     return Items(Objects(keys, columns), [None] * len(keys), estimates), end

@@ -142,105 +142,6 @@ class SizeEstimator:
         store.pin(np.array(refused, np.int64))
 
 
-class Mailbox:
-    """Outgoing and incoming messages of one rank.
-
-    If this rank does not know where the target of a message is, the message goes to the target's
-    home rank, which always knows (see `pylb.comm.addresses`).  In a second step, the home rank
-    forwards the message, and sends the target's rank to the sender.
-    """
-
-    def __init__(self, agreement: Agreement, addresses: Addresses) -> None:
-        self._agreement, self._addresses = agreement, addresses
-        self._rank = agreement.transport.rank
-        # The messages, their order in the inboxes, and the communication graph.
-        self.mail = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
-
-    def rebind(self, places: _core.Keys, gone: I64) -> None:
-        """Adapt to a change of this rank's objects; drop the messages to the objects `gone`."""
-        if len(gone):
-            self.mail.forget(_core.Keys(np.unique(gone)))
-        self.mail.bind(places)
-
-    def pack(self, places: _core.Keys) -> tuple[Sends, int, int]:
-        """Pack the messages of this iteration for other ranks; also return their number.
-
-        The last result is the number of messages that need a second step, because a home rank must
-        forward them, or because restoring them may fail.
-        """
-        self.mail.open()
-        if not self.mail.n_sent:
-            return [], 0, 0
-        targets = self.mail.targets
-        to = np.where(places.places(targets) >= 0, np.int32(self._rank), np.int32(-1))
-        far = np.flatnonzero(to < 0)
-        to[far], n_open = self._addresses.route(targets[far])
-        if np.any(to < 0):
-            sources = self.mail.sources
-            self.mail.drop()
-            raise _unknown(targets, sources, to)
-        packed = self.mail.pack(to, self._rank)
-        n_messages = sum(n for _, n, _, _ in packed)
-        return _parcels(packed, {}), n_messages, n_open + self.mail.n_frozen
-
-    def receive(self, stats: Stats, received: Sends, iteration: int, *, adds: bool = False) -> None:
-        """Receive the messages of a step; make further steps until all are delivered.  Collective.
-
-        With `adds`, the inboxes keep the messages that they have.  After an error, all ranks drop
-        the messages of the iteration.
-        """
-        try:
-            self._receive(stats, received, iteration)
-        except Exception:
-            self.mail.drop()
-            raise
-        self.mail.deliver(adds)
-
-    def _receive(self, stats: Stats, received: Sends, iteration: int) -> None:
-        if not received and not self.mail.n_coming and not stats.messages_open:
-            return
-        asks = stats.messages_open > 0
-        while True:
-            sends: Sends = []
-            n_open = 0
-            with Attempt() as tried:
-                sends, n_open = self._sort(received, asks)
-            if not stats.messages_open:
-                break
-            stats, received = self._agreement.step(
-                Step.FORWARD, iteration, sends=sends, error=tried.error, messages_open=n_open
-            )
-            asks = False
-        if tried.error is not None:
-            raise tried.error
-
-    def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
-        """Restore the messages for this rank, and pack others; with `asks`, tell their senders."""
-        mail, ends = self.mail, [self.mail.n_coming]
-        for _, (rows, *packed) in received:
-            if len(rows):
-                self._addresses.learn(np.frombuffer(rows, np.int64).reshape(-1, 2))
-            if packed:
-                mail.take(packed[0], parcel.unpack(packed[1:]) if packed[1:] else [])
-            ends.append(mail.n_coming)
-        told: dict[int, I64] = {}
-        if asks:
-            ranks = np.array([self._rank, *(rank for rank, _ in received)], np.int64)
-            told = self._addresses.answer(mail.arrived, np.repeat(ranks, np.diff(ends, prepend=0)))
-        targets, sources = mail.part()
-        try:
-            mail.restore()
-        except Exception as why:
-            raise SerializationError(
-                f"a message cannot be restored: {type(why).__name__}: {why}"
-            ) from why
-        to = self._addresses.forward(targets)
-        if np.any(to < 0):
-            raise _unknown(targets, sources, to)
-        packed = mail.forward(to, self._rank) if len(targets) else []
-        return _parcels(packed, told), len(targets)
-
-
 def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
     i = int(np.argmax(to < 0))
     return UnknownKeyError(
@@ -296,8 +197,9 @@ class LocalObjects:
         self.agreement = agreement
         self.rank, self.n_ranks = agreement.transport.rank, agreement.transport.size
         self.addresses = Addresses(agreement)  # ranks of objects that are not on this rank
-        self.mailbox = Mailbox(agreement, self.addresses)
-        self.mailbox.mail.bind(self.places)
+        # The messages, their order in the inboxes, and the communication graph.
+        self.mail = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
+        self.mail.bind(self.places)
         self.sizes = SizeEstimator()
         # By key: objects that were added here and are not in the table yet, in the order of `add`,
         # and those of their properties that differ from the default.
@@ -604,7 +506,7 @@ class LocalObjects:
         return self.table.only("recorded", "optional")
 
     def edges(self) -> I64:
-        return self.mailbox.mail.edges()
+        return self.mail.edges()
 
     def part(self, settings: Settings) -> tuple[Objects, I64, int]:
         """Return this rank's part of the load database: objects, edges and `passes`."""
@@ -697,12 +599,12 @@ class LocalObjects:
         self.set(*self.changed(here[here >= 0], [items]))
         self._pinned.difference_update(gone.tolist())
         self.new, self._properties, self._gone, self._unregistered, self._lost = after
-        self.mailbox.rebind(self.places, gone)
+        self.rebind(gone)
 
     def restored(self) -> None:
         """Mark all objects, which come from a checkpoint, as not known to the other ranks yet."""
         self._unregistered = self.keys.copy()
-        self.mailbox.rebind(self.places, NO_KEYS)
+        self.rebind()
 
     def catches_up(self) -> bool:
         """Between two loops, apply additions and removals; return whether there were any."""
@@ -744,7 +646,7 @@ class LocalObjects:
             self.table.update(self.places.places(born), {"birth": self._births})
         self._births += 1
         self._lost = self._unregistered = NO_KEYS
-        self.mailbox.rebind(self.places, forgotten)
+        self.rebind(forgotten)
 
     def ranks_of(self, keys: I64) -> I32:
         """Return the ranks, (n,), of the objects `keys`, which may be anywhere.  Collective."""
@@ -770,6 +672,98 @@ class LocalObjects:
             once = np.unique(np.stack([wanted, by], axis=1), axis=0)
             wanted, by = once[:, 0], once[:, 1].astype(np.int32)
         return wanted, by, edges[:, 1]
+
+    # ---- messages ------------------------------------------------------------------------------
+
+    # If this rank does not know where the target of a message is, the message goes to the target's
+    # home rank, which always knows (see `pylb.comm.addresses`).  In a second step, the home rank
+    # forwards the message, and sends the target's rank to the sender.
+
+    def rebind(self, gone: I64 = NO_KEYS) -> None:
+        """Adapt the mail to a change of objects; drop the messages to the objects `gone`."""
+        if len(gone):
+            self.mail.forget(_core.Keys(np.unique(gone)))
+        self.mail.bind(self.places)
+
+    def pack_messages(self) -> tuple[Sends, int, int]:
+        """Pack the messages of this iteration for other ranks; also return their number.
+
+        The last result is the number of messages that need a second step, because a home rank must
+        forward them, or because restoring them may fail.
+        """
+        self.mail.open()
+        if not self.mail.n_sent:
+            return [], 0, 0
+        targets = self.mail.targets
+        to = np.where(self.places.places(targets) >= 0, np.int32(self.rank), np.int32(-1))
+        far = np.flatnonzero(to < 0)
+        to[far], n_open = self.addresses.route(targets[far])
+        if np.any(to < 0):
+            sources = self.mail.sources
+            self.mail.drop()
+            raise _unknown(targets, sources, to)
+        packed = self.mail.pack(to, self.rank)
+        n_messages = sum(n for _, n, _, _ in packed)
+        return _parcels(packed, {}), n_messages, n_open + self.mail.n_frozen
+
+    def receive_messages(
+        self, stats: Stats, received: Sends, iteration: int, *, adds: bool = False
+    ) -> None:
+        """Receive the messages of a step; make further steps until all are delivered.  Collective.
+
+        With `adds`, the inboxes keep the messages that they have.  After an error, all ranks drop
+        the messages of the iteration.
+        """
+        try:
+            self._receive_messages(stats, received, iteration)
+        except Exception:
+            self.mail.drop()
+            raise
+        self.mail.deliver(adds)
+
+    def _receive_messages(self, stats: Stats, received: Sends, iteration: int) -> None:
+        if not received and not self.mail.n_coming and not stats.messages_open:
+            return
+        asks = stats.messages_open > 0
+        while True:
+            sends: Sends = []
+            n_open = 0
+            with Attempt() as tried:
+                sends, n_open = self._sort_messages(received, asks)
+            if not stats.messages_open:
+                break
+            stats, received = self.agreement.step(
+                Step.FORWARD, iteration, sends=sends, error=tried.error, messages_open=n_open
+            )
+            asks = False
+        if tried.error is not None:
+            raise tried.error
+
+    def _sort_messages(self, received: Sends, asks: bool) -> tuple[Sends, int]:
+        """Restore the messages for this rank, and pack others; with `asks`, tell their senders."""
+        mail, ends = self.mail, [self.mail.n_coming]
+        for _, (rows, *packed) in received:
+            if len(rows):
+                self.addresses.learn(np.frombuffer(rows, np.int64).reshape(-1, 2))
+            if packed:
+                mail.take(packed[0], parcel.unpack(packed[1:]) if packed[1:] else [])
+            ends.append(mail.n_coming)
+        told: dict[int, I64] = {}
+        if asks:
+            ranks = np.array([self.rank, *(rank for rank, _ in received)], np.int64)
+            told = self.addresses.answer(mail.arrived, np.repeat(ranks, np.diff(ends, prepend=0)))
+        targets, sources = mail.part()
+        try:
+            mail.restore()
+        except Exception as why:
+            raise SerializationError(
+                f"a message cannot be restored: {type(why).__name__}: {why}"
+            ) from why
+        to = self.addresses.forward(targets)
+        if np.any(to < 0):
+            raise _unknown(targets, sources, to)
+        packed = mail.forward(to, self.rank) if len(targets) else []
+        return _parcels(packed, told), len(targets)
 
     # ---- loads -----------------------------------------------------------------------------------
 

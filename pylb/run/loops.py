@@ -199,7 +199,7 @@ class BalancerLoop(IterationLoop):
             state.done,
             state.options.arguments(f"iterate({n})"),
             n_changed=objects.n_changed,
-            messages=objects.mailbox.mail.n_sent,
+            messages=objects.mail.n_sent,
         )
         clock = state.clock()
         state.observe(stats)
@@ -241,7 +241,7 @@ class BalancerLoop(IterationLoop):
             if is_sync:
                 objects.ask_loads()
                 phases, parts = objects.join_phases(state.done), objects.parts
-            sends, more, n_open = objects.mailbox.pack(objects.places)
+            sends, more, n_open = objects.pack_messages()
             messages, nbytes = messages + more, nbytes + sum(size_of(parts) for _, parts in sends)
         except Exception as why:
             error = why
@@ -270,7 +270,7 @@ class BalancerLoop(IterationLoop):
         waited = _core.clock() - begin
         self._idle = waited if is_sync else self._idle + waited
         adds = kind is Step.FIRST_MESSAGES and self._whole
-        objects.mailbox.receive(stats, received, state.done, adds=adds)
+        objects.receive_messages(stats, received, state.done, adds=adds)
         if is_sync:
             own = _core.exact_sum(objects.seconds)
             state.records.rank_loads.append((background + own,))
