@@ -133,10 +133,9 @@ class LBStep:
         if not core.goes_on:  # otherwise `was` remains: the ranks before the first slice
             objects.table.columns.pop("was", None)
         moving = _core.clock()
-        nbytes, news = migrate(
-            *(self.agreement, self.iteration, objects, objects.kept(placed.moves), placed.speed),
-            self.overlap,
-        )
+        moves = objects.kept(placed.moves)
+        at = self.agreement, self.iteration
+        nbytes, news = migrate(*at, objects, moves, placed.speed, self.overlap)
         moved = objects.addresses.move(self.iteration, *news)
         end = _core.clock()
         of_all = self.agreement.reduce(

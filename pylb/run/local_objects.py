@@ -578,8 +578,7 @@ class LocalObjects:
                 first = first or why
         keys = self.keys[refused].tolist()
         if keys and self.n_ranks > 1:
-            others = ", ".join(map(str, keys[1:20]))
-            more = others and f"; these stay, too: {others}"
+            more = f"; these stay, too: {keys[1:20]}" if len(keys) > 1 else ""
             log.warning("pylb: %s; it stays on rank %d%s", first, self.rank, more)
         self._pinned.update(keys)
         if keys and self._obeys:

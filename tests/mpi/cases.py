@@ -555,8 +555,7 @@ def cannot_be_restored(comm):
     if lb.rank == 0:
         lb.add(500, Stubborn())
     before = [key for key, _ in lb.local()]
-    text = ("object 500", "no number")
-    raised(errors.SerializationError, text, lambda: loop(lb, 3))
+    raised(errors.SerializationError, ("object 500", "no number"), lambda: loop(lb, 3))
     assert [key for key, _ in lb.local()] == before
     assert all(lb.rank_of(key) == lb.rank for key in before)
 
