@@ -19,13 +19,15 @@ from pylb.virtual.comm import VirtualComm
 
 
 def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
-    """Return the `Agreement` of a communicator, or, for None, a new one of a single rank.
+    """Return the `Agreement` of a communicator (None: of a single rank), or `comm` if it is one.
 
     Every call with the same communicator returns the same object; the first call is collective.
     With `hold`, the agreement remains usable after the user has freed the communicator.
     """
     if comm is None:
         return Agreement(Transport())
+    if isinstance(comm, Agreement):
+        return comm
     if isinstance(comm, VirtualComm):
         known = comm.attributes.get("agreement")
         if not isinstance(known, Agreement):

@@ -348,15 +348,10 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Rows:
-        none = np.zeros(0)
-        e = snapshot.edges or Edges(none.astype(np.int32), none.astype(np.int32), none)
-        out = cls(
-            np.asarray(e.src),
-            np.asarray(e.dst),
-            np.asarray(e.nbytes),
-            np.ones(np.size(e.src)) if e.messages is None else np.asarray(e.messages),
-            np.zeros(np.size(e.src), np.int32),
-        )
+        none = np.zeros(0, np.int32)
+        e: Any = snapshot.edges or Edges(none, none, np.zeros(0))
+        messages = np.ones(len(e.src)) if e.messages is None else e.messages
+        out = cls.given(e.src, e.dst, e.nbytes, messages, None)
         return out if snapshot.multicasts is None else out.plus(snapshot.multicasts)
 
     def plus(self, m: Multicasts) -> Rows:
