@@ -10,7 +10,7 @@ from pylb import _core
 from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.cores import Cores
 from pylb.comm.parcel import size_of
-from pylb.comm.transport import Memory, Sends, Transferred, Transport
+from pylb.comm.transport import Memory, Sends, StepResult, Transferred, Transport
 from pylb.comm.transport_torch import agreement_on_group, is_group
 from pylb.errors import StateError
 from pylb.model.machine import Machine
@@ -69,9 +69,7 @@ class Virtual(Transport):
         # Virtual seconds per second of computing; 0 if only declared work advances virtual time.
         self.pace = 0.0 if comm.world.scheduler.source == "none" else 1.0 / comm.speed
 
-    def step(
-        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
-    ) -> tuple[tuple[Any, ...], Sends]:
+    def step(self, sample: Any, sends: Sends, into: Memory | None = None, /) -> StepResult:
         sent = {rank: list(map(bytearray, parts)) for rank, parts in sends}
         if sends:
             nbytes = sum(len(part) for parts in sent.values() for part in parts)

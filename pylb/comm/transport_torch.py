@@ -11,7 +11,7 @@ import numpy as np
 from pylb import _core
 from pylb.comm.agreement import Agreement
 from pylb.comm.cores import Cores
-from pylb.comm.transport import Memory, Sends, Transport
+from pylb.comm.transport import Memory, Sends, StepResult, Transport
 from pylb.errors import RemoteError, StateError
 from pylb.model.machine import Machine
 from pylb.model.network import Network, network_between
@@ -45,9 +45,7 @@ class TorchTransport(Transport):
         self._network: Network | None = None
         self._group = dist.new_group(self._ranks, backend="gloo", use_local_synchronization=True)
 
-    def step(
-        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
-    ) -> tuple[tuple[Any, ...], Sends]:
+    def step(self, sample: Any, sends: Sends, into: Memory | None = None, /) -> StepResult:
         sizes = {rank: [memoryview(part).nbytes for part in parts] for rank, parts in sends}
         known = self._gather((tuple(sample), sizes))
         received: Sends = [

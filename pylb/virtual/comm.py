@@ -62,6 +62,10 @@ class VirtualRank:
         self.result: Any = None  # return value of the program on this rank
         self.life: Any = None  # the greenlet that runs this rank
 
+    def where(self) -> str:
+        doing = self.doing() if callable(self.doing) else self.doing
+        return "has ended" if self.ended else f"waits in {doing}"
+
 
 _here: contextvars.ContextVar[tuple[Scheduler, VirtualRank] | None] = contextvars.ContextVar(
     "the virtual rank that runs", default=None
@@ -110,12 +114,8 @@ class Scheduler:
                     self.running.life.switch(self.running, program)
                 alive = [rank for rank in self.ranks if not rank.ended]
                 if alive and self.failure is None:
-                    doing = (r.doing() if callable(r.doing) else r.doing for r in self.ranks)
-                    words = [
-                        "has ended" if rank.ended else f"waits in {what}"
-                        for rank, what in zip(self.ranks, doing, strict=True)
-                    ]
-                    self.failure = DeadlockError(f"no rank can continue: {by_rank(words)}")
+                    words = by_rank(rank.where() for rank in self.ranks)
+                    self.failure = DeadlockError(f"no rank can continue: {words}")
                 for rank in alive:
                     self.running = rank
                     if rank.life:  # false: the greenlet has not begun
@@ -444,13 +444,13 @@ class VirtualCluster:
         Seconds per message and per byte.  A message occupies its sender for
         alpha + beta * bytes seconds, and then arrives; but objects that move during an iteration
         (``Balancer(overlap=True)``) occupy no rank.  A collective call begins when the last rank
-        has called it (bcast and scatter: when the root has).  It takes the time of one message for
-        each level of a binary tree of the ranks; but gather, reduce, allgather and scatter take
-        alpha for each level, and beta for each byte of all ranks.
+        has called it (bcast and scatter: when the root has).  It takes alpha for each level of a
+        binary tree of the ranks, and beta for each byte on each level (gather, reduce, allgather
+        and scatter: for each byte of all ranks).
     clock : {"cpu", "wall", "none"}
-        How virtual time passes.  "cpu": by the rank's processor time, which excludes other
-        processes and sleep; "wall": by the wall clock; "none": only by messages and by
-        ``comm.elapse(seconds)`` in the program, so that all times are the same in every run.
+        How virtual time passes.  "cpu": by the rank's processor time; "wall": by the wall clock;
+        "none": only by messages and by ``comm.elapse(seconds)`` in the program, so that all times
+        are the same in every run.
 
     Attributes
     ----------
