@@ -162,7 +162,9 @@ class Directory:
         self._step(f"find(missing={missing!r})", tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
-        found = plan.answer(1, lambda: (self._entries[np.maximum(self._place.find(here), 0)],))
+        found = plan.answer(
+            1, lambda: (np.take(self._entries, np.maximum(self._place.find(here), 0)),)
+        )
         with Attempt() as tried:
             entries = Found(*(np.ascontiguousarray(found[name]) for name in found.dtype.names))
             if not missing:
@@ -204,7 +206,8 @@ class Directory:
             self._entries = np.append(self._entries, np.zeros(room, self._entries.dtype))
         self._place.put(ids[new], places[new].astype(np.int32))
         self._spare, self._used = self._spare[len(again) :], n
-        self._entries[places[new]] = self._entries[0]
+        for name, *_ in self._columns[1:]:
+            self._entries[name][places[new]] = self._entries[name][0]
         return places, ids[new]
 
     def _drop(self, ids: I64) -> None:

@@ -24,8 +24,9 @@ from pylb.model.snapshot import I32, I64
 def sized(side: Side, sizes: I64) -> Side:
     """Return `side` for items of several rows each; item i has ``sizes[i]`` rows."""
     offset = np.cumsum(np.append(0, sizes))
-    ends = offset if side.order is None else np.cumsum(np.append(0, sizes[side.order]))
-    return Side(side.rank, ends[side.start], side.order, offset)
+    # take: if there is no memory, an index in brackets may crash in NumPy
+    ends = np.cumsum(np.append(0, sizes if side.order is None else np.take(sizes, side.order)))
+    return Side(side.rank, np.take(ends, side.start), side.order, offset)
 
 
 def rows_of(index: I32, offset: I64) -> I64:

@@ -290,12 +290,9 @@ def hops(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = None) ->
 def map_ranks(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = None) -> Mapping:
     """Exchange ranks such that ranks that communicate are near each other.
 
-    Use it after a strategy that ignores the machine.  Objects on one rank stay together, so balance
-    and cut do not change.  Two ranks are exchanged only if they have the same speed, background
-    and memory limit, and if all their objects may migrate.
-
-    A greedy construction is followed by up to 20 passes of swaps of two ranks, until no swap saves
-    hop-bytes.  The result never has more hop-bytes than the given placement.
+    Objects on one rank stay together, so balance and cut do not change.  Two ranks are exchanged
+    only if they have the same speed, background and memory limit, and if all their objects may
+    migrate.  The result never has more hop-bytes than the given placement.
 
     Parameters
     ----------
