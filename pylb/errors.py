@@ -111,10 +111,7 @@ def told(error: BaseException) -> tuple[str, str]:
 
 
 def of_rank(rank: int, name: str, text: str) -> Exception:
-    """Return the error to raise for an error that another rank has reported.
-
-    If the reported class is one of pylb's, the error has this class, otherwise `RemoteError`.
-    """
+    """Return the error of another rank, of the same class if it is pylb's, else RemoteError."""
     known = globals().get(name)
     ours = isinstance(known, type) and issubclass(known, PylbError)
     return (known if ours else RemoteError)(f"rank {rank}: {text}")  # type: ignore[misc]

@@ -89,7 +89,7 @@ class Addresses:
 
     def _by_rank(self, rows: I64) -> dict[int, I64]:
         """Split rows (rank, key, value) by rank; return (key, value) rows, each key once a rank."""
-        if not len(rows):
+        if not len(rows):  # most often
             return {}
         rank, key, value = _distinct(rows).T
         return rows_to(rank.astype(np.int32), self._size, (key, value))
@@ -103,24 +103,17 @@ class Addresses:
         error: Exception | None = None,
         **figures: Any,
     ) -> tuple[Stats, I64, I64]:
-        """Exchange rows of `n` integers.  Collective.
+        """Exchange rows of `n` integers, given for each rank.  Collective.
 
-        `parcels` has the rows for each rank.  Returns the statistics of the step, the received
-        rows, and the rank that sent each row.
+        Returns the statistics of the step, the received rows, and the rank that sent each row.
         """
-        own = parcels.pop(self._rank, None)
+        own = parcels.pop(self._rank, np.zeros((0, n), np.int64))
         sends: Sends = [] if error else [(rank, [rows]) for rank, rows in parcels.items()]
         stats, came = self._agreement.step(kind, iteration, sends=sends, error=error, **figures)
         parts = [np.frombuffer(part, np.int64).reshape(-1, n) for _, (part,) in came]
-        ranks = [rank for rank, _ in came]
-        if own is not None:
-            parts, ranks = [*parts, own], [*ranks, self._rank]
-        if not parts:
-            return stats, np.zeros((0, n), np.int64), NO_KEYS
-        if len(parts) == 1:
-            return stats, parts[0], np.full(len(parts[0]), ranks[0])
-        source = np.repeat(np.array(ranks, np.int64), [len(part) for part in parts])
-        return stats, np.concatenate(parts), source
+        ranks = np.array([*(rank for rank, _ in came), self._rank], np.int64)
+        source = np.repeat(ranks, [len(part) for part in (*parts, own)])
+        return stats, np.concatenate([*parts, own]), source
 
     # ---- added and removed objects ---------------------------------------------------------------
 
@@ -165,12 +158,8 @@ class Addresses:
             key = twice.min()
             same = born == key
             first, second, *_ = sorted([*owner[same], *known[same & (known >= 0)]])
-            where = (
-                f": on rank {first} and on rank {second}"
-                if first != second
-                else f" on rank {first}"
-            )
-            raise DuplicateKeyError(f"key {key} was added twice{where}")
+            also = f" and on rank {second}" if first != second else ""
+            raise DuplicateKeyError(f"key {key} was added twice: on rank {first}{also}")
 
     # ---- addresses -------------------------------------------------------------------------------
 
@@ -182,11 +171,10 @@ class Addresses:
         return out
 
     def route(self, keys: I64) -> tuple[I32, int]:
-        """Return the ranks to which to send messages for objects of other ranks.
+        """Return the ranks to which to send messages, and how many of these homes must forward.
 
-        `keys` has the target of each message.  If this rank knows where the target is, the message
-        goes there, else to the home of the target; -1: there is no such object.  Also returns the
-        number of messages that homes must forward.
+        ``keys[i]`` is the target of message i, an object of another rank.  If this rank does not
+        know where the target is, the message goes to its home; -1: there is no such object.
         """
         home, to = self._home(keys), self.find(keys)
         unknown = (to < 0) & (home != self._rank)
@@ -198,10 +186,9 @@ class Addresses:
         return self._here.find(keys)
 
     def answer(self, keys: I64, source: I64) -> dict[int, I64]:
-        """Record which ranks send messages to objects whose home is this rank.
+        """Record that rank ``source[i]`` sends a message to object ``keys[i]``, whose home is here.
 
-        ``keys[i]`` is the target of message i, and ``source[i]`` the rank that sent the message.
-        Returns, for each sender, the rows (key, rank) that it should `learn`.
+        Returns the rows (key, rank) that each sender should `learn`.
         """
         asked = (source != self._rank) & (self._home(keys) == self._rank)
         return self._by_rank(self._answers(keys[asked], source[asked]))
@@ -254,13 +241,10 @@ class Addresses:
             self.learn(self._exchange(Step.MOVED, iteration, self._by_rank(told), 2)[1])
         return stats.n_changed
 
-    # ---- addresses that a rank no longer needs ---------------------------------------------------
-
     def _leave(self, used: I64) -> I64:
         """Forget where unused objects are, if this rank knows more than `_most`; return their keys.
 
-        Then set `_most` to twice the number of objects that this rank still knows, but at least to
-        `FEW`.
+        Then change `_most`, so that this rank does not search for unused objects too often.
         """
         if len(self._asked) <= self._most:
             return NO_KEYS
@@ -270,12 +254,10 @@ class Addresses:
         self._most = max(FEW, 2 * len(self._asked))
         return gone
 
-    # ---- ranks that have asked -------------------------------------------------------------------
-
     def _answers(self, keys: I64, asker: I64) -> I64:
-        """Record which rank asks for each key; return rows (asker, key, rank of the object).
+        """Record which rank asks for each key, whose home is this rank.
 
-        This rank is the home of the keys.  A key that does not exist has no row.
+        Returns rows (asker, key, rank of the object); a key that does not exist has no row.
         """
         if not len(keys):
             return NO_TRIPLES

@@ -49,10 +49,7 @@ def _say_shared(words: str) -> None:
 
 
 class Stats(NamedTuple):
-    """The contributions of all ranks to a step, merged; fields as in ``csrc/measure/measure.h``.
-
-    `mixed` says whether kind, iteration or arguments differ between ranks.
-    """
+    """The contributions of all ranks to a step, merged; fields as in ``csrc/measure/measure.h``."""
 
     kind: int
     iteration: int
@@ -76,7 +73,7 @@ class Stats(NamedTuple):
     hidden_max: float
     failed_rank: int
     n_phases: int
-    mixed: bool
+    mixed: bool  # whether kind, iteration or arguments differ between ranks
     # the largest load of a rank in each phase, then the total load in each phase
     phases: tuple[float, ...] = ()
 
@@ -120,7 +117,7 @@ MERGED = {
 
 
 class Step(IntEnum):
-    """The kinds of collective steps, each with its id and its text for error messages.
+    """The kinds of collective steps: id, and text for errors, where ``{}`` is the iteration.
 
     If ranks are in steps of different kinds, `Stats.kind` is the largest of the ids.
     """
@@ -128,7 +125,6 @@ class Step(IntEnum):
     words: str
 
     def __new__(cls, number: int, words: str = "") -> Step:
-        """Make a kind of step; ``{}`` in `words` stands for the iteration."""
         out = int.__new__(cls, number)
         out._value_, out.words = number, words
         return out
@@ -167,10 +163,7 @@ class Step(IntEnum):
 
 
 class Attempt:
-    """A block whose error is stored for the next collective step: ``with Attempt() as tried: ...``.
-
-    Only errors of the class `kept` are stored; the block raises all others.
-    """
+    """A block that stores its error, if it is `kept`, for the next collective step."""
 
     def __init__(self, kept: type[Exception] = Exception) -> None:
         self.error: Exception | None = None
@@ -194,10 +187,7 @@ class OpenLoop:
         agreement.running = self
 
     def give_up(self, failed: bool) -> None:
-        """Leave the loop; afterwards `serve` helps the other ranks.
-
-        With `failed`, this rank has failed, and the other ranks must leave the loop, too.
-        """
+        """Leave the loop; if this rank has `failed`, the other ranks must leave it, too."""
         raise NotImplementedError
 
     def serve(self, seconds: float) -> bool:
@@ -208,7 +198,6 @@ class OpenLoop:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Take part in the reductions of the other ranks until none is pending; end the loop."""
         self.serve(-1.0)
         self.close()
 
@@ -275,11 +264,9 @@ class Agreement:
         """Take one collective step; return the merged contributions, and what others have sent.
 
         `arguments` must be the same on all ranks: a hash, and words for errors.  `into` is memory
-        for received buffers, `figures` are more fields of `Contribution`, and `error` is an error
-        of this rank before the step.
-
-        This rank raises `error`; the other ranks raise pylb's error of the same class, or
-        RemoteError.  All raise an error if they are at different places or a rank has ended.
+        for received buffers, `figures` are more fields of `Contribution`.  This rank raises
+        `error`, if it had one before the step; the other ranks raise pylb's error of the same
+        class, or RemoteError.  All raise if they are at different places or a rank has ended.
         """
         sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
         return self.take(sample, sends or [], error, arguments[1], into=into)
@@ -287,10 +274,7 @@ class Agreement:
     def reduce(
         self, kind: Step, iteration: int, values: dict[T, tuple[str, float]]
     ) -> dict[T, Any]:
-        """Merge numbers of all ranks, each by its operation: "max", "min" or "sum".  Collective.
-
-        The sum of whole numbers is a whole number, and sums of floats are rounded once.
-        """
+        """Merge numbers of all ranks, each by its operation: "max", "min" or "sum".  Collective."""
         return self.reduce_and_exchange(kind, iteration, values)[0]
 
     def reduce_and_exchange(
@@ -323,8 +307,7 @@ class Agreement:
     ) -> tuple[Stats, Sends]:
         """Take one collective step like `step`, with a `Contribution` instead of its fields.
 
-        With `alike`, a rank that has failed raises the same message as the other ranks; without it,
-        the rank raises `error`.
+        With `alike`, a rank that has failed raises the same message as the others, not `error`.
         """
         if not self._turn.acquire(blocking=False):
             first, second = (Step(k).words.format(i) for k, i in (self.last_step[:2], sample[:2]))
@@ -408,9 +391,9 @@ class Agreement:
         self.step(kind, 0, (zlib.crc32(words.encode()), words), error=error)
 
     def fail_alike(self, kind: Step, error: Exception | None) -> None:
-        """Raise on every rank the error of the lowest rank that has failed.  Collective.
+        """Raise on every rank, with the same message, the error of the lowest rank that has failed.
 
-        All ranks raise the same message, which names that rank.
+        Collective.
         """
         try:
             self.take(Contribution(kind, 0, 0, error is not None), [], error, alike=True)
@@ -429,10 +412,9 @@ class Agreement:
     def without_memory(
         self, sample: Contribution, error: Exception | None, why: MemoryError
     ) -> tuple[Any, Sends, Exception | None]:
-        """Complete a step, if possible, in which this rank had no memory.
+        """Complete a step, if possible, in which this rank had no memory; return what `_try` does.
 
-        `error` is an error of this rank before the step.  Returns the merged contributions, what
-        other ranks sent, and the error that all ranks raise, or None.
+        `error` is an error of this rank before the step.
         """
         raise why
 
@@ -483,8 +465,9 @@ class Agreement:
                 f"phases differ between ranks in iteration {iteration}: {answers}; expected the "
                 "same names in the same order on all ranks"
             )
-        arguments = differing(place[2] for place in places)
-        return DomainError(f"arguments differ between ranks: {arguments}")
+        return DomainError(
+            f"arguments differ between ranks: {differing(place[2] for place in places)}"
+        )
 
 
 def _in_words(place: Any) -> str:

@@ -10,7 +10,7 @@ from pylb import _core
 from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.cores import Cores
 from pylb.comm.parcel import size_of
-from pylb.comm.transport import Memory, Sends, Transferred, Transport
+from pylb.comm.transport import Memory, Sends, StepResult, Transferred, Transport
 from pylb.comm.transport_torch import agreement_on_group, is_group
 from pylb.errors import StateError
 from pylb.model.machine import Machine
@@ -19,13 +19,15 @@ from pylb.virtual.comm import VirtualComm
 
 
 def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
-    """Return the `Agreement` of a communicator, or, for None, a new one of a single rank.
+    """Return the `Agreement` of a communicator (None: of a single rank), or `comm` if it is one.
 
     Every call with the same communicator returns the same object; the first call is collective.
     With `hold`, the agreement remains usable after the user has freed the communicator.
     """
     if comm is None:
         return Agreement(Transport())
+    if isinstance(comm, Agreement):
+        return comm
     if isinstance(comm, VirtualComm):
         known = comm.attributes.get("agreement")
         if not isinstance(known, Agreement):
@@ -67,9 +69,7 @@ class Virtual(Transport):
         # Virtual seconds per second of computing; 0 if only declared work advances virtual time.
         self.pace = 0.0 if comm.world.scheduler.source == "none" else 1.0 / comm.speed
 
-    def step(
-        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
-    ) -> tuple[tuple[Any, ...], Sends]:
+    def step(self, sample: Any, sends: Sends, into: Memory | None = None, /) -> StepResult:
         sent = {rank: list(map(bytearray, parts)) for rank, parts in sends}
         if sends:
             nbytes = sum(len(part) for parts in sent.values() for part in parts)

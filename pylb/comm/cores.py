@@ -48,7 +48,7 @@ class Cores(NamedTuple):
     #: one another.
     n_cores: float = 0.0
     words: str = ""  #: E.g. "4 ranks share 2 cores" if the ranks wait for one another, else empty.
-    #: Whether a quota limits this rank and no other.  The quota then acts like a slow processor.
+    #: Whether a quota limits this rank and no other, and so acts like a slow processor.
     capped: bool = False
     #: For each rank: the lowest rank of those that share cores with it, and their number of cores.
     group: tuple[int, ...] = ()
@@ -72,10 +72,7 @@ class Cores(NamedTuple):
         return min(self.n_cores / p, 1.0) if p and self.n_ranks == p else 1.0
 
     def others(self, used: list[Used]) -> float:
-        """Return how many cores other programs used, if ranks had to wait for them; else 0.
-
-        `used` has an entry for each rank.  The group of ranks with the largest such use counts.
-        """
+        """Return how many cores other programs used, if ranks had to wait for them; else 0."""
         most, own = 0.0, dict.fromkeys(self.group, 0.0)
         for g, by in zip(self.group, used, strict=False):  # `group` is empty if it is not known
             own[g] += by.own
@@ -87,9 +84,6 @@ class Cores(NamedTuple):
         return most
 
     def clock(self, name: str) -> str:
-        """Return the clock that measures loads if the user has asked for the clock `name`.
-
-        "auto" and "mpi" leave out waits for a core.  But if a quota limits only this rank, it acts
-        like a slow processor, and these waits count.
-        """
+        """Return the clock that measures loads if the user has asked for the clock `name`."""
+        # "auto" and "mpi" leave out waits for a core, but those for a quota of this rank count
         return {"auto": "wall", "mpi": "mpi_wall"}.get(name, name) if self.capped else name

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Attempt, Step
+from pylb.comm.agreement import Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.plan import Plan
 from pylb.errors import DomainError, DuplicateKeyError, OutOfRangeError, UnknownKeyError
@@ -29,65 +29,8 @@ class Found(NamedTuple):
 
     owner: I32  #: (n,) the rank; -1 if the id is not in the directory.
     local: I64  #: (n,) the local id; -1 if the id is not in the directory.
-    data: NDArray[Any] | None  #: (n, ...) the user data; zeros if the id is not in the directory.
-
-
-class _Entries:
-    """The entries of some ids: columns with a row for each id."""
-
-    def __init__(self, data: NDArray[Any] | None) -> None:
-        self.row = _core.Table()
-        self.owner, self.local = np.zeros(1, np.int32), np.zeros(1, np.int64)
-        self.data = data  # (1, ...) or None
-        self._none = None if data is None else data[0].copy()
-        self._spare = np.zeros(0, np.int64)  # rows of ids that were removed
-        self._n = 0  # number of rows that have been used
-
-    @property
-    def nbytes(self) -> int:
-        columns = (self.owner, self.local, self.data, self._spare)
-        return self.row.nbytes + sum(x.nbytes for x in columns if x is not None)
-
-    def add(self, ids: I64) -> tuple[I64, I64]:
-        """Return the row of each id, and the ids that are new; no id occurs twice in `ids`.
-
-        The owner of a new id is -1 at first.
-        """
-        rows = self.row.find(ids).astype(np.int64)
-        new = np.flatnonzero(rows < 0)
-        again = self._spare[: len(new)]
-        n = self._n + len(new) - len(again)
-        rows[new] = np.concatenate([again, np.arange(self._n, n)])
-        if n > len(self.owner):
-            room = n + n // 4 - len(self.owner)
-            self.owner, self.local = (
-                np.concatenate([x, np.zeros(room, x.dtype)]) for x in (self.owner, self.local)
-            )
-            if self.data is not None:
-                more = np.zeros((room, *self.data.shape[1:]), self.data.dtype)
-                self.data = np.concatenate([self.data, more])
-        self.row.put(ids[new], rows[new].astype(np.int32))
-        self._spare, self._n = self._spare[len(again) :], n
-        self.owner[rows[new]] = -1
-        if self.data is not None:
-            self.data[rows[new]] = self._none
-        return rows, ids[new]
-
-    def drop(self, ids: I64) -> None:
-        rows = self.row.remove(ids)
-        self._spare = np.concatenate([self._spare, rows[rows >= 0]])
-
-    def find(self, ids: I64) -> tuple[NDArray[Any], ...]:
-        """Return owner, local id and data of each id; unknown ids have -1, -1 and zeros."""
-        rows = self.row.find(ids).astype(np.int64)
-        gone = rows < 0
-        owner, local = self.owner[rows], self.local[rows]
-        owner[gone] = local[gone] = -1
-        if self.data is None:
-            return owner, local
-        data = self.data[rows]
-        data[gone] = self._none
-        return owner, local, data
+    #: (n, ...) the user data; zeros if the id is not in the directory.
+    data: NDArray[Any] | None = None
 
 
 class Directory:
@@ -126,42 +69,40 @@ class Directory:
     def __init__(
         self, comm: Any, dtype: DTypeLike | None = None, shape: tuple[int, ...] = ()
     ) -> None:
-        self._build(agreement_of(comm), dtype, shape)
-
-    @classmethod
-    def on(cls, agreement: Agreement) -> Directory:
-        """Make a directory without user data, on the ranks of an agreement."""
-        self = cls.__new__(cls)
-        self._build(agreement, None, ())
-        return self
-
-    def _build(self, agreement: Agreement, dtype: DTypeLike | None, shape: tuple[int, ...]) -> None:
-        self._agreement = agreement
+        self._agreement = agreement_of(comm)
         self.rank = self._agreement.transport.rank
         self.size = self._agreement.transport.size
         self.dtype: np.dtype[Any] | None = None
         self.shape: tuple[int, ...] = ()
+        # what a rank sends about an id, and, without the id, the columns of the entries
+        self._columns: list[Any] = [("id", np.int64), ("owner", np.int32), ("local", np.int64)]
         with Attempt() as tried:
             try:
-                self.dtype = None if dtype is None else np.dtype(dtype)
                 self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
-                empty = None if self.dtype is None else np.zeros((1, *self.shape), self.dtype)
+                if dtype is not None:
+                    self.dtype = np.dtype(dtype)
+                    self._columns.append(("data", self.dtype, self.shape))
+                # the first entry is that of all unknown ids
+                self._entries: NDArray[Any] = np.zeros(1, self._columns[1:])
             except DomainError:
                 raise
             except (TypeError, ValueError) as why:
                 raise DomainError(f"dtype, shape: {why}") from None
             if self.dtype is not None and self.dtype.hasobject:
                 raise DomainError(f"dtype is {self.dtype}: expected one without Python objects")
-            self._entries = _Entries(empty)
+            self._entries["owner"] = self._entries["local"] = -1
+            self._place = _core.Table()  # index in `_entries` of each id
+            self._spare = np.zeros(0, np.int64)  # indices of ids that were removed
+            self._used = 1  # number of entries that have been used
         self._step(f"dtype={self.dtype}, shape={self.shape}", tried.error)
 
     @property
     def n_here(self) -> int:
-        return len(self._entries.row)
+        return len(self._place)
 
     @property
     def nbytes(self) -> int:
-        return self._entries.nbytes
+        return self._place.nbytes + self._entries.nbytes + self._spare.nbytes
 
     def update(
         self,
@@ -173,6 +114,8 @@ class Directory:
     ) -> None:
         """Add ids, or change their entries.  Collective.
 
+        Raises DuplicateKeyError if an id is given twice; nothing has then changed on any rank.
+
         Parameters
         ----------
         ids : (n,) array_like of int
@@ -183,23 +126,15 @@ class Directory:
             Rank of each id.  Default: this rank.
         data : (n, ...) ndarray, optional
             User data, on all ranks or on none.  Default: unchanged; zero for new ids.
-
-        Raises
-        ------
-        DuplicateKeyError
-            An id is given twice.  Nothing has changed on any rank.
         """
-        key = np.zeros(0, np.int64)
-        values: tuple[Any, ...] = ()
         with Attempt() as tried:
-            key = checks.integers("ids", ids, np.int64)
-            values = self._values(len(key), local, owner, data)
+            given = self._given(ids, local, owner, data)
         self._step("update()" + (", with data" if data is not None else ""), tried.error)
-        plan = self._plan(key)
-        here, who, number, *more = plan.forward(key, *values)
-        entries = self._entries
-        rows = new = key[:0]
+        plan = self._plan(given["id"])
+        came = plan.forward(given)
+        places = new = np.zeros(0, np.int64)
         with Attempt() as tried:
+            here = np.ascontiguousarray(came["id"])
             order = np.argsort(here, kind="stable")
             again = order[1:][here[order[1:]] == here[order[:-1]]]
             if len(again):
@@ -207,30 +142,19 @@ class Directory:
                 a, b = int(plan.source[np.argmax(here == here[at])]), int(plan.source[at])
                 where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
                 raise DuplicateKeyError(f"id {here[at]} is given twice, {where}")
-            rows, new = entries.add(here)
+            places, new = self._add(here)
         try:
             self._step("update(), second half", tried.error)
         except Exception:
-            entries.drop(new)
+            self._drop(new)
             raise
-        entries.owner[rows], entries.local[rows] = who, number
-        if more and entries.data is not None:
-            entries.data[rows] = more[0]
+        for name, *_ in self._columns[1 : 3 if data is None else None]:
+            self._entries[name][places] = came[name]
 
     def find(self, ids: ArrayLike, *, missing: bool = False) -> Found:
-        """Look up ids.  Collective.
+        """Look up ids, (n,) array_like of int; an id may occur several times.  Collective.
 
-        Parameters
-        ----------
-        ids : (n,) array_like of int
-            Any ids; an id may occur several times.
-        missing : bool
-            Whether ids may be missing.  True: missing ids get owner -1.  False: raise an error.
-
-        Raises
-        ------
-        UnknownKeyError
-            An id is not in the directory; raised on every rank.
+        If an id is not in the directory, and not `missing`, every rank raises UnknownKeyError.
         """
         key = np.zeros(0, np.int64)
         with Attempt() as tried:
@@ -238,28 +162,20 @@ class Directory:
         self._step(f"find(missing={missing!r})", tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
-
-        n = 2 if self.dtype is None else 3
-        came = plan.answer(n, lambda: self._entries.find(here))
-        entries = Found(*came, *([None] if self.dtype is None else []))
-        if not missing:
-            with Attempt() as tried:
+        found = plan.answer(
+            1, lambda: (np.take(self._entries, np.maximum(self._place.find(here), 0)),)
+        )
+        with Attempt() as tried:
+            entries = Found(*(np.ascontiguousarray(found[name]) for name in found.dtype.names))
+            if not missing:
                 self._check_known(key, entries.owner)
-            self._step("find(), second half", tried.error)
+        self._step("find(), second half", tried.error)
         return entries
 
     def remove(self, ids: ArrayLike) -> None:
-        """Remove ids.  Collective.
+        """Remove ids, (n,) array_like of int; several ranks may name the same id.  Collective.
 
-        Parameters
-        ----------
-        ids : (n,) array_like of int
-            Several ranks may name the same id.
-
-        Raises
-        ------
-        UnknownKeyError
-            An id is not in the directory; raised on every rank, and nothing has changed.
+        If an id is not in the directory, every rank raises UnknownKeyError, and nothing changes.
         """
         key = np.zeros(0, np.int64)
         with Attempt() as tried:
@@ -268,38 +184,63 @@ class Directory:
         plan = self._plan(key)
         here = plan.forward(key)
         with Attempt() as tried:
-            self._check_known(here, self._entries.row.find(here))
+            self._check_known(here, self._place.find(here))
         self._step("remove(), second half", tried.error)
-        self._entries.drop(here)
+        self._drop(here)
 
     def ids(self) -> I64:
         """Return the ids whose entries this rank stores, ascending."""
-        return np.sort(self._entries.row.ids())
+        return np.sort(self._place.ids())
 
     # ---- internals -----------------------------------------------------------------------------
 
-    def _values(
-        self, n: int, local: ArrayLike | None, owner: ArrayLike | None, data: Any
-    ) -> tuple[Any, ...]:
-        """Check owner, local id and user data of n ids, and fill in the defaults."""
-        number = np.arange(n) if local is None else checks.integers("local", local, np.int64)
-        who = np.full(n, self.rank, np.int32)
-        if owner is not None:
-            given = checks.integers("owner", np.atleast_1d(owner), np.int32)
-            who[:] = given if given.shape in ((n,), (1,)) else _shape("owner", given, n)
+    def _add(self, ids: I64) -> tuple[I64, I64]:
+        """Return the place of each id, and the ids that are new; no id occurs twice in `ids`."""
+        places = self._place.find(ids).astype(np.int64)
+        new = np.flatnonzero(places < 0)
+        again = self._spare[: len(new)]
+        n = self._used + len(new) - len(again)
+        places[new] = np.concatenate([again, np.arange(self._used, n)])
+        if n > len(self._entries):
+            room = n + n // 4 - len(self._entries)
+            self._entries = np.append(self._entries, np.zeros(room, self._entries.dtype))
+        self._place.put(ids[new], places[new].astype(np.int32))
+        self._spare, self._used = self._spare[len(again) :], n
+        for name, *_ in self._columns[1:]:
+            self._entries[name][places[new]] = self._entries[name][0]
+        return places, ids[new]
+
+    def _drop(self, ids: I64) -> None:
+        places = self._place.remove(ids)
+        self._spare = np.concatenate([self._spare, places[places >= 0]])
+
+    def _given(
+        self, ids: ArrayLike, local: ArrayLike | None, owner: ArrayLike | None, data: Any
+    ) -> NDArray[Any]:
+        """Check the arguments of `update`, fill in the defaults, and return a row for each id."""
+        key = checks.integers("ids", ids, np.int64)
+        n = len(key)
+        out = np.zeros(n, self._columns[: 3 + (data is not None)])
+        out["id"], out["owner"], out["local"] = key, self.rank, np.arange(n)
+        for name, given, kind in (("owner", owner, np.int32), ("local", local, np.int64)):
+            if given is not None:
+                array = checks.integers(name, np.atleast_1d(checks.array(name, given)), kind)
+                if len(array) != n and (name == "local" or len(array) != 1):
+                    expected = f"expected ({n},), one for each id"
+                    raise DomainError(f"{name} has shape {array.shape}: {expected}")
+                out[name] = array
+        who = out["owner"]
         if n and not 0 <= who.min() <= who.max() < self.size:
             worst = who[(who < 0) | (who >= self.size)][0]
             raise OutOfRangeError(f"owner has {worst}: expected 0 ... {self.size - 1}")
-        if number.shape != (n,):
-            _shape("local", number, n)
-        if data is None:
-            return who, number
-        if self.dtype is None:
-            raise DomainError("data is given: expected none, because the directory has no dtype")
-        rows = np.ascontiguousarray(checks.array("data", data, self.dtype))
-        if rows.shape != (n, *self.shape):
-            raise DomainError(f"data has shape {rows.shape}: expected {(n, *self.shape)}")
-        return who, number, rows
+        if data is not None:
+            if self.dtype is None:
+                raise DomainError("data is given: expected none, as the directory has no dtype")
+            rows = checks.array("data", data, self.dtype)
+            if rows.shape != (n, *self.shape):
+                raise DomainError(f"data has shape {rows.shape}: expected {(n, *self.shape)}")
+            out["data"] = rows
+        return out
 
     def _check_known(self, key: I64, owner: I32) -> None:
         absent = np.flatnonzero(owner < 0)
@@ -308,7 +249,7 @@ class Directory:
             raise UnknownKeyError(f"id {key[absent[0]]} is not in the directory{more}")
 
     def _plan(self, key: I64) -> Plan:
-        return Plan.on(self._agreement, lambda: _core.home(key, self.size))
+        return Plan(self._agreement, lambda: _core.home(key, self.size))
 
     def _step(self, words: str, error: Exception | None = None) -> None:
         self._agreement.agree(Step.DIRECTORY, words, error)
@@ -316,10 +257,6 @@ class Directory:
     def __repr__(self) -> str:
         kind = "" if self.dtype is None else f", data {self.dtype} {self.shape}"
         return f"<Directory: {self.n_here} entries on rank {self.rank} of {self.size}{kind}>"
-
-
-def _shape(name: str, array: NDArray[Any], n: int) -> Any:
-    raise DomainError(f"{name} has shape {array.shape}: expected ({n},), one for each id")
 
 
 # ---- rows from one decomposition of global ids to another ---------------------------------------
@@ -355,15 +292,11 @@ def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
     >>> pylb.VirtualCluster(2).run(main)
     [array([20]), array([10])]
     """
-    return plan_on(agreement_of(comm), have, want)
-
-
-def plan_on(agreement: Agreement, have: ArrayLike, want: ArrayLike) -> Plan:
-    """Do what `plan_between` does, on the ranks of an agreement."""
-    where = Directory.on(agreement)
+    agreement = agreement_of(comm)
+    where = Directory(agreement)
     where.update(have)
     entries = where.find(want)
-    asked = Plan.on(agreement, lambda: entries.owner)
+    asked = Plan(agreement, entries.owner)
     index = asked.forward(entries.local)
     n = len(np.asarray(have))
     return agreement.together(Step.PLAN, lambda: Plan.answering(asked, index.astype(np.int32), n))
@@ -379,8 +312,7 @@ def migrate(
     """Move the rows of arrays to other ranks, once.  Collective.
 
     Give either `to`, the new rank of each row, or `have` and `want`, the ids that each rank has and
-    wants.  For repeated moves make a plan instead: `Plan`, `plan_between`.  A row travels directly
-    to each of its new ranks.
+    wants.  For repeated moves make a plan instead: `Plan`, `plan_between`.
 
     Parameters
     ----------
@@ -400,11 +332,6 @@ def migrate(
         This rank's new rows, in the order of `want`.  With `to`, the rows are sorted by the rank
         that sent them; the rows of one rank keep their order.
 
-    Raises
-    ------
-    SerializationError
-        An object cannot be pickled or restored.  Every error is raised on every rank.
-
     Examples
     --------
     >>> def main(comm):
@@ -422,12 +349,9 @@ def migrate(
             raise DomainError("migrate() without values: expected at least one array or list")
         n = len(np.atleast_1d(checks.array("have", have) if ids else checks.array("to", to)))
         for i, value in enumerate(values):
-            if not isinstance(value, list | tuple) and not (
-                isinstance(value, np.ndarray) and value.ndim
-            ):
-                raise DomainError(
-                    f"array {i} is a {type(value).__name__}: expected an array or list"
-                )
+            if not isinstance(value, list | tuple | np.ndarray) or getattr(value, "ndim", 1) == 0:
+                what = type(value).__name__
+                raise DomainError(f"array {i} is a {what}: expected an array or list")
             if len(value) != n:
                 raise DomainError(f"array {i} has {len(value)} rows: expected {n}")
             checks.without_mask(f"array {i}", value)
@@ -435,8 +359,8 @@ def migrate(
     words = f"migrate({kinds}, {'have, want' if ids else 'to'})"
     agreement.agree(Step.OBJECTS, words, tried.error)
     if to is not None:
-        return Plan.on(agreement, lambda: to).forward(*values)
-    return plan_on(agreement, have, want).forward(*values)  # type: ignore[arg-type]
+        return Plan(agreement, to).forward(*values)
+    return plan_between(agreement, have, want).forward(*values)  # type: ignore[arg-type]
 
 
 def _kind(value: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pylb.comm.agreement import Agreement, Attempt, Step
@@ -21,21 +22,17 @@ OUT_OF_BAND = 2048  # bytes; smaller arrays are copied into the pickle, because 
 def pack(value: Any) -> Parts:
     """Return `value` as buffers; the memory of a large array is a buffer, without a copy."""
     parts: Parts = [b""]
-    parts[0] = pickle.dumps(value, protocol=5, buffer_callback=_keep_in(parts))
+    parts[0] = pickle.dumps(value, protocol=5, buffer_callback=partial(_in_band, parts))
     return parts
 
 
-def _keep_in(parts: Parts) -> Callable[[pickle.PickleBuffer], bool]:
-    """Return a callback for a pickler, which appends large buffers to `parts`."""
-
-    def keep(buffer: pickle.PickleBuffer) -> bool:
-        raw = buffer.raw()
-        if raw.nbytes < OUT_OF_BAND:
-            return True
+def _in_band(parts: Parts, buffer: pickle.PickleBuffer) -> bool:
+    """Tell a pickler whether to copy a buffer; if not, append the buffer to `parts`."""
+    raw = buffer.raw()
+    is_small = raw.nbytes < OUT_OF_BAND
+    if not is_small:
         parts.append(raw)
-        return False
-
-    return keep
+    return is_small
 
 
 def unpack(parts: Parts) -> Any:
@@ -47,7 +44,7 @@ def pack_each(values: list[Any]) -> Parts:
     """Return values as buffers.  One pickler packs all, so data that values share are sent once."""
     file = io.BytesIO()
     parts: Parts = [b""]
-    pickler = pickle.Pickler(file, protocol=5, buffer_callback=_keep_in(parts))
+    pickler = pickle.Pickler(file, protocol=5, buffer_callback=partial(_in_band, parts))
     for value in values:
         pickler.dump(value)
     parts[0] = file.getvalue()
@@ -81,10 +78,7 @@ def pack_messages(data: list[Any]) -> Parts:
 
 
 def tried(what: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that pickles; an error becomes a SerializationError that begins with `what`.
-
-    A MemoryError stays as it is.
-    """
+    """Call a function that pickles; its errors begin with `what`, as SerializationError."""
     try:
         return call(*arguments)
     except MemoryError:
@@ -93,12 +87,7 @@ def tried(what: str, call: Callable[..., Any], *arguments: Any) -> Any:
         raise SerializationError(f"{what}: {type(why).__name__}: {why}") from why
 
 
-def thaw(data: Pickled) -> Any:
-    """Return a copy of the data that `freeze` was given, for the receiver of the message."""
-    return pickle.loads(data)
-
-
-# ---- between ranks ---------------------------------------------------------------------------
+thaw = pickle.loads  # returns a copy of the data that `freeze` was given
 
 
 def exchange_objects(

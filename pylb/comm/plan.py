@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,46 +15,18 @@ from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.parcel import exchange_objects
-from pylb.comm.transport import Sends, Side, Sides
+from pylb.comm.transport import Side, Sides
 from pylb.errors import DomainError, PylbError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 
 
-class Room(NamedTuple):
-    """Memory for `sized`, allocated before the sizes are exchanged: later, no rank may fail."""
-
-    start: I64
-    offset: I64
-    ends: I64
-
-    @classmethod
-    def of(cls, side: Side, n: int) -> Room:
-        """Allocate the memory for n items."""
-        n_travelling = n if side.order is None else len(side.order)
-        sizes = len(side.start), n + 1, n_travelling + 1
-        return cls(*(np.zeros(size, np.int64) for size in sizes))
-
-
-def sized(side: Side, sizes: I64, room: Room) -> Side:
+def sized(side: Side, sizes: I64) -> Side:
     """Return `side` for items of several rows each; item i has ``sizes[i]`` rows."""
-    start, offset, ends = room
-    np.cumsum(sizes, out=offset[1:])
-    if side.order is not None:
-        sizes = np.take(sizes, side.order, out=ends[1:], mode="clip")
-    np.cumsum(sizes, out=ends[1:])
-    np.take(ends, side.start, out=start, mode="clip")
-    return Side(side.rank, start, side.order, offset)
-
-
-def partners(side: Side, n: int) -> I32:
-    """Return the partner rank of each of n items."""
-    partner = np.repeat(side.rank, np.diff(side.start)).astype(np.int32)
-    if side.order is None:
-        return partner
-    out = np.empty(n, np.int32)
-    out[side.order] = partner
-    return out
+    offset = np.cumsum(np.append(0, sizes))
+    # take: if there is no memory, an index in brackets may crash in NumPy
+    ends = np.cumsum(np.append(0, sizes if side.order is None else np.take(sizes, side.order)))
+    return Side(side.rank, np.take(ends, side.start), side.order, offset)
 
 
 def rows_of(index: I32, offset: I64) -> I64:
@@ -78,12 +50,6 @@ def places(side: Side) -> dict[int, slice]:
     """Return where the rows of each partner are in the message buffer."""
     start = side.start.tolist()
     return {r: slice(a, b) for r, a, b in zip(side.rank.tolist(), start, start[1:], strict=False)}
-
-
-def shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
-    """Group the objects by their destination, in the order in which they are sent."""
-    ordered = values if side.order is None else [values[i] for i in side.order.tolist()]
-    return {rank: ordered[at] for rank, at in places(side).items()}
 
 
 def _raise(error: Exception) -> NoReturn:
@@ -140,43 +106,34 @@ class StepExchanger:
 
     def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> StepLane:
         """Return a lane for rows with the dtype and shape of those of `like`."""
-        return StepLane(self.agreement, sides, like, tag)
+        return StepLane(self.agreement, sides, tag)
 
     def tell(self, sides: Sides, error: Exception) -> bool:
-        """Report an error to the partners instead of exchanging rows; a collective step raises it.
+        """Raise an error in the step in which the partners exchange rows.
 
-        Returns whether a partner exchanges objects.
+        Over MPI, report it to the partners; return whether a partner exchanges objects.
         """
         self.agreement.step(Step.EXCHANGE, 0, error=error)
         return False
 
     def meet(self, sides: Sides, tag: int) -> StepLane:
-        """Begin to check that all partners exchange objects, too.
-
-        ``wait()`` raises StateError if a partner exchanges rows, and so takes no further step.
-        """
+        """Begin to check that all partners exchange objects, too; if not, `wait` raises."""
         # no message is necessary: all exchanges are collective steps, which compare their kinds
-        return StepLane(self.agreement, sides, np.empty((0, 0), np.uint8), tag)
+        return StepLane(self.agreement, sides, tag)
 
 
 class StepLane:
-    """Sends rows of one dtype and shape in one direction of a plan, any number of times.
-
-    This lane uses collective steps, so `begin` already completes the exchange.
-    """
+    """Sends rows in one direction of a plan, any number of times, by collective steps."""
 
     unlike = ()  # ranks that have just exchanged objects where this one sent rows, or vice versa
+    _answer: NDArray[Any] = np.empty((0, 0))
 
-    def __init__(self, agreement: Agreement, sides: Sides, like: NDArray[Any], tag: int) -> None:
+    def __init__(self, agreement: Agreement, sides: Sides, tag: int) -> None:
         self._agreement, self._sides, self._tag = agreement, sides, tag
-        self._kind = like.dtype, like.shape[1:]
-        self._answer = like[:0]
 
     def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
-        """Begin to send; return False if the rows do not fit or the lane is in use."""
+        """Exchange the rows; return whether this lane fits them (over MPI: and is not in use)."""
         here, _, there, m = self._sides
-        if (rows.dtype, rows.shape[1:]) != self._kind:
-            return False
         send = rows[travelling(here)]
         came = np.empty((there.n_rows, *rows.shape[1:]), rows.dtype)
         places_here, places_there = places(here), places(there)
@@ -212,17 +169,15 @@ def are_objects(value: Any) -> bool:
     )
 
 
-def _value(name: str, value: Any, sides: Sides) -> Any:
-    """Return `value` as a contiguous array (the rows of all items) or as a list of objects."""
-    side, n = sides.out, sides.n_out
+def _value(name: str, value: Any, side: Side, n: int) -> Any:
+    """Return `value`, of n items, as a contiguous array of all rows, or as a list of objects."""
     checks.without_mask(name, value)
     if isinstance(value, np.ndarray) and not are_objects(value):
         return np.ascontiguousarray(checked_rows(name, value, side.n_own(n)))
     if are_objects(value) and getattr(value, "ndim", 1) == 1:
         if side.offset is not None:
             raise DomainError(f"{name} holds objects: expected numbers, because the plan has sizes")
-        checked_rows(name, value, n)
-        return list(value)
+        return list(checked_rows(name, value, n))
     raise DomainError(f"{name} is a {type(value).__name__}: expected an ndarray or a list")
 
 
@@ -280,38 +235,23 @@ class Plan:
     [array([ 1., 11.]), array([ 2., 12.])]
     """
 
-    def __init__(self, comm: Any, destination: ArrayLike) -> None:
-        self._build(agreement_of(comm), lambda: destination)
+    def __init__(self, comm: Any, destination: ArrayLike | Callable[[], ArrayLike]) -> None:
+        agreement = agreement_of(comm)
+        out: list[Side] = []
+        n = 0
 
-    @classmethod
-    def on(cls, agreement: Agreement, destination: Callable[[], ArrayLike]) -> Plan:
-        """Make a plan on the ranks of an agreement.
+        def counts() -> dict[int, int]:
+            nonlocal n
+            given = destination() if callable(destination) else destination
+            to = checks.integers("destination", given, np.int32)
+            n = len(to)
+            out.append(Side(*_core.route(to, agreement.transport.size)))
+            return {r: at.stop - at.start for r, at in places(out[0]).items()}
 
-        ``destination()`` returns the rank of each item; if it fails, all ranks raise its error.
-        """
-        self = cls.__new__(cls)
-        self._build(agreement, destination)
-        return self
-
-    def _build(self, agreement: Agreement, destination: Callable[[], ArrayLike]) -> None:
-        transport = agreement.transport
-        route: Any = None
-        with Attempt() as tried:
-            to = checks.integers("destination", destination(), np.int32)
-            route = _core.route(to, transport.size)
-        sends: Sends = []
-        counts: dict[int, int] = {}
-        if tried.error is None:
-            rank, start, order = route
-            counts = dict(zip(rank.tolist(), np.diff(start).tolist(), strict=True))
-            sends = [(r, [np.int64(n).tobytes()]) for r, n in counts.items() if r != transport.rank]
-        _, received = agreement.step(Step.PLAN, 0, sends=sends, error=tried.error)
-        come = {source: int(np.frombuffer(n, np.int64)[0]) for source, (n,) in received}
-        if transport.rank in counts:
-            come[transport.rank] = counts[transport.rank]
+        come = exchange_objects(agreement, Step.PLAN, 0, counts)
         ranks = np.array(sorted(come), np.int32)
         starts = np.cumsum([0, *(come[r] for r in ranks.tolist())], dtype=np.int64)
-        self._set(agreement, Side(rank, start, order), Side(ranks, starts), len(to), starts[-1])
+        self._set(agreement, out[0], Side(ranks, starts), n, starts[-1])
 
     def _set(self, agreement: Agreement, out: Side, into: Side, n: int, m: int) -> None:
         self.agreement, self._out, self._into = agreement, out, into
@@ -329,16 +269,9 @@ class Plan:
 
     @classmethod
     def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
-        """Make a plan that answers the requests which another plan has sent.
+        """Make a plan that answers the items of `asked`, which are requests.
 
-        Parameters
-        ----------
-        asked : Plan
-            The plan whose items are the requests.
-        index : (asked.n_received,) int32
-            For each received request, the index of the requested item of this rank.
-        n_items : int
-            Number of items of this rank.
+        ``index[i]`` is the item of this rank (of `n_items`) which received request i asks for.
         """
         self = cls.__new__(cls)
         theirs = asked._into
@@ -347,11 +280,12 @@ class Plan:
         self._repeats = len(np.unique(index)) < len(index)
         return self
 
-    # ---- partners ------------------------------------------------------------------------------
-
     @property
     def source(self) -> I32:
-        return partners(self._simple._into, self.n_received)
+        into = self._simple._into
+        out = np.empty(self.n_received, np.int32)
+        out[travelling(into)] = np.repeat(into.rank, np.diff(into.start))
+        return out
 
     @property
     def send_ranks(self) -> I32:
@@ -375,8 +309,7 @@ class Plan:
         ----------
         *values : (n_items, ...) ndarray, or list of n_items
             Arrays of any dtype, also structured; dtype and shape of a row are the same on all
-            ranks.  Lists, and arrays of objects, are pickled.  A rank without items passes an
-            empty array if the others pass arrays, and an empty list if they pass lists.
+            ranks, also on ranks without items.  Lists, and arrays of objects, are pickled.
         out : (n_received, ...) ndarray, optional
             Receives the result, if there is a single array.  It shares no memory with this array.
 
@@ -388,12 +321,10 @@ class Plan:
         Raises
         ------
         DomainError, SerializationError
-            An array does not have one row per item, or `out` has the wrong shape or dtype, or
-            shares memory with the array; an object cannot be pickled or restored.
+            `values` or `out` does not fit; an object cannot be pickled or restored.
         StateError
             A partner has failed, uses a different plan, dtype or shape, or passes a list where this
-            rank passes an array.  (On virtual ranks: the partner's error; DomainError if the plan,
-            dtype or shape differs.)
+            rank passes an array.  (On virtual ranks, the partner's error or DomainError.)
         """
         answer = self._short("forward", values, out)
         return self.begin(*values, out=out).wait() if answer is None else answer
@@ -413,14 +344,8 @@ class Plan:
             Add up the answers for an item that went to several ranks (see `plan_between`).  With
             `out`, the answers are added to the values in `out`, which may be the array itself.
 
-        Returns
-        -------
-        (n_items, ...) ndarray, or list; a tuple of them for several values
-
-        Raises
-        ------
-        DomainError, SerializationError, StateError
-            As in `forward`; StateError also if an item went to several ranks and `add` is False.
+        Returns and raises what `forward` does; also StateError if an item went to several ranks and
+        `add` is False.
         """
         answer = None if add is not False else self._short("reverse", values, out)
         return self.begin_reverse(*values, out=out, add=add).wait() if answer is None else answer
@@ -444,35 +369,32 @@ class Plan:
         with Attempt() as tried:
             values = make()
         if tried.error is not None:
-            self._fail("reverse", n, tried.error)
+            sides = self._sides("reverse")
+            met = [self._exchanger.tell(sides, tried.error) for _ in range(n)]
+            raise_where_partners_wait(self.agreement, tried.error, any(met))
         return self.reverse(*values)
 
     def resize(self, sizes: ArrayLike) -> Plan:
         """Return a plan with the same destinations, for items of several rows each.  Collective.
 
-        Parameters
-        ----------
-        sizes : (n_items,) array_like of int
-            Number of rows of each item.  The returned plan takes arrays with the rows of all items,
-            one item after the other; ``received_sizes`` has the number of rows of each received
-            item.
+        ``sizes[i]``, (n_items,), is the number of rows of item i.  The returned plan takes arrays
+        with the rows of all items, one item after the other.
         """
         simple = self._simple
-        out, into = simple._out, simple._into
-        plan = Plan.__new__(type(self))
-        plan._set(self.agreement, out, into, self.n_items, self.n_received)
-        with Attempt() as tried:
+
+        def outgoing() -> tuple[I64, Side]:
             rows = checked_rows("sizes", checks.integers("sizes", sizes, np.int64), self.n_items)
             if rows.size and rows.min() < 0:
                 raise DomainError(f"sizes[{rows.argmin()}] is {rows.min()}: expected 0 or more")
-            plan._out = sized(out, rows, Room.of(out, self.n_items))
-            received, room = np.empty(self.n_received, np.int64), Room.of(into, self.n_received)
-        if tried.error is not None:
-            simple._fail("forward", 1, tried.error)
-        simple.forward(rows, out=received)
+            return rows, sized(simple._out, rows)
+
+        rows, out = self.agreement.together(Step.PLAN, outgoing)
+        received = simple.forward(rows)
+        into = self.agreement.together(Step.PLAN, lambda: sized(simple._into, received))
+        plan = Plan.__new__(type(self))
+        plan._set(self.agreement, out, into, self.n_items, self.n_received)
         plan.sizes, plan.received_sizes = rows, received
         plan._simple, plan._repeats = simple, simple._repeats
-        plan._into = sized(into, received, room)
         return plan
 
     # ---- internals -----------------------------------------------------------------------------
@@ -491,7 +413,7 @@ class Plan:
         with Attempt() as tried:
             if not values or (out is not None and len(values) > 1):
                 raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
-            rows = [_value(f"array {i}", value, sides) for i, value in enumerate(values)]
+            rows = [_value(f"array {i}", value, *sides[:2]) for i, value in enumerate(values)]
             if out is not None:
                 _check_out(out, rows[0], sides, add)
             if direction == "reverse":
@@ -549,14 +471,12 @@ class Plan:
         self._lanes[key] = lane
         if not key[-1] and not self._repeats:
             self._last[key[0]] = lane
-        if key[-1]:
-            return self._total(came, out)
+        if key[-1]:  # add up the answers for each item
+            side = self._out
+            if out is None:
+                out = np.zeros((side.n_own(self.n_items), *came.shape[1:]), came.dtype)
+            np.add.at(out, travelling(side), came)
         return came if out is None else out
-
-    def _fail(self, direction: str, n: int, error: Exception) -> NoReturn:
-        """Raise an error instead of exchanging `n` arrays, and report it to the partners."""
-        met = [self._exchanger.tell(self._sides(direction), error) for _ in range(n)]
-        raise_where_partners_wait(self.agreement, error, any(met))
 
     def _lane(self, direction: str, sides: Sides, rows: Any, add: bool) -> tuple[Any, Any]:
         """Return the key and a lane for an array; make the lane if none is free."""
@@ -566,7 +486,7 @@ class Plan:
         lane = self._lanes.pop(key, None)
         if lane is None:
             tag = self._tag(f"{direction} {rows.dtype.descr} {rows.shape[1:]}", False)
-            if add:  # the rows stay in the order of the ranks that sent them; `_total` adds them up
+            if add:  # the rows stay in the order of the ranks that sent them, to be added up
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
             lane = self._exchanger.lane(sides, rows, tag)
         return key, lane
@@ -588,21 +508,15 @@ class Plan:
         except PylbError as why:
             raise_where_partners_wait(self.agreement, why, bool(lane.unlike))
 
-    def _total(self, came: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
-        """Return the sum of the answers for each item; if `out` is given, add them to `out`."""
-        side = self._out
-        if out is None:
-            out = np.zeros((side.n_own(self.n_items), *came.shape[1:]), came.dtype)
-        np.add.at(out, travelling(side), came)
-        return out
-
     def _objects(self, rows: list[Any], i: int, sides: Sides, error: Exception | None) -> list[Any]:
         """Exchange the objects ``rows[i]``; if a rank has an error, all ranks raise."""
 
         def pieces() -> dict[int, list[Any]]:
             if error is not None:
                 raise error
-            return shares(rows[i], sides.out)
+            order = sides.out.order
+            ordered = rows[i] if order is None else [rows[i][k] for k in order.tolist()]
+            return {rank: ordered[at] for rank, at in places(sides.out).items()}
 
         came = exchange_objects(
             *(self.agreement, Step.OBJECTS, 0, pieces),
@@ -641,11 +555,7 @@ def own_rows(plan: Plan) -> tuple[slice, I64]:
 
 
 def _wait_for_partners(meetings: list[StepLane], sides: Sides) -> Exception | None:
-    """Wait until all partners exchange objects; return an error to report in the next step.
-
-    If a partner exchanges rows, and this rank sends it no message, the partner knows nothing of the
-    meeting and does not come to that step.  Then raise the error at once.
-    """
+    """Wait until all partners exchange objects; return an error to report in the next step."""
     error = None
     unlike: set[int] = set()
     for meeting in meetings:
@@ -653,6 +563,7 @@ def _wait_for_partners(meetings: list[StepLane], sides: Sides) -> Exception | No
             meeting.wait()
         error = error or tried.error
         unlike.update(meeting.unlike)
+    # a partner that exchanges rows, and gets no message of this rank, does not come to that step
     if error is not None and not unlike <= set(sides.out.rank.tolist()):
         raise error
     return error

@@ -70,10 +70,10 @@ class ExitingAgreement(Agreement):
         return *self.transport.step(failed, self.messages_about(error)), error
 
     def tell(self, error: Exception) -> None:
-        """Report an error of this rank to the other ranks, in the next collective step.
+        """Report an error of this rank, unless the others know it, in the next collective step.
 
-        Waits for them at most `abort_after` seconds, because they may be waiting for a message from
-        the program.  Does nothing if the last step has raised this error, or one that caused it.
+        Waits for the other ranks at most `abort_after` seconds, because they may be waiting for a
+        message from the program.
         """
         t = self.transport
         if self.ended or t.size == 1 or t.pending or self.knows(error):
@@ -95,11 +95,9 @@ class ExitingAgreement(Agreement):
         """Return the known objects of a dead rank, in words."""
         objects_on = self.objects_on() if self.objects_on is not None else None
         keys = objects_on(rank).tolist() if objects_on is not None else []
-        if not keys:
-            return ""
         more = ", ..." if len(keys) > MOST_NAMED else ""
         shown = ", ".join(map(str, keys[:MOST_NAMED])) + more
-        return f"; of its objects, this rank knows {len(keys)}: {shown}"
+        return f"; of its objects, this rank knows {len(keys)}: {shown}" if keys else ""
 
     def stop(self, error: BaseException | None) -> None:
         """Begin to end this rank: leave a loop with a lag, or join the step of the other ranks.
@@ -155,8 +153,7 @@ class ExitingAgreement(Agreement):
 def watch(mpi: Any) -> None:
     """Call `leave` when this program ends.  mpi: the MPI of mpi4py, or what is used of it here.
 
-    Call `watch` before pylb makes a communicator, because an error in that call would leave other
-    ranks waiting, too.  Raises DomainError if `abort_after` does.
+    Call it before pylb makes a communicator: an error in that call would leave ranks waiting, too.
     """
     global _mpi, _process, _patience
     if _process:
@@ -232,15 +229,13 @@ def _guard(error: BaseException | None) -> None:
     # After an error, this function is called a second time at the end of the interpreter.
     _guarded = error is not None
     patience = _patience + FINALIZE
-    after = f"pylb: rank {world.rank} has ended its program"
-    waits = f"for {patience:g} s it has waited in MPI_Finalize for the other ranks"
-    if error is None:
-        _core.last_words(patience, f"{after}; {waits}", False)
-    else:
+    why = then = ""
+    if error is not None:
         why = f" by {type(error).__name__}: {str(error)[:200]}"
-        _core.last_words(
-            patience, f"{after}{why}; {waits} (PYLB_ABORT_AFTER); aborting all ranks", True
-        )
+        then = " (PYLB_ABORT_AFTER); aborting all ranks"
+    waits = f"for {patience:g} s it has waited in MPI_Finalize for the other ranks"
+    text = f"pylb: rank {world.rank} has ended its program{why}; {waits}{then}"
+    _core.last_words(patience, text, error is not None)
 
 
 def _abort(text: str) -> None:

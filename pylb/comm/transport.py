@@ -15,11 +15,10 @@ from pylb.model.machine import Machine
 from pylb.model.network import Network
 from pylb.model.snapshot import I32, I64
 
-Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
-
 QUICK = 1e-3  # seconds for which `Transport.machine` measures speeds, because nothing uses them
-
+Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
 Memory = dict[int, list[NDArray[np.uint8]]]  # memory for received buffers, by sending rank
+StepResult = tuple[tuple[Any, ...], Sends]  # merged contributions, and what other ranks sent
 
 
 class Side(NamedTuple):
@@ -67,19 +66,14 @@ class Transferred:
 
 
 class Transport:
-    """Collective operations over all ranks; in this base class, over one rank, without MPI.
-
-    A rank that waits does not occupy its processor.
-    """
+    """Collective operations over all ranks; in this base class, over one rank, without MPI."""
 
     rank, size = 0, 1
     pace = 1.0  # seconds of the ranks' clock per second of computing
     overlaps = False  # whether messages travel while the ranks compute
     is_virtual = False  # whether the ranks take turns in one process
 
-    def step(
-        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
-    ) -> tuple[tuple[Any, ...], Sends]:
+    def step(self, sample: Any, sends: Sends, into: Memory | None = None, /) -> StepResult:
         """Merge the contributions of all ranks, and exchange buffers (received ones in `into`)."""
         return _core.stats([sample]), []
 
@@ -92,10 +86,7 @@ class Transport:
         return [bytes(data)]
 
     def reduction(self, depth: int, /) -> Any:
-        """Return a capsule with the reduction for `_core.AtSync` and `_core.Steps`.
-
-        None on one rank.  Up to `depth` reductions can be under way.  Collective the first time.
-        """
+        """Return a capsule for up to `depth` reductions at a time; None: one rank.  Collective."""
 
     def exchanger(self) -> Any:
         """Return the exchanger of rows; None: use collective steps.  Collective the first time."""
@@ -134,13 +125,10 @@ class Together(Transport):
     def host(self) -> str:
         return ""
 
-    def step(
-        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
-    ) -> tuple[tuple[Any, ...], Sends]:
-        one: Any = sample  # a `Contribution`
+    def step(self, sample: Any, sends: Sends, into: Memory | None = None, /) -> StepResult:
         each = [sample] * self.size
-        if self.loads is not None and len(one.loads):
-            each = [one._replace(loads=self.loads[r : r + 1]) for r in range(self.size)]
+        if self.loads is not None and len(sample.loads):
+            each = [sample._replace(loads=self.loads[r : r + 1]) for r in range(self.size)]
         return _core.stats(each), []
 
     def allgather(self, data: Any, /) -> list[bytes]:

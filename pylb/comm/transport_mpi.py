@@ -70,10 +70,7 @@ def agreement_on(comm: Any) -> Agreement:
 
 
 def _mpi_of(native: Any) -> Any:
-    """Return mpi4py's MPI; without mpi4py, what `program_end` needs of it.
-
-    Raises MPIError if pylb was built with another MPI library, and StateError if MPI does not run.
-    """
+    """Return mpi4py's MPI, or without mpi4py what `program_end` needs; check that it runs."""
     if "mpi4py.MPI" in sys.modules or native.Is_initialized():
         try:
             mpi: Any = importlib.import_module("mpi4py.MPI")
@@ -96,10 +93,7 @@ def _mpi_of(native: Any) -> Any:
 
 
 class NativeTransport(Transport):
-    """The transport on a duplicate of a communicator, without mpi4py.
-
-    What messages cost is not measured: without ``network=``, only loads count.
-    """
+    """The transport on a duplicate of a communicator, without mpi4py; it measures no network."""
 
     def __init__(self, module: Any, native: Any) -> None:
         self._module, self._native, self.comm = module, native, native
@@ -175,11 +169,10 @@ class MPITransport(NativeTransport):
         return str(MPI.Get_processor_name())
 
     def price(self, nbytes: int) -> float:
-        """Measure one collective step and a transfer of at most `MOST` bytes.
+        """Measure one collective step and a transfer of at most `MOST` bytes into new memory.
 
-        The transfer goes into new memory, as in an LB step; this is several times slower than into
-        memory that was used before.  The smallest of several times counts, because a time in which
-        a rank waits for its core would make the first LB step seem too expensive to be tried.
+        The smallest of several times counts, because a time in which a rank waits for its core
+        would make the first LB step seem too expensive to be tried.
         """
         known = self.allgather(np.int64(nbytes))
         a_step = self._fastest(TIMES, lambda: self.allgather(b""))

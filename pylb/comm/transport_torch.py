@@ -11,7 +11,7 @@ import numpy as np
 from pylb import _core
 from pylb.comm.agreement import Agreement
 from pylb.comm.cores import Cores
-from pylb.comm.transport import Memory, Sends, Transport
+from pylb.comm.transport import Memory, Sends, StepResult, Transport
 from pylb.errors import RemoteError, StateError
 from pylb.model.machine import Machine
 from pylb.model.network import Network, network_between
@@ -45,22 +45,14 @@ class TorchTransport(Transport):
         self._network: Network | None = None
         self._group = dist.new_group(self._ranks, backend="gloo", use_local_synchronization=True)
 
-    def step(
-        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
-    ) -> tuple[tuple[Any, ...], Sends]:
+    def step(self, sample: Any, sends: Sends, into: Memory | None = None, /) -> StepResult:
         sizes = {rank: [memoryview(part).nbytes for part in parts] for rank, parts in sends}
         known = self._gather((tuple(sample), sizes))
-        return _core.stats([sample for sample, _ in known]), self._exchange(
-            sends,
-            {
-                source: sent[self.rank]
-                for source, (_, sent) in enumerate(known)
-                if self.rank in sent
-            },
-        )
-
-    def _exchange(self, sends: Sends, sizes: dict[int, list[int]]) -> Sends:
-        received: Sends = [(r, [np.empty(n, np.uint8) for n in s]) for r, s in sizes.items()]
+        received: Sends = [
+            (source, [np.empty(n, np.uint8) for n in sent[self.rank]])
+            for source, (_, sent) in enumerate(known)
+            if self.rank in sent
+        ]
         ways = (self._dist.irecv, received), (self._dist.isend, sends)
 
         def transfer() -> None:
@@ -75,12 +67,11 @@ class TorchTransport(Transport):
                 request.wait()
 
         self._try(transfer)
-        return received
+        return _core.stats([sample for sample, _ in known]), received
 
     def bcast(self, array: Any, root: int, /) -> None:
-        self._try(
-            lambda: self._dist.broadcast(self._bytes(array), self._ranks[root], group=self._group)
-        )
+        data = self._bytes(array)
+        self._try(lambda: self._dist.broadcast(data, self._ranks[root], group=self._group))
 
     def allgather(self, data: Any, /) -> list[bytes]:
         return self._gather(bytes(data))

@@ -46,10 +46,7 @@ def instance(name: str, value: Any, kind: type, called: str = "") -> None:
 
 
 def intracommunicator(comm: Any, or_else: str = "") -> None:
-    """Check that `comm` is an intracommunicator of mpi4py that was not freed.
-
-    `or_else` says in the error message what else the caller accepts.
-    """
+    """Check that `comm` is an intracommunicator of mpi4py; `or_else`: what else would be, too."""
     optional.require("mpi4py")
     from mpi4py import MPI
 
@@ -59,10 +56,7 @@ def intracommunicator(comm: Any, or_else: str = "") -> None:
 
 
 def mpi_runs(mpi: Any) -> None:
-    """Check that MPI has started and has not ended; otherwise MPI would abort the program.
-
-    mpi: the module MPI of mpi4py, or pylb._mpi.
-    """
+    """Check that `mpi` (of mpi4py, or pylb._mpi) runs; otherwise MPI would abort the program."""
     if not mpi.Is_initialized() or mpi.Is_finalized():
         what = "has ended" if mpi.Is_initialized() else "has not started"
         raise StateError(f"MPI {what}: expected a call between MPI.Init() and MPI.Finalize()")
@@ -93,13 +87,7 @@ def positive(name: str, value: Any, above: float = 0) -> float:
 
 def nbytes(name: str, value: Any) -> int:
     """Check that the value is a number of bytes that fits into 64 bits."""
-    try:
-        out = operator.index(value)
-    except TypeError:
-        out = -1
-    if not 0 <= out < 1 << 63:
-        raise DomainError(f"{name} is {value!r}: expected zero or more bytes")
-    return out
+    return whole(name, value, 0, "bytes")
 
 
 def position(name: str, value: Any) -> NDArray[np.float64]:
@@ -114,10 +102,7 @@ def position(name: str, value: Any) -> NDArray[np.float64]:
 
 
 def shared(name: str, value: Any) -> NDArray[np.int64]:
-    """Check (id, bytes[, home rank]) of the data that an object shares; return it, (3,).
-
-    The home is -1 if it is not given.
-    """
+    """Check (id, bytes[, home rank]) of the data that an object shares; return all three."""
     parts = tuple(value) if isinstance(value, tuple | list) else ()
     try:
         out = np.array([operator.index(x) for x in (*parts, -1)[:3]], np.int64)
@@ -128,7 +113,7 @@ def shared(name: str, value: Any) -> NDArray[np.int64]:
             f"{name} is {clip(repr(value), 60)}: expected (id, bytes) or (id, bytes, home "
             "rank), whole numbers, 0 or more"
         )
-    return out
+    return out  # -1: no home is given
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
@@ -218,10 +203,7 @@ T = TypeVar("T")
 
 
 def alike(comm: Any, words: str, call: Callable[[], T]) -> T:
-    """Call a function on every rank, and return its result; if it fails on one, all ranks raise.
-
-    Collective.  Also raise if `words`, the arguments in words, differ between ranks.
-    """
+    """Call a function on all ranks; all raise if it fails on one, or if the arguments differ."""
     error: Exception | None = None
     try:
         out = call()

@@ -25,7 +25,7 @@ from pylb.console import clip
 from pylb.errors import DomainError, FormatError, MissingFileError
 from pylb.model import checks
 from pylb.model.checks import alike
-from pylb.model.network import SIZES, Network, ping_pong
+from pylb.model.network import Network, line, ping_pong
 from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
 
@@ -90,10 +90,19 @@ def parse(text: str) -> Place:
                 f"{clip(word)!r} in {clip(text)!r}: expected kind:count or kind:count[properties], "
                 f"with counts of 1 ... {MOST_RANKS}"
             )
-        levels.append(
-            (level["kind"], int(level["count"]), _level_facts(level["facts"] or "", word))
-        )
-    if math.prod(count for _, count, _ in levels) > MOST_RANKS:
+        facts = {"speed": [1.0], "bandwidth": [math.nan]}
+        for fact in (level["facts"] or "").replace(";", " ").split():
+            name, _, values = fact.partition("=")
+            try:
+                facts[name] = [float(x) for x in values.split(",")]
+            except ValueError:
+                name = ""
+            if name not in ("speed", "bandwidth"):
+                raise FormatError(
+                    f"{fact!r} in {word!r}: expected speed=... or bandwidth=..., with numbers"
+                )
+        levels.append((level["kind"], int(level["count"]), facts["speed"], facts["bandwidth"]))
+    if math.prod(count for _, count, *_ in levels) > MOST_RANKS:
         raise FormatError(f"{clip(text)!r}: expected at most {MOST_RANKS} ranks")
     if not levels:
         raise FormatError(f"{text!r} has no levels: expected levels, e.g. 'node:2 rank:4'")
@@ -101,37 +110,15 @@ def parse(text: str) -> Place:
     def below(depth: int, name: str, speed: float) -> tuple[Place, ...]:
         if depth == len(levels):
             return ()
-        kind, count, facts = levels[depth]
+        kind, count, speeds, bandwidths = levels[depth]
         out = []
         for i in range(count):
-            fast = speed * _cyclic(facts, "speed", i, 1.0)
+            fast, wide = speed * speeds[i % len(speeds)], bandwidths[i % len(bandwidths)]
             label = f"{name}.{i}" if name else str(i)
-            children = below(depth + 1, label, fast)
-            wide = _cyclic(facts, "bandwidth", i, math.nan)
-            out.append(Place(kind, label, children, fast, bandwidth=wide))
+            out.append(Place(kind, label, below(depth + 1, label, fast), fast, bandwidth=wide))
         return tuple(out)
 
     return Place("machine", "", below(0, "", 1.0))
-
-
-def _level_facts(text: str, word: str) -> dict[str, list[float]]:
-    out = {}
-    for fact in re.split(r"[;\s]+", text.strip()) if text.strip() else []:
-        name, _, values = fact.partition("=")
-        try:
-            out[name] = [float(x) for x in values.split(",")]
-        except ValueError:
-            name = ""
-        if name not in ("speed", "bandwidth"):
-            raise FormatError(
-                f"{fact!r} in {word!r}: expected speed=... or bandwidth=..., with numbers"
-            )
-    return out
-
-
-def _cyclic(facts: dict[str, list[float]], name: str, i: int, default: float) -> float:
-    values = facts.get(name, [default])
-    return values[i % len(values)]
 
 
 def to_json(place: Place) -> dict[str, Any]:
@@ -167,7 +154,8 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
     """Measure the machine that the job runs on; see `Machine.measure`."""
     if comm is None:
         _check_measure(seconds, network)
-        return _found([_facts(platform.node(), seconds)], [0])
+        alpha, beta = np.full((2, 1, 1), np.nan)
+        return _found([_facts(platform.node(), seconds)], [0], alpha, beta)
     known = getattr(comm, "network", None)
     if not isinstance(known, Network):
         checks.intracommunicator(comm)
@@ -217,10 +205,7 @@ def _bound_to(name: str) -> int:
 
 
 def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield all pairs of the numbers 0 ... n-1, in rounds with each number at most once.
-
-    The circle method makes n - 1 rounds, or, if n is odd, n rounds that each omit one number.
-    """
+    """Yield all pairs of 0 ... n-1, in rounds with each at most once, by the circle method."""
     ring = list(range(n + n % 2))
     for _ in range(len(ring) - 1):
         pairs = zip(ring[: len(ring) // 2], ring[::-1], strict=False)
@@ -244,7 +229,7 @@ def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
             if comm.rank in (a, b):
                 times = ping_pong(comm, b if comm.rank == a else a, comm.rank == a)
                 if comm.rank == a:
-                    measured_here.append((first[a], first[b], _line(times)))
+                    measured_here.append((first[a], first[b], line(times)))
     for one, other, network in (row for rows in comm.allgather(measured_here) for row in rows):
         i, j = leaders.index(one), leaders.index(other)
         alpha[i, j] = alpha[j, i] = network.alpha
@@ -252,53 +237,27 @@ def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
     return alpha, beta
 
 
-def _line(times: list[float]) -> Network:
-    """Compute alpha and beta from the times of the smallest and the largest message only.
-
-    A link with a rate limit sends medium-sized messages faster than its bandwidth allows.
-    """
-    return Network(times[0], max(times[-1] - times[0], 0.0) / (SIZES[-1] - SIZES[0]))
-
-
-def bandwidth(beta: F64, node: int) -> float:
-    """Return a node's bytes per second to other nodes, 1 / mean `beta`; NaN: not known."""
-    others = np.delete(beta[node], node)
-    mean = float(others.mean()) if len(others) else math.nan
-    return 1.0 / mean if mean > 0 else math.nan
-
-
 # ---- the tree ------------------------------------------------------------------------------------
 
 
-def _found(
-    facts: list[PlaceFacts], first: list[int], alpha: F64 | None = None, beta: F64 | None = None
-) -> Found:
-    empty = np.full((len(set(first)),) * 2, np.nan)
-    alpha, beta = (empty if a is None else a for a in (alpha, beta))
+def _found(facts: list[PlaceFacts], first: list[int], alpha: F64, beta: F64) -> Found:
     order = sorted(range(len(facts)), key=lambda r: (first[r], facts[r].socket, r))
     nodes = []
     for number, (_, group) in enumerate(groupby(order, key=lambda r: first[r])):
-        ranks = list(group)
-        below = _sockets(ranks, facts)
-        wide = bandwidth(beta, number)
-        nodes.append(Place("node", facts[ranks[0]].node, below, bandwidth=wide))
+        own = [facts[r] for r in group]
+        ranks = [
+            Place("rank", f"core {f.core}" if f.core >= 0 else "", (), f.speed, f.load) for f in own
+        ]
+        sockets = sorted({f.socket for f in own})
+        if sockets[0] >= 0 and len(sockets) > 1:  # they are known and differ
+            pairs = list(zip(ranks, own, strict=True))
+            below = [tuple(place for place, f in pairs if f.socket == s) for s in sockets]
+            ranks = [Place("socket", str(s), b) for s, b in zip(sockets, below, strict=True)]
+        others = np.delete(beta[number], number)
+        slow = float(others.mean()) if len(others) else math.nan
+        wide = 1.0 / slow if slow > 0 else math.nan  # bytes per second to other nodes
+        nodes.append(Place("node", own[0].node, tuple(ranks), bandwidth=wide))
     return (Place("machine", "", tuple(nodes)), order, alpha, beta)
-
-
-def _sockets(ranks: list[int], facts: list[PlaceFacts]) -> tuple[Place, ...]:
-    """Return the ranks of a node, below their sockets if these are known and differ."""
-    numbers = sorted({facts[r].socket for r in ranks})
-    if numbers[0] < 0 or len(numbers) < 2:
-        return tuple(_rank(r, facts) for r in ranks)
-    return tuple(
-        Place("socket", str(s), tuple(_rank(r, facts) for r in ranks if facts[r].socket == s))
-        for s in numbers
-    )
-
-
-def _rank(rank: int, facts: list[PlaceFacts]) -> Place:
-    own = facts[rank]
-    return Place("rank", f"core {own.core}" if own.core >= 0 else "", (), own.speed, own.load)
 
 
 def _virtual(comm: Any, network: Network) -> Found:
@@ -396,15 +355,10 @@ class Machine:
         for array in (self.node, self.speed, self.busy):
             array.flags.writeable = False
 
-    # ---- properties ----------------------------------------------------------------------------
-
     def tree(self) -> Tree:
         """Return the machine as a regular tree, for `pylb.model.hops` and `map_ranks`.
 
-        Raises
-        ------
-        DomainError
-            Places of one level have different numbers of children, or the ranks are not in order.
+        Raises DomainError if it is not regular, or if the ranks are not in order.
         """
         sizes, level = [], [self.root]
         while level[0].children:
@@ -429,10 +383,7 @@ class Machine:
     def between(self) -> Network:
         """The mean cost of a message between two nodes; if there is one node, between its ranks.
 
-        Raises
-        ------
-        DomainError
-            The network of the machine is not known.
+        Raises DomainError if it is not known.
         """
         out = self._mean(within=len(self.alpha) < 2)
         if math.isnan(sum(out)) and self.n_ranks > 1:
@@ -457,22 +408,17 @@ class Machine:
     # ---- shares --------------------------------------------------------------------------------
 
     def power(self, w_comm: float = W_COMM) -> F64:
-        """Return DRUM's power of each rank, with sum 1 (Devine 2005/2008).
+        """Return DRUM's power of each rank, (p,), with sum 1 (Devine 2005/2008).
 
-        A place n has two powers: the communication power c_n is its bandwidth, and the processing
-        power p_n is the sum of the speeds of its ranks.  Beginning at the root, each place divides
-        its power among its children in proportion to ``w_comm c_n + w_cpu p_n``, where c_n and p_n
-        are fractions of the sum over the children.  If the bandwidth of a child is not known, e.g.
-        within a node, only p_n counts.  A place whose ranks all have speed 0 gets no power.
+        Beginning at the root, each place divides its power among its children in proportion to
+        ``w_comm c + (1 - w_comm) p``, where c is the bandwidth of a child and p the sum of the
+        speeds of its ranks, as fractions of the sums over the children.  If the bandwidth of a
+        child is not known, e.g. within a node, only p counts.
 
         Parameters
         ----------
         w_comm : float
-            Weight of communication, 0 ... 1; ``w_cpu`` is ``1 - w_comm``.
-
-        Returns
-        -------
-        (p,) float64
+            Weight of communication, 0 ... 1.
         """
         tree = list(self.root.walk())
         w_comm = checks.number("w_comm", w_comm)
@@ -495,9 +441,7 @@ class Machine:
                 share += w * (place.bandwidth / comm[above])
             out[v] = out[above] * share
         power = np.empty(self.n_ranks)
-        power[list(self.ranks)] = [
-            x for x, (_, at) in zip(out, tree, strict=True) if not at.children
-        ]
+        power[list(self.ranks)] = out[[not place.children for _, place in tree]]
         return power
 
     def part_sizes(self, w_comm: float = W_COMM) -> F64:
@@ -535,13 +479,12 @@ class Machine:
         Ranks that share memory are on one node.  The tree shows the sockets of a node if each
         of its ranks is bound to one socket, and not all to the same.  All ranks compute at the same
         time for `seconds`, so that the speeds include quotas and other programs on the same cores.
-        Then the first two ranks of each node play ping-pong.  Then the first ranks of all pairs of
-        nodes play ping-pong, in rounds in which each rank has at most one partner.
+        Then two ranks of each node, and one rank of each of two nodes, exchange messages.
 
         Parameters
         ----------
         comm : mpi4py communicator, VirtualComm or None
-            None: one rank.  The properties of a virtual cluster are known, so it is not measured.
+            None: one rank.  A virtual cluster is known, and not measured.
         seconds : float
             How long to compute.  If ranks have CPU quotas, choose several periods of the quota.
         network : bool
@@ -551,13 +494,11 @@ class Machine:
 
     @classmethod
     def parse(cls, text: str) -> Machine:
-        """Build a machine from a string, e.g. ``"node:2 socket:2 rank:8"``.
+        """Build a machine from a string, e.g. ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.
 
-        The string lists the levels from the root down.  The number after a level says how many of
-        its places are below each place of the previous level.  Properties are in brackets, with one
-        value for each of these places; fewer values are repeated cyclically:
-        ``"node:2[speed=1,0.5 bandwidth=1e9,1e8] rank:4"``.  The speeds of all levels are
-        multiplied.
+        The string lists the levels from the root down, each with the number of its places below a
+        place of the previous level.  Properties have one value for each of these places; fewer
+        values are repeated cyclically.  The speeds of all levels are multiplied.
         """
         return cls(parse(text))
 
@@ -579,8 +520,6 @@ class Machine:
             networks = [np.array(content[name], float) for name in ("alpha", "beta")]
             alpha, beta = (np.where(a == -1, np.nan, a) for a in networks)
             return cls(from_json(content["root"]), content["ranks"], alpha, beta)
-
-    # ---- text ----------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         leaf = iter(self.ranks)

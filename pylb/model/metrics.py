@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,10 @@ class Reductions(NamedTuple):
 
     idle_mean: float
     idle_max: float
+
+    @classmethod
+    def of(cls, one: Any, other: Any) -> Reductions:
+        return cls(*(reduction(getattr(one, name), getattr(other, name)) for name in cls._fields))
 
 
 class Metrics(NamedTuple):
@@ -75,9 +79,7 @@ class Metrics(NamedTuple):
     def reductions(self, other: Metrics) -> Reductions:
         """Return by how many percent these idle times are below those of `other`."""
         checks.instance("other", other, Metrics)
-        return Reductions(
-            reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
-        )
+        return Reductions.of(self, other)
 
 
 class PhaseMetrics(NamedTuple):

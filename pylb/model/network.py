@@ -1,20 +1,20 @@
-"""The cost of messages: alpha and beta of Menon 2012, eq. 3.6, given, fitted or measured."""
+"""The cost of messages: alpha and beta of Menon 2012, eq. 3.6, given or measured."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pylb import _core
-from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.snapshot import F64, Snapshot
 
-SIZES = (8, 1 << 10, 1 << 15, 1 << 20)  # bytes of the measured messages
+# Bytes of the measured messages.  None in between: a link with a rate limit sends these faster
+# than its bandwidth allows.
+SIZES = (8, 1 << 20)
 REPEATS = 3, 20  # smallest and largest number of repeats for each size
 # Seconds after which a size gets only the smallest number of repeats: if ranks share cores, a
 # message can take a whole time slice.
@@ -49,37 +49,10 @@ class Network(NamedTuple):
         out: F64 = _core.phase_times(snapshot, self.alpha, self.beta)
         return out
 
-    @classmethod
-    def fit(cls, nbytes: ArrayLike, seconds: ArrayLike) -> Network:
-        """Fit alpha and beta, both zero or more, to measured messages.
 
-        The sum of the squares of the relative errors is minimized.  With absolute errors, the noise
-        of the largest messages would determine alpha.
-
-        Parameters
-        ----------
-        nbytes, seconds : array_like, (n,)
-            Size and time of each message; n >= 2, sizes not all the same, seconds > 0.
-        """
-        x, y = np.asarray(nbytes, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
-        if x.ndim != 1 or x.shape != y.shape:
-            raise DomainError(
-                f"nbytes and seconds have shapes {x.shape} and {y.shape}: expected (n,) for both"
-            )
-        if not (np.isfinite(x) & (x >= 0) & np.isfinite(y) & (y > 0)).all():
-            raise DomainError(
-                "nbytes or seconds have a value out of range: expected finite nbytes, 0 or more, "
-                "and finite seconds above 0"
-            )
-        if len(np.unique(x)) < 2:
-            raise DomainError(f"nbytes has {len(np.unique(x))} different sizes: expected 2 or more")
-        design, ones = np.stack([1 / y, x / y], 1), np.ones_like(y)
-        alpha, beta = np.linalg.lstsq(design, ones, rcond=None)[0]
-        if alpha < 0:
-            alpha, beta = 0.0, design[:, 1].sum() / (design[:, 1] ** 2).sum()
-        elif beta < 0:
-            alpha, beta = design[:, 0].sum() / (design[:, 0] ** 2).sum(), 0.0
-        return cls(float(alpha), float(beta))
+def line(times: Sequence[float]) -> Network:
+    """Return alpha and beta, 0 or more, from the seconds of a message of each of `SIZES`."""
+    return Network(times[0], max(times[-1] - times[0], 0.0) / (SIZES[-1] - SIZES[0]))
 
 
 def measure_network(comm: Any) -> Network:
@@ -88,7 +61,7 @@ def measure_network(comm: Any) -> Network:
     Each rank of the lower half plays ping-pong with one of the upper half, all pairs at the same
     time.  If there are several nodes, messages go between them, and share the network as in a
     program.  For each size and pair the fastest of some repeats counts, because delays only make
-    messages slower; the mean over the pairs is fitted.  Collective; blocks for some milliseconds.
+    messages slower; then the mean over the pairs.  Collective; blocks for some milliseconds.
 
     With one rank, alpha and beta are 0.  On a virtual cluster they are known, and not measured.
 
@@ -119,7 +92,7 @@ def network_between(comm: Any, allgather: Callable[[Any], list[Any]]) -> Network
         times = ping_pong(comm, comm.rank + half if below else comm.rank - half, below)
     pairs = [x for x in allgather(times if below else None) if x is not None]
     # different processors may round differently, so all ranks use the result of rank 0
-    return Network(*allgather(tuple(Network.fit(SIZES, np.mean(pairs, axis=0))))[0])
+    return Network(*allgather(tuple(line(np.mean(pairs, axis=0).tolist())))[0])
 
 
 def ping_pong(comm: Any, partner: int, is_first: bool) -> list[float]:

@@ -142,9 +142,8 @@ class Objects:
 
 
 def blocks(shared: I64 | None, key: I64, alike: bool = True) -> dict[str, Any]:
-    """Return what objects share as `block`, `block_bytes` and `home` of a `Snapshot`.
+    """Return what the objects `key` share as `block`, `block_bytes` and `home` of a `Snapshot`.
 
-    `shared` is the column "shared" of the objects `key`.  Returns {} if they share nothing.
     If objects have different bytes or homes for one id, raise DomainError with `alike`; without
     it, these count as different data, because the program may have changed the data.
     """
@@ -180,10 +179,7 @@ def shared_of(block: I32, block_bytes: I64, home: I32 | None) -> I64:
 
 
 class Database(NamedTuple):
-    """The load database: all objects of all ranks, sorted by key, and what they send.
-
-    It is the same on any number of ranks.
-    """
+    """The load database: all objects of all ranks, sorted by key, and what they send."""
 
     objects: Objects
     rows: Rows  # communication per iteration
@@ -193,10 +189,7 @@ class Database(NamedTuple):
 
 
 def database(parts: list[Objects], edges: list[Any], passes: list[int]) -> Database:
-    """Join the parts of all ranks; add the column "rank".
-
-    `edges` has the `Mail.edges` of each rank, summed over the number of iterations in `passes`.
-    """
+    """Join the parts of all ranks, and their `Mail.edges`, each summed over `passes` iterations."""
     every = Objects.join(parts)
     rank = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part) for part in parts])
     order: I64 | slice = slice(None)  # select everything, without a copy

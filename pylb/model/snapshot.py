@@ -84,10 +84,8 @@ class Snapshot(InNotebook):
         Communication per iteration between objects (by index).
     multicasts : Multicasts or (src, start, dst, nbytes[, messages]), optional
         Messages to several objects.  Do not repeat them in `edges`.
-    nbytes : (n,) array of int, optional
-        Bytes that the migration of an object sends.
-    memory : (n,) array of int, optional
-        Bytes that an object occupies.  `memory_limit` limits their sum on a rank.
+    nbytes, memory : (n,) array of int, optional
+        Bytes that the migration of an object sends, and bytes that it occupies.
     migratable : (n,) array of bool, optional
         False: the object stays where it is.
     key : (n,) array of int, optional
@@ -98,10 +96,8 @@ class Snapshot(InNotebook):
         Relative speed of each rank; (p, d): for each of the d loads of an object.  Default: all 1.
     background : (p,) array of float, optional
         Seconds per iteration that a rank spends on other work.
-    memory_limit : (p,) array of int, optional
-        Bytes that the objects of a rank may occupy.
-    node_memory_limit : (p,) array of int, optional
-        Bytes that the objects of all ranks of a rank's node may occupy together.
+    memory_limit, node_memory_limit : (p,) array of int, optional
+        Bytes that the objects of a rank, and of all ranks of its node together, may occupy.
     node : (p,) array of int, optional
         Node of each rank.  Default: each rank is a node.
     near : (2,) array of float, optional
@@ -348,15 +344,10 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Rows:
-        none = np.zeros(0)
-        e = snapshot.edges or Edges(none.astype(np.int32), none.astype(np.int32), none)
-        out = cls(
-            np.asarray(e.src),
-            np.asarray(e.dst),
-            np.asarray(e.nbytes),
-            np.ones(np.size(e.src)) if e.messages is None else np.asarray(e.messages),
-            np.zeros(np.size(e.src), np.int32),
-        )
+        none = np.zeros(0, np.int32)
+        e: Any = snapshot.edges or Edges(none, none, np.zeros(0))
+        messages = np.ones(len(e.src)) if e.messages is None else e.messages
+        out = cls.given(e.src, e.dst, e.nbytes, messages, None)
         return out if snapshot.multicasts is None else out.plus(snapshot.multicasts)
 
     def plus(self, m: Multicasts) -> Rows:

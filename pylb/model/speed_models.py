@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -102,12 +103,6 @@ class SpeedModels:
     def _set(self, start: I64, rows: F64, speed: F64) -> None:
         self.start, self.rows, self.speed = start, rows, speed
 
-    @classmethod
-    def _of(cls, start: I64, rows: F64, speed: F64) -> SpeedModels:
-        self = cls.__new__(cls)
-        self._set(start, rows, speed)
-        return self
-
     def __len__(self) -> int:
         return len(self.start) - 1
 
@@ -118,25 +113,24 @@ class SpeedModels:
 
     def copy(self) -> SpeedModels:
         """Return a copy that is independent of this one."""
-        return SpeedModels._of(self.start, self.rows, self.speed)
+        return copy(self)  # the arrays are replaced, never changed
 
     # ---- measurements --------------------------------------------------------------------------
 
     def update(self, counts: ArrayLike, seconds: ArrayLike) -> None:
         """Update the models by a measurement of each rank.
 
-        Earlier points that contradict the new one are removed: those with more rows that did not
-        take longer, or with fewer rows that did not take less time.  If a point has the same number
-        of rows, and its speed differs from the new one by more than a factor of 1.25, the processor
-        is assumed to have changed, and all points of this rank are scaled.  But if the old speed is
-        below half of the rank's best speed, the processor pages, and no points are scaled.
+        Earlier points that contradict the new one are removed.  If a point has the same number of
+        rows, and its speed differs by more than a factor of 1.25, the processor is assumed to have
+        changed, and all points of this rank are scaled; but not if this point is below half of the
+        rank's best speed, because the processor then paged.
 
         Parameters
         ----------
         counts : (p,) int
             Rows of each rank; a rank with 0 rows has no measurement.
         seconds : (p,) float
-            A time of zero, which a coarse clock may give, counts as a nanosecond.
+            A time of zero counts as a nanosecond.
         """
         times, d = checks.vector("seconds", seconds), self._counts(counts)
         if len(times) != len(d) or not (np.isfinite(times) & (times >= 0)).all():
@@ -165,10 +159,7 @@ class SpeedModels:
             self._drop_least_telling(i, d[i])
 
     def _drop_least_telling(self, rank: int, keep: float) -> None:
-        """Drop the inner point whose speed is closest to the line between its neighbours.
-
-        But never the point with `keep` rows.
-        """
+        """Drop the inner point, but not that with `keep` rows, closest to its neighbours' line."""
         x, s = self.points(rank)
         at = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
         miss = np.abs(s[:-2] + at * (s[2:] - s[:-2]) - s[1:-1]) / s[1:-1]
@@ -202,21 +193,13 @@ class SpeedModels:
     # ---- predictions ---------------------------------------------------------------------------
 
     def split(self, n: int) -> I64:
-        """Divide n rows among the ranks such that the predicted longest time is minimal.
+        """Return (p,): n rows, divided such that the predicted longest time is minimal.
 
         The parts are where one line through the origin meets all functions (Clarke 2010, eq. 3),
         rounded down.  Each remaining row goes to the rank that would finish first; in a tie, to
         the lowest of these ranks.  A rank without points is assumed to have a constant speed: the
-        mean of the speeds at the last points of the other ranks.
-
-        Returns
-        -------
-        (p,) int64
-
-        Raises
-        ------
-        StateError
-            No model has any point.
+        mean of the speeds at the last points of the other ranks.  Raises StateError if there are
+        none.
         """
         models = self._filled()
         n = checks.whole("n", n, 0, "a number of rows", MOST_ROWS + 1)
@@ -250,19 +233,16 @@ class SpeedModels:
         return np.asarray(rows / (s + part * (models.speed[high] - s)))
 
     def _pieces(self, behind: NDArray[np.bool_]) -> tuple[I64, I64]:
-        """Return the indices of the two points at the ends of a piece of each function.
+        """Return the two points at the ends of the piece of each function that ends after `behind`.
 
-        `behind` marks the points before the end.  Outside all pieces, both are the same point.
+        Outside all pieces, both are the same point.
         """
         first, last = self.start[:-1], self.start[1:] - 1
         at = first + np.add.reduceat(behind, first, dtype=np.int64)
         return np.maximum(at - 1, first), np.minimum(at, last)
 
     def _rows_in(self, seconds: float) -> tuple[F64, F64]:
-        """Return the rows that each rank computes in `seconds`, and their derivatives.
-
-        These are the points where the line with slope 1/seconds meets the functions.
-        """
+        """Return the rows that each rank computes in `seconds`, and their derivatives."""
         low, high = self._pieces(self.rows / self.speed < seconds)
         x, s = self.rows[low], self.speed[low]
         dx, ds = self.rows[high] - x, self.speed[high] - s
@@ -307,10 +287,9 @@ class SpeedModels:
         return np.asarray(rows / self.times(rows))
 
     def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
-        """Return, (p,), whether each rank has a measured point near its given rows.
+        """Return, (p,), whether each rank has a measured point within `part` times its given rows.
 
-        A point is near if its number of rows differs by at most `part` times the given rows, and if
-        the rank pages neither at this point nor at the given rows.
+        A point where the rank pages does not count, nor does any if it pages at the given rows.
         """
         d, edge, owner = np.asarray(counts), self.edges(), self._owner()
         alike = np.maximum(self.rows, d[owner]) <= edge[owner]
@@ -345,12 +324,11 @@ class SpeedModels:
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])
         at = at[self.rows[at + 1] > self.rows[at] + 1.0]
-        start = self.start + np.searchsorted(at, self.start)
-        return SpeedModels._of(
-            start,
-            np.insert(self.rows, at + 1, self.rows[at] + 1.0),
-            np.insert(self.speed, at + 1, self.speed[at + 1]),
-        )
+        rows = np.insert(self.rows, at + 1, self.rows[at] + 1.0)
+        speed = np.insert(self.speed, at + 1, self.speed[at + 1])
+        out = copy(self)
+        out._set(self.start + np.searchsorted(at, self.start), rows, speed)
+        return out
 
     def _filled(self) -> SpeedModels:
         """Return these models, with a constant speed for each rank without points."""
@@ -371,8 +349,6 @@ class SpeedModels:
             said = f"shape {given.shape}, dtype {given.dtype}"
             raise DomainError(f"counts has {said}: expected integers, ({len(self)},)")
         return given.astype(np.float64)
-
-    # ---- files ---------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pylb.errors import DomainError
 from pylb.model import checks
-from pylb.model.snapshot import F64, I32, I64, Snapshot, _array
+from pylb.model.snapshot import F64, I32, I64, Snapshot
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,8 @@ class Tree(_Regular):
 
     Examples
     --------
-    >>> snap = pylb.Snapshot([1.0] * 4, rank=[0, 1, 2, 3], edges=([0, 0], [1, 2], [800, 800]))
-    >>> pylb.model.hops(snap, pylb.model.Tree((2, 2)))  # two nodes with two ranks each
-    Hops(hop_bytes=4800.0, hops=3.0, link_max=1600.0)
+    >>> pylb.model.Tree((8, 2, 16)).n_ranks
+    256
     """
 
 
@@ -52,9 +51,8 @@ class Torus(_Regular):
 
     Examples
     --------
-    >>> snap = pylb.Snapshot([1.0] * 9, rank=range(9), edges=([0], [8], [800]))
-    >>> pylb.model.hops(snap, pylb.model.Torus((3, 3))).hops
-    2.0
+    >>> pylb.model.Torus((3, 3)).n_ranks
+    9
     """
 
 
@@ -63,9 +61,9 @@ class Hops(NamedTuple):
 
     Examples
     --------
-    >>> snap = pylb.Snapshot([1.0] * 4, rank=[0, 1, 2, 3], edges=([0], [2], [800]))
-    >>> pylb.model.hops(snap, pylb.model.Torus((4,))).link_max
-    800.0
+    >>> snap = pylb.Snapshot([1.0] * 4, rank=[0, 1, 2, 3], edges=([0, 0], [1, 2], [800, 800]))
+    >>> pylb.model.hops(snap, pylb.model.Tree((2, 2)))  # two nodes with two ranks each
+    Hops(hop_bytes=4800.0, hops=3.0, link_max=1600.0)
     """
 
     #: Sum over all messages between ranks: bytes times number of links on their way.
@@ -90,14 +88,13 @@ class Mapping(NamedTuple):
     after: Hops
 
 
-Flows = tuple[I64, I32, F64]
+Flows = tuple[I64, I64, F64]
 
 
 def _flows(snapshot: Snapshot, rank: I32) -> Flows:
-    """Return the bytes between ranks as (start, receiver, bytes), sorted by sender.
+    """Return the bytes between ranks as (sender, receiver, bytes), sorted; flow k is entry k.
 
-    The flows of sender r are those from ``start[r]`` to ``start[r + 1]``.  A multicast goes once to
-    each rank with receivers.
+    A multicast goes once to each rank with receivers.
     """
     p = snapshot.n_ranks
     pairs, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
@@ -115,8 +112,7 @@ def _flows(snapshot: Snapshot, rank: I32) -> Flows:
     nbytes = np.bincount(index, np.concatenate(weights), len(pair))
     src, dst = np.divmod(pair, p)
     other = (src != dst) & (nbytes > 0)
-    start = np.concatenate([[0], np.cumsum(np.bincount(src[other], minlength=p))])
-    return start.astype(np.int64), dst[other].astype(np.int32), nbytes[other]
+    return src[other], dst[other], nbytes[other]
 
 
 def _groups(snapshot: Snapshot) -> I32:
@@ -145,10 +141,7 @@ def _check(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None) -> I32:
             f"machine has {machine.n_ranks} places, {machine}: expected {snapshot.n_ranks}, "
             "one for each rank"
         )
-    if rank is None:
-        return snapshot.rank
-    out: I32 = snapshot.with_rank(rank).rank
-    return out
+    return snapshot.rank if rank is None else snapshot.with_rank(rank).rank
 
 
 Machine = Tree | Torus
@@ -158,8 +151,7 @@ PASSES = 20  # largest number of times that `_swapped` visits each rank
 def _apart(machine: Machine, a: Any, b: Any) -> I64:
     """Return the number of links from places `a` to places `b`, arrays that NumPy broadcasts.
 
-    In a tree, the way leads up to the common vertex and down; in a torus, the shorter way round in
-    each dimension.
+    A tree's way leads up to the common vertex; a torus has the shorter way in each dimension.
     """
     out = np.zeros(np.broadcast(a, b).shape, np.int64)
     for size in reversed(machine.sizes):
@@ -196,9 +188,7 @@ def _link_max(machine: Machine, a: I64, b: I64, nbytes: F64) -> float:
 
 
 def _hops(machine: Machine, flows: Flows, place: Any) -> Hops:
-    start, to, nbytes = flows
-    a = place[np.repeat(np.arange(len(start) - 1), np.diff(start))].astype(np.int64)
-    b = place[to].astype(np.int64)
+    a, b, nbytes = place[flows[0]], place[flows[1]], flows[2]
     total, sums = float(nbytes.sum()), float((nbytes * _apart(machine, a, b)).sum())
     return Hops(sums, sums / total if total > 0 else 0.0, _link_max(machine, a, b, nbytes))
 
@@ -206,10 +196,8 @@ def _hops(machine: Machine, flows: Flows, place: Any) -> Hops:
 class _Partners:
     """The ranks with which each rank exchanges bytes: entry k belongs to rank ``of[k]``."""
 
-    def __init__(self, flows: Flows) -> None:
-        start, to, nbytes = flows
-        n = len(start) - 1
-        src = np.repeat(np.arange(n), np.diff(start))
+    def __init__(self, flows: Flows, n: int) -> None:
+        src, to, nbytes = flows
         both = np.concatenate([src, to]), np.concatenate([to, src])
         order = np.argsort(both[0], kind="stable")
         self.of, self.to = both[0][order], both[1][order]
@@ -302,12 +290,9 @@ def hops(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = None) ->
 def map_ranks(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = None) -> Mapping:
     """Exchange ranks such that ranks that communicate are near each other.
 
-    Use it after a strategy that ignores the machine.  Objects on one rank stay together, so balance
-    and cut do not change.  Two ranks are exchanged only if they have the same speed, background
-    and memory limit, and if all their objects may migrate.
-
-    A greedy construction is followed by up to 20 passes of swaps of two ranks, until no swap saves
-    hop-bytes.  The result never has more hop-bytes than the given placement.
+    Objects on one rank stay together, so balance and cut do not change.  Two ranks are exchanged
+    only if they have the same speed, background and memory limit, and if all their objects may
+    migrate.  The result never has more hop-bytes than the given placement.
 
     Parameters
     ----------
@@ -324,12 +309,11 @@ def map_ranks(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = Non
     where = _check(snapshot, machine, rank)
     flows = _flows(snapshot, where)
     own = np.arange(snapshot.n_ranks)
-    partners, group = _Partners(flows), _groups(snapshot)
+    partners, group = _Partners(flows, len(own)), _groups(snapshot)
     place = _greedy(machine, partners, group)
     before = _hops(machine, flows, own)
     if _hops(machine, flows, place).hop_bytes > before.hop_bytes:
         place = own
     place = _swapped(machine, partners, group, place)
-    after = _hops(machine, flows, place)
     at = place.astype(np.int32)
-    return Mapping(_array("rank", at[where], np.int32), at, before, after)
+    return Mapping(at[where], at, before, _hops(machine, flows, place))

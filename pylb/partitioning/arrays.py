@@ -51,11 +51,8 @@ def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
 def places(name: str, value: Any, n: int, parts: int) -> I32:
     """Check that the value has the index of a part, or -1, for each object."""
     given = whole(name, value, n)
-    bad = np.flatnonzero((given < -1) | (given >= parts))
-    if len(bad):
-        raise DomainError(
-            f"{name}[{bad[0]}] is {given[bad[0]]}: expected a part 0 ... {parts - 1}, or -1"
-        )
+    for i in np.flatnonzero((given < -1) | (given >= parts))[:1]:
+        raise DomainError(f"{name}[{i}] is {given[i]}: expected a part 0 ... {parts - 1}, or -1")
     return given.astype(np.int32, copy=False)
 
 
@@ -66,17 +63,14 @@ def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
         also = f" or ({n}, d)" if several else ""
         raise DomainError(f"{name} has shape {out.shape}: expected ({n},){also}")
     if not (out >= 0).all() or not np.isfinite(out).all():
-        bad = tuple(int(i) for i in np.argwhere(~(np.isfinite(out) & (out >= 0)))[0])
+        bad = tuple(np.argwhere(~(np.isfinite(out) & (out >= 0)))[0].tolist())
         where = ", ".join(map(str, bad))
         raise DomainError(f"{name}[{where}] is {out[bad]:g}: expected a finite number, 0 or more")
     return out
 
 
 def points(name: str, value: Any) -> F64:
-    """Check that the value has coordinates, (n, 1 ... 3), whose squares are finite.
-
-    A vector (n,) means points on a line.
-    """
+    """Check that the value has coordinates, (n, 1 ... 3) or (n,), whose squares are finite."""
     xyz: F64 = _array(name, value, np.float64)
     if xyz.ndim == 1:
         xyz = xyz[:, None]
@@ -90,10 +84,7 @@ def points(name: str, value: Any) -> F64:
 
 
 def rows(name: str, value: Any, per_entry: bool) -> Rows:
-    """Convert a scipy.sparse matrix or (start, indices[, weight]) to `Rows`.
-
-    With `per_entry`, each entry has a weight; without it, each row has one.
-    """
+    """Make `Rows` of a scipy.sparse matrix or (start, indices[, weight per entry, or per row])."""
     if hasattr(value, "tocsr"):
         matrix = value.tocsr()
         if not matrix.has_canonical_format:
@@ -116,9 +107,9 @@ def rows(name: str, value: Any, per_entry: bool) -> Rows:
 
 
 def numbered(name: str, given: Rows, where: Directory | None, ranks: Ranks) -> Rows:
-    """Replace the ids of objects in rows by the objects' global indices.  Collective.
+    """Replace the ids of objects in rows by their local ids in `where` (None: they are equal).
 
-    `where` has the index of each id as its local id; None: the ids are the indices.
+    Collective.
     """
     if where is None:
         return given
@@ -126,11 +117,9 @@ def numbered(name: str, given: Rows, where: Directory | None, ranks: Ranks) -> R
     number = where.find(asked, missing=True).local[entry]
 
     def check() -> None:
-        lost = np.flatnonzero(number < 0)
-        if len(lost):
+        for i in np.flatnonzero(number < 0)[:1]:
             raise UnknownKeyError(
-                f"{name}.indices[{lost[0]}] is {given.to[lost[0]]}: no rank has an object with "
-                "that id"
+                f"{name}.indices[{i}] is {given.to[i]}: no rank has an object with that id"
             )
 
     ranks.together(check)
@@ -151,7 +140,7 @@ def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
     source = first + given.row()
     to = given.to.astype(np.int64)
     weight = np.ones(len(to)) if given.weight is None else given.weight
-    plan = Plan.on(ranks.agreement, lambda: owners(dist, to))
+    plan = Plan(ranks.agreement, lambda: owners(dist, to))
     there, back, same = plan.forward(source, to, weight)
     both = None if given.weight is None else np.concatenate([weight, same])
     row = np.concatenate([source, back]) - first
@@ -174,26 +163,21 @@ def lone_edge(
     given: Rows, ids: NDArray[np.int64] | None, ranks: Ranks, dist: NDArray[np.int64]
 ) -> str:
     """Describe an edge that is given in one direction only, by the objects' `ids`.  Collective."""
-    first = int(dist[ranks.rank])
+    first, n = int(dist[ranks.rank]), int(dist[-1])
     source = first + given.row()
     to = given.to.astype(np.int64)
-    n = int(dist[-1])
-    there, other = source * n + to, to * n + source
-    back = Plan.on(ranks.agreement, lambda: owners(dist, to)).forward(other)
-    alone = np.setdiff1d(there, back)
+    back = Plan(ranks.agreement, lambda: owners(dist, to)).forward(to * n + source)
+    alone = np.setdiff1d(source * n + to, back)
     found = [x for x in ranks.gather(int(alone[0]) if len(alone) else None) if x is not None]
-    if found:
-        a, b = (_id_of(number, ids, first, ranks) for number in divmod(found[0], n))
-        return f"graph is not symmetric at ({a}, {b})"
-    return "graph is not symmetric: an edge occurs more often than its other direction"
-
-
-def _id_of(number: int, ids: NDArray[np.int64] | None, first: int, ranks: Ranks) -> int:
-    """Return the id of the object with this global index.  Collective."""
-    if ids is None:
-        return number
-    mine = int(ids[number - first]) if first <= number < first + len(ids) else None
-    return next(one for one in ranks.gather(mine) if one is not None)
+    if not found:
+        return "graph is not symmetric: an edge occurs more often than its other direction"
+    ends = np.array(divmod(found[0], n))
+    if ids is not None:
+        here = (ends >= first) & (ends < first + len(ids))
+        known = np.zeros(2, np.int64)
+        known[here] = ids[ends[here] - first]
+        ends = ranks.sum(known)
+    return f"graph is not symmetric at ({ends[0]}, {ends[1]})"
 
 
 def closed(graph: Rows, first: int) -> Rows:

@@ -32,23 +32,18 @@ from pylb.partitioning.result import Cuts, Partition, evaluated, of_entries, set
 def check_leaves(problem: Problem) -> None:
     """Check that the objects are exactly the leaves of the tree."""
     assert problem.tree is not None
-    n = problem.tree.n_leaves
+    n, ids = len(problem.tree.place), problem.ids
     if n != problem.n_all:
         raise DomainError(f"tree has {n} leaves: expected {problem.n_all}, as many as objects")
-    if (
-        problem.ids is not None
-        and problem.n
-        and not 0 <= problem.ids.min() <= problem.ids.max() < n
-    ):
+    if ids is not None and len(ids) and not 0 <= ids.min() <= ids.max() < n:
         raise DomainError(f"ids: expected the indices of the leaves, 0 ... {n - 1}")
 
 
 def divide_tree(problem: Problem) -> I32:
     """Return (n,) the part of each leaf of this rank.  Collective; ranks gather all weights.
 
-    The curve visits the leaves in the order of the tree, so that the leaves of an element stay
-    together, and few leaves move when the weights change.  On the curve, a leaf has a length equal
-    to its weight, and it goes to the part in which its midpoint lies.
+    On the curve, a leaf has a length equal to its weight, and it goes to the part in which its
+    midpoint lies.
     """
     assert problem.tree is not None
     place, k = problem.tree.place, problem.parts
@@ -120,28 +115,25 @@ def partition(
     nets : scipy.sparse matrix or (start, pin[, weight]), optional
         A hypergraph: net e has the objects ``pin[start[e]:start[e + 1]]``.  Each net is passed by
         one rank.  Default, for methods that need nets: for each object of the graph a net with the
-        object and its neighbours.  The volume is then that of a sparse matrix-vector product.
+        object and its neighbours.
     coords : (n, 1 ... 3) array of float, optional
         Positions, for "rcb", "rib" and "hsfc".
     tree : (m,) array of int, optional
         For "reftree": the parent of each element of a refinement tree, e.g. a quadtree or octree;
-        -1 for the coarsest elements.  The objects are the leaves, in order of index.  The method
-        visits the children of an element in order of index.  Every rank passes the whole tree.
+        -1 for the coarsest elements.  The objects are the leaves, in order of index.  Every rank
+        passes the whole tree.
     weight : (n,) or (n, d) array of float, optional
         Weights of the objects; "metis", "rcb" and "parmetis" balance each column.  Default: 1.
     shares : (parts,) array of float, optional
         Relative sizes of the parts; a part with share 0 stays empty.  Default: all equal.
     method : str
-        Zoltan's "rcb", "rib", "hsfc" (points), "graph", "zoltan" (hypergraph; PHG), "block",
-        "cyclic", "random" (the last two ignore weights and all shares except 0); "metis", "scotch",
-        "ptscotch", "parmetis" (if Zoltan was built with it); the package "mtkahypar" (nets), on one
-        thread; pylb's own "reftree" and "pylb"; "keep": only evaluate the parts in `old`.
-        "hypergraph": make `starts` hypergraph partitions with different seeds, refine each by one
-        V-cycle, refine the two best until they have had `cycles` V-cycles, and return the best.
-        Zoltan makes the partitions, or pylb if Zoltan is missing.  But Mt-KaHyPar makes the first
-        partition if it is installed and the approach is "partition".
-        On several ranks, "scotch" means "ptscotch", "hypergraph" means "zoltan", and "metis",
-        "mtkahypar" and "pylb" run on the first rank.
+        A name in `pylb.partitioning.METHODS`; see the page Partitioning.  "keep": only evaluate the
+        parts in `old`.  "hypergraph": make `starts` hypergraph partitions with different seeds,
+        refine each by one V-cycle, refine the two best until they have had `cycles` V-cycles, and
+        return the best.  Zoltan makes them, or pylb if Zoltan is missing; but Mt-KaHyPar, if it is
+        installed, makes the first one if the approach is "partition".  On several ranks, "scotch"
+        means "ptscotch", "hypergraph" means "zoltan", and "metis", "mtkahypar" and "pylb" run on
+        the first rank.
         Default: "hypergraph" with a graph or nets, "rcb" with `coords`, "reftree" with `tree`.
         With `machine`, also a sequence of names: one for each level, first for the nodes.
     machine : pylb.Machine, pylb.model.Tree, str or path, optional
@@ -152,10 +144,10 @@ def partition(
     approach : {"partition", "repartition", "refine"}, optional
         "partition": from scratch.  "repartition": from `old`, minimizing `migration_ratio` times
         the communication plus the sizes of the objects that leave their part.  "refine": only
-        improve `old`.  Points are always divided from scratch.  The new parts are numbered so that
-        most objects stay (with ``REMAP=0``, the parts keep Zoltan's numbers).  Default:
-        "repartition" if `old` is given, otherwise "partition".  "metis" and "mtkahypar" only divide
-        from scratch: with `old`, they need ``approach="partition"``.
+        improve `old`.  Points are always divided from scratch; "metis" and "mtkahypar" need
+        ``approach="partition"``.  The new parts are numbered so that most objects stay (with
+        ``REMAP=0``, they keep Zoltan's numbers).  Default: "repartition" if `old` is given,
+        otherwise "partition".
     old : (n,) array of int, optional
         Present part of each object; -1: a new object, which counts as an object of the first part
         of its rank.  Default on several ranks: the first part of the rank that owns the object.
@@ -180,8 +172,7 @@ def partition(
         How much work "hypergraph" does; see `method`.  `cycles` is also used by "pylb".
     **params
         Parameters of the library, with the library's names: ``PHG_COARSENING_METHOD="IPM"``
-        (Zoltan), ``NITER=20`` (METIS: also PTYPE, OBJTYPE, CTYPE, NCUTS, MINCONN, CONTIG),
-        ``STRATEGY="quality"`` (Scotch).
+        (Zoltan), ``NITER=20`` (METIS), ``STRATEGY="quality"`` (Scotch).
 
     Warns
     -----
@@ -203,9 +194,6 @@ def partition(
     >>> best = pylb.partition(line, 2, method="pylb")
     >>> best.part, best.cut, best.max_over_mean
     (array([0, 0, 1, 1], dtype=int32), 1.0, 1.0)
-    >>> xyz = np.linspace(0, 1, 24).reshape(8, 3)
-    >>> pylb.partition(coords=xyz, parts=2, method="block").part
-    array([0, 0, 0, 0, 1, 1, 1, 1], dtype=int32)
     """
     given = {**locals()}
     ranks = Ranks(comm)
@@ -226,10 +214,9 @@ def partition(
 
     def whole() -> Partition:
         choice, problem = ranks.together(read, lambda found: _facts(*found))
-        complete(problem, choice.work[2])
+        complete(problem, choice.symmetrize)
         for name in choice.names:
             _check(problem, name, choice.approach)
-
         begin = time.perf_counter()
         part, held, rename = _parts_of(problem, choice)
         seconds = time.perf_counter() - begin
@@ -259,7 +246,9 @@ class Request(NamedTuple):
     names: tuple[str, ...]  # names of the methods, one for each level
     approach: str
     levels: Levels | None
-    work: tuple[int, int, bool]  # starts, cycles, symmetrize
+    starts: int
+    cycles: int
+    symmetrize: bool
 
 
 def _choice(ranks: Ranks, levels: Levels | None, given: dict[str, Any]) -> Request:
@@ -276,8 +265,8 @@ def _choice(ranks: Ranks, levels: Levels | None, given: dict[str, Any]) -> Reque
     for name in names:
         if name not in METHODS:
             raise DomainError(unknown("method", name, METHODS))
-    needy = any(not METHODS[name].takes for name in names)
-    if needy and all(given[name] is None for name in COUNTED):
+    takes = {METHODS[name].takes for name in names}
+    if "" in takes and all(given[name] is None for name in COUNTED):
         raise DomainError("ids are missing: no other argument gives the number of objects")
     if len(names) != depth:
         raise DomainError(
@@ -287,7 +276,7 @@ def _choice(ranks: Ranks, levels: Levels | None, given: dict[str, Any]) -> Reque
         raise DomainError(
             f"parts is {given['parts']}: expected {levels.n_parts}, one for each leaf of machine"
         )
-    if levels is not None and any(METHODS[name].takes == "tree" for name in names):
+    if levels is not None and "tree" in takes:
         raise DomainError("method 'reftree' cannot divide by levels of a machine")
     if ranks.size > 1:
         names = tuple(METHODS[name].over or name for name in names)
@@ -297,17 +286,16 @@ def _choice(ranks: Ranks, levels: Levels | None, given: dict[str, Any]) -> Reque
     starts = checks.whole("starts", given["starts"], 1)
     cycles = checks.whole("cycles", given["cycles"], 0)
     symmetrize = checks.flag("symmetrize", given["symmetrize"])
-    return Request(names, approach, levels, (starts, cycles, symmetrize))
+    return Request(names, approach, levels, starts, cycles, symmetrize)
 
 
 def _facts(choice: Request, problem: Problem) -> RankFacts:
-    names, approach, levels, work = choice
-    machine = None
-    if levels is not None:
+    what = {**choice._asdict(), "method": "/".join(choice.names), "machine": None}
+    del what["names"]
+    if (levels := what.pop("levels")) is not None:
         text = f"{levels.branch} {levels.label.tolist()}"
-        machine = f"{levels.n_parts} leaves, checksum {zlib.crc32(text.encode()):08x}"
-    what = {"method": "/".join(names), "approach": approach, "machine": machine}
-    return problem.facts(**what, **dict(zip(("starts", "cycles", "symmetrize"), work, strict=True)))
+        what["machine"] = f"{levels.n_parts} leaves, checksum {zlib.crc32(text.encode()):08x}"
+    return problem.facts(**what)
 
 
 def _check(problem: Problem, name: str, approach: str) -> None:
@@ -334,11 +322,7 @@ def _check(problem: Problem, name: str, approach: str) -> None:
 
 
 def _parts_of(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
-    """Return (part, held, free).
-
-    `part` has the part of each object.  `held` is Zoltan's structure with the geometric cuts, or
-    None.  `free` says whether parts may be renumbered.
-    """
+    """Return each object's part, Zoltan's geometric cuts, and whether parts may be renumbered."""
     if choice.levels is None:
         name = choice.names[0]
         part, held = _answer(problem, name, choice)
@@ -374,15 +358,14 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
     if name == "ptscotch" and zoltan.lack_weights(problem)[1]:
         name, how, approach = "scotch", METHODS["scotch"], "partition"
     if how.library == "Zoltan":
-        return zoltan.ask(problem, name, how, approach, keep=how.takes == "coords")
+        return zoltan.ask(problem, name, how, approach)
     if approach == "repartition" and problem.old is None:
         problem = replace(problem, old=zoltan.present(problem))
     if approach == "refine":
         part, fixed = zoltan.present(problem), problem.fixed_part
         # new and fixed objects need parts, too
         problem = replace(problem, old=part if fixed is None else np.where(fixed < 0, part, fixed))
-    starts, cycles, _ = choice.work
-    return serial.ask(problem, name, how, approach, starts, cycles), None
+    return serial.ask(problem, name, how, approach, choice.starts, choice.cycles), None
 
 
 # ---- levels of a machine ------------------------------------------------------------------------
@@ -414,7 +397,7 @@ class Levels:
                 "leaves, or a string or file that describes a machine"
             )
 
-        self.depth = _depth(self.branch)  # number of levels below the root
+        self.depth = _most(self.branch, 0)  # number of levels below the root
         self.n_parts = len(self.label)
 
 
@@ -422,8 +405,9 @@ def _branch(place: Place) -> Branch:
     return tuple(map(_branch, place.children))
 
 
-def _depth(branch: Branch) -> int:
-    return 1 + max(map(_depth, set(branch))) if branch else 0
+def _most(branch: Branch, least: int) -> int:
+    """Return the largest number of vertices with more than `least` children on a way to a leaf."""
+    return (len(branch) > least) + max(_most(b, least) for b in set(branch)) if branch else 0
 
 
 def _leaves(branch: Branch) -> int:
@@ -433,22 +417,17 @@ def _leaves(branch: Branch) -> int:
 def divide_by_levels(
     problem: Problem, levels: Levels, methods: tuple[str, ...], ask: Callable[[Problem, str], I32]
 ) -> I32:
-    """Divide level by level, and return the part of each object.  Collective.
+    """Divide level by level, and return the part of each object, as ``ask(problem, method)`` does.
 
-    If there are up to k divisions between the root and a leaf, each division may have the k-th root
-    of the problem's imbalance.  ``ask(problem, method)`` returns the part of each object.
+    Collective.
     """
     place = np.empty_like(levels.label)
     place[levels.label] = np.arange(levels.n_parts, dtype=np.int32)
     inner = renumbered(problem, place, levels.n_parts)
-    inner.imbalance = problem.imbalance ** (1 / max(1, _cuts(levels.branch)))
+    # k divisions one below the other may each have the k-th root of the imbalance
+    inner.imbalance = problem.imbalance ** (1 / max(1, _most(levels.branch, 1)))
     part: I32 = levels.label[_divide(inner, levels.branch, methods, ask)]
     return part
-
-
-def _cuts(branch: Branch) -> int:
-    """Return the largest number of divisions on the way from the root to a leaf."""
-    return (len(branch) > 1) + max(map(_cuts, set(branch))) if branch else 0
 
 
 def _divide(
@@ -494,10 +473,7 @@ def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
 
 
 def _select(problem: Problem, rows: Rows, of_rows: NDArray[np.bool_] | None, number: I32) -> Rows:
-    """Select and renumber the entries of rows.
-
-    Entries without a new number are removed.  `of_rows` marks the rows to keep; None keeps all.
-    """
+    """Renumber the entries of rows that have a new number; `of_rows`: the rows to keep, or None."""
     to = of_entries(problem, rows, number)
     row, keep = rows.row(), to >= 0
     if of_rows is not None:

@@ -31,8 +31,7 @@ def _divide(
 ) -> Any:
     """Divide a hypergraph by Mt-KaHyPar's deterministic preset, which minimizes connectivity - 1.
 
-    `limit`, (k,), has the largest allowed weight of each part.  The preset has no seed.  Instead,
-    the seed shuffles the numbers of the vertices.
+    The preset has no seed; instead, the seed shuffles the numbers of the vertices.
     """
     n_light = int((weight == 0).sum())
     if n_light:  # with vertices of weight 0, Mt-KaHyPar may never end
@@ -61,9 +60,8 @@ def _divide(
 def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
     """Return weight limits that the parts can meet; with other limits, Mt-KaHyPar may hang.
 
-    With fixed vertices, or if a vertex is heavier than the tolerance allows, a greedy placement
-    shows which limits can be met.  It begins with the heaviest vertex, and puts each vertex into
-    the part that is then the lightest relative to its share.  A part without a share has only fixed
+    With fixed vertices, or if a vertex is heavier than the tolerance allows, a greedy placement,
+    the heaviest vertex first, shows which limits can be met.  A part without a share has only fixed
     vertices; they do not raise the limits of other parts.
     """
     mean = np.maximum(weight.sum(dtype=np.int64) * share / share.sum(), 1e-300)
@@ -92,11 +90,7 @@ def answer_of(
     to: I32,
     edge_weight: I32 | None,
 ) -> I32:
-    """Divide a graph or hypergraph; the C core calls this function.
-
-    The arguments are those of ``csrc/partition/partition.h``; without `nets`, `start` and `to` are
-    the rows of a graph.
-    """
+    """Divide a hypergraph, or without `nets` a graph; see ``csrc/partition/partition.h``."""
     require("mtkahypar")
     weight = np.ones(n, np.int32) if weight is None else weight
     if edge_weight is None:

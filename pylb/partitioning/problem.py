@@ -21,8 +21,6 @@ from pylb.partitioning import arrays
 from pylb.partitioning.arrays import Rows
 from pylb.partitioning.ranks import RankFacts, Ranks
 
-LEAST = 2000  # added to exponents of doubles, so that all are positive
-
 
 @dataclass(eq=False)
 class Problem:
@@ -80,13 +78,11 @@ class Problem:
 
     def facts(self, **more: Any) -> RankFacts:
         """Return what all ranks compare; ranks without objects omit the properties of objects."""
-        out: dict[str, Any] = {
-            name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
-        }
-        out["migration_ratio"] = out.pop("ratio")
-        tree = self.tree and self.tree.parent
-        out["tree"] = None if tree is None else f"checksum {zlib.crc32(tree.tobytes()):08x}"
-        out["shares"] = None if self.shares is None else tuple(self.shares.tolist())
+        names = "parts", "imbalance", "seed", "params"
+        out: dict[str, Any] = {name: getattr(self, name) for name in names}
+        out["migration_ratio"] = self.ratio
+        for name, array in (("tree", self.tree and self.tree.parent), ("shares", self.shares)):
+            out[name] = None if array is None else f"checksum {zlib.crc32(array.tobytes()):08x}"
         if self.n:
             out["weight, columns"] = self.n_weights
             out["coords, columns"] = 0 if self.coords is None else self.coords.shape[1]
@@ -97,44 +93,36 @@ class Problem:
             out[f"_{name}"] = given is not None
             if given is not None and (self.n or len(given)):
                 out[f"{name}, weights given"] = given.weight is not None
-        return {**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight))
+        most = 0.0 if self.weight is None else float(self.weight.max(initial=0.0))
+        exponent = frexp(most)[1] if most else None
+        return {**out, **more}, (self.n, _begin(self.ids), exponent)
 
 
-def _magnitude(weight: F64 | None) -> int:
-    """Return LEAST + the exponent of the power of two above the largest weight; 0 if all are 0."""
-    most = 0.0 if weight is None else float(weight.max(initial=0.0))
-    return frexp(most)[1] + LEAST if most else 0
-
-
-def _begin(ids: I64 | None) -> int:
-    """Return the first id if the ids are consecutive, -1 without ids, and -2 otherwise."""
+def _begin(ids: I64 | None) -> int | None:
+    """Return the first id if the ids are consecutive, None without ids, and -1 otherwise."""
     if ids is None or len(ids) == 0:
-        return -1
-    run = len(ids) == 1 or bool((np.diff(ids) == 1).all())
-    return int(ids[0]) if run and ids[0] >= 0 else -2
+        return None
+    return int(ids[0]) if (np.diff(ids) == 1).all() else -1
 
 
 def complete(problem: Problem, symmetrize: bool) -> None:
-    """Check the arguments of all ranks together, after the exchange of `facts`.  Collective.
-
-    All ranks raise the same error.
-    """
+    """Check the arguments of all ranks together, after the exchange of `facts`.  Collective."""
     ranks = problem.ranks
-    sizes, begins, weigh = zip(*ranks.numbers, strict=True)
+    sizes, begins, exponents = zip(*ranks.numbers, strict=True)
     problem.dist = np.array([0, *accumulate(sizes)])
     if problem.n_all > arrays.MOST:
         raise DomainError(f"{problem.n_all} objects: expected at most {arrays.MOST}")
     if ranks.size > 1 and problem.n == 0:
         _adopt(problem, ranks.heard)
-    if all(b in (-1, first) for b, first in zip(begins, problem.dist.tolist(), strict=False)):
-        where = None
-    else:
+    where = None  # the ids are the global indices
+    if any(b not in (None, at) for b, at in zip(begins, problem.dist.tolist(), strict=False)):
         index = problem.first + np.arange(problem.n)
-        where = Directory.on(ranks.agreement)
+        where = Directory(ranks.agreement)
         where.update(index if problem.ids is None else problem.ids, index)
     if problem.weight is not None:
-        problem.exponent = max(weigh) - LEAST if any(weigh) else 0
-        drop_zeros(problem, any(weigh))
+        known = [e for e in exponents if e is not None]
+        problem.exponent = max(known, default=0)
+        drop_zeros(problem, bool(known))
     if problem.graph is not None:
         graph = arrays.numbered("graph", problem.graph, where, ranks)
         problem.graph = _whole_graph(problem, graph, symmetrize)
@@ -145,14 +133,8 @@ def complete(problem: Problem, symmetrize: bool) -> None:
         )
 
 
-# ---- one rank ----------------------------------------------------------------------------------
-
-
 def local(ranks: Ranks, given: dict[str, Any]) -> Problem:
-    """Check the arguments of this rank, as far as that is possible without the other ranks.
-
-    `given` has the arguments of `pylb.partition` by name.
-    """
+    """Check the arguments `given` to `pylb.partition`, as far as possible without other ranks."""
     k = ranks.size if given["parts"] is None and ranks.comm is not None else given["parts"]
     k = checks.whole("parts", 2 if k is None else k, 1, below=arrays.MOST_PARTS + 1)
     out = Problem(ranks, k, 0)
@@ -195,7 +177,7 @@ def _count(ranks: Ranks, out: Problem, given: dict[str, Any]) -> int:
         if rows is not None:
             return len(rows)
     if out.tree is not None and ranks.size == 1:
-        return out.tree.n_leaves
+        return out.tree.place.size
     for name in ("ids", "weight", "old"):
         if given[name] is not None:
             return len(np.asarray(given[name]))
@@ -208,9 +190,6 @@ def _count(ranks: Ranks, out: Problem, given: dict[str, Any]) -> int:
     if out.nets is not None:
         return int(out.nets.to.max()) + 1 if len(out.nets.to) else 0
     return 0
-
-
-# ---- all ranks ---------------------------------------------------------------------------------
 
 
 def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
@@ -254,17 +233,13 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
 
 
 def drop_zeros(problem: Problem, some: bool) -> None:
-    """Remove columns of weights that are zero on all ranks.
-
-    `some` says whether any weight is above zero; if not, each object gets the weight 1.
-    """
+    """Remove columns of weights that are zero on all ranks; without `some` weight above 0, all."""
     weight = problem.weight
     assert weight is not None
-    if weight.shape[1] == 1 or not some:
-        problem.weight = weight if some else None
-        return
-    heavy = problem.ranks.sum(weight.any(axis=0).astype(np.int64)) > 0
-    if not heavy.all():
+    if not some:
+        problem.weight = None
+    elif weight.shape[1] > 1:
+        heavy = problem.ranks.sum(weight.any(axis=0).astype(np.int64)) > 0
         problem.weight = np.ascontiguousarray(weight[:, heavy])
 
 
@@ -293,23 +268,14 @@ class RefinementTree(NamedTuple):
     #: index.
     place: I64
 
-    @property
-    def n_leaves(self) -> int:
-        return len(self.place)
-
 
 def tree_of(name: str, value: Any) -> RefinementTree:
-    """Make a tree from the parent of each element, -1 for the coarsest elements.
-
-    The position of each leaf in depth-first order is computed level by level.
-    """
+    """Make a tree from the parent of each element; order the leaves level by level."""
     parent = arrays.whole(name, value)
     n = len(parent)
     for i in np.flatnonzero((parent < -1) | (parent >= n))[:1]:
         raise DomainError(f"{name}[{i}] is {parent[i]}: expected an element 0 ... {n - 1}, or -1")
-    # In `order`, the children of an element follow each other, sorted by index.
-    order = np.argsort(parent, kind="stable")
-    levels = _levels(parent, order)
+    levels = _levels(parent)
     is_leaf = np.bincount(parent[parent >= 0], minlength=n) == 0
     leaves = is_leaf.astype(np.int64)  # number of leaves in the subtree of each element
     for level in levels[:0:-1]:
@@ -325,22 +291,14 @@ def tree_of(name: str, value: Any) -> RefinementTree:
     return RefinementTree(parent, begin[is_leaf])
 
 
-def _levels(parent: NDArray[Any], order: I64) -> list[I64]:
+def _levels(parent: NDArray[Any]) -> list[I64]:
     """List the elements of each depth, sorted by parent, then by index."""
-    above = parent[order]
-    level = order[above < 0]
-    found, levels = 0, []
-    while len(level):
-        levels.append(level)
-        found += len(level)
-        level = np.sort(level)
-        begin, end = np.searchsorted(above, level), np.searchsorted(above, level, side="right")
-        count = end - begin
-        within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-        level = order[np.repeat(begin, count) + within]
-    if found < len(parent):
-        known = np.zeros(len(parent), bool)
-        known[np.concatenate([*levels, np.zeros(0, np.int64)])] = True
-        lost = int(np.flatnonzero(~known)[0])
-        raise DomainError(f"tree[{lost}]: element {lost} is below one of its own descendants")
-    return levels
+    depth, above = (parent >= 0).astype(np.int64), parent.astype(np.int64)
+    for _ in range(len(parent).bit_length() + 1):  # `above` is twice as far away in each round
+        on = np.flatnonzero(above >= 0)
+        depth[on] += depth[above[on]]
+        above[on] = above[above[on]]
+    for i in np.flatnonzero(above >= 0)[:1]:
+        raise DomainError(f"tree[{i}]: element {i} is below one of its own descendants")
+    order = np.lexsort((parent, depth))
+    return np.split(order, np.searchsorted(depth[order], np.arange(1, depth.max(initial=0) + 1)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,10 +15,9 @@ from pylb.errors import DomainError, by_rank
 from pylb.model import checks
 
 T = TypeVar("T")
-# What a rank sends to all other ranks about its arguments: plain Python values by name, always in
-# the same order, and numbers of this rank.  A value must be equal on all ranks that have it, unless
-# its name begins with an underscore.
-RankFacts = tuple[dict[str, Any], tuple[int, ...]]
+# What a rank sends to all other ranks about its arguments: plain Python values by name, and numbers
+# of this rank.  A value must be equal on all ranks that have it, unless its name begins with "_".
+RankFacts = tuple[dict[str, Any], tuple[Any, ...]]
 
 
 class Ranks:
@@ -30,7 +28,7 @@ class Ranks:
         self.comm, self.rank, self.size = comm, 0, 1
         # What the most recent call of `together` has exchanged: the `RankFacts` of each rank.
         self.heard: list[dict[str, Any]] = []
-        self.numbers: list[tuple[int, ...]] = []
+        self.numbers: list[tuple[Any, ...]] = []
         if comm is not None:
             program_end.watch_job()
             checks.intracommunicator(comm, ", or None")
@@ -40,10 +38,9 @@ class Ranks:
             self.comm = self.agreement.transport.comm  # type: ignore[attr-defined]
 
     def whole(self, call: Callable[[], T]) -> T:
-        """Run all steps of a call; if one rank fails, all ranks raise an error.
+        """Run all steps of a call; if one rank fails, all ranks raise its error in the next step.
 
-        They learn of the failure in the next step of the agreement.  So call `ready`, which is a
-        step, before each library call in which ranks wait for each other.
+        So call `ready`, a step, before each library call in which ranks wait for each other.
         """
         return call() if self.size == 1 else self.agreement.together(Step.PARTITION, call)
 
@@ -70,8 +67,8 @@ class Ranks:
     def together(self, call: Callable[[], T], facts: Callable[[T], RankFacts] | None = None) -> T:
         """Call a function on every rank; if it fails on one rank, all ranks raise its error.
 
-        `facts` returns the `RankFacts` of the result.  All ranks then exchange these: see `heard`
-        and `numbers`.
+        `facts` returns the `RankFacts` of the result, which all ranks exchange and compare: see
+        `heard` and `numbers`.
         """
         failure: Exception | None = None
         try:
@@ -84,33 +81,16 @@ class Ranks:
         if self.size > 1:
             self.agreement.fail_alike(Step.PARTITION, failure)
         if mine is not None:
-            self._tell(*mine)
-        return value
-
-    def _tell(self, same: dict[str, Any], numbers: tuple[int, ...]) -> None:
-        """Exchange a hash of `same` and the numbers; if hashes differ, exchange `same` itself."""
-        self.heard, self.numbers = [same] * self.size, [numbers]
-        if self.size == 1:
-            return
-        row = np.array([zlib.crc32(repr(same).encode()), *numbers], np.int64)
-        rows = self.agreement.transport.allgather(row)
-        every = [np.frombuffer(r, np.int64).tolist() for r in rows]
-        self.numbers = [tuple(numbers) for _, *numbers in every]
-        if any(digest != every[0][0] for digest, *_ in every):
-            self.heard = self.gather(same)
-            names = {name for facts in self.heard for name in facts if not name.startswith("_")}
-            for name in sorted(names):
-                seen = [facts.get(name) for facts in self.heard]
+            heard = self.gather(mine)
+            self.heard, self.numbers = [same for same, _ in heard], [row for _, row in heard]
+            for name in sorted({name for same in self.heard for name in same if name[0] != "_"}):
+                seen = [same.get(name) for same in self.heard]
                 known = [x for x in seen if x is not None]
                 if any(x != known[0] for x in known):
-                    if isinstance(known[0], tuple):  # show only the first entries that differ
-                        i = next(
-                            i for i, row in enumerate(zip(*known, strict=True)) if len({*row}) > 1
-                        )
-                        name, seen = f"{name}[{i}]", [x and x[i] for x in seen]
                     raise DomainError(
                         f"{name} differs: {by_rank(map(str, seen))}; expected the same on all ranks"
                     )
+        return value
 
 
 def owners(dist: NDArray[np.int64], number: NDArray[Any]) -> NDArray[np.int64]:

@@ -66,14 +66,14 @@ class Quality:
     def table(self) -> list[list[Any]]:
         """Return rows with name, sum, minimum, mean and maximum over the parts."""
         weights = self.weights.reshape(len(self.weights), -1).T
-        named: list[tuple[str, Any]] = [("objects", self.objects)]
-        names = ["weight"] if len(weights) == 1 else [f"weight {i}" for i in range(len(weights))]
-        named += zip(names, weights, strict=True)
+        columns: dict[str, Any] = {"objects": self.objects}
+        for i, weight in enumerate(weights):
+            columns[f"weight {i}" if len(weights) > 1 else "weight"] = weight
         for name in ("cut_edges", "cut_weight", "boundary", "neighbours"):
-            named.append((name.replace("_", " "), getattr(self, name)))
+            columns[name.replace("_", " ")] = getattr(self, name)
         return [
             [name, x.sum().item(), x.min().item(), x.mean().item(), x.max().item()]
-            for name, x in named
+            for name, x in columns.items()
             if x is not None
         ]
 
@@ -87,32 +87,26 @@ class Quality:
             lines.append(f"{name:12}" + "".join(f"{x:12.6g}" for x in values))
         lines.append("max over share: " + ", ".join(f"{x:.4g}" for x in self.imbalance))
         if self.missed:
-            why = (
-                "a better partition may exist" if self.possible is None else "no partition keeps it"
-            )
+            open_ = self.possible is None
+            why = "a better partition may exist" if open_ else "no partition keeps it"
             lines.append(f"tolerance {self.tolerance:g}: missed by {self.missed:.2%}; {why}")
-        for name in ("cut", "connectivity", "cut_nets"):
-            value = getattr(self, name)
-            if value is not None:
-                label = "connectivity - 1" if name == "connectivity" else name.replace("_", " ")
-                lines.append(f"{label}: {value:.6g}")
+        costs = {"cut": self.cut, "connectivity - 1": self.connectivity, "cut nets": self.cut_nets}
+        lines += [f"{label}: {value:.6g}" for label, value in costs.items() if value is not None]
         return "\n".join(lines)
 
 
 def least_imbalance(
     total: float, n: int, heaviest: float, lightest: float, fixed: F64, shares: F64
 ) -> float:
-    """Return a lower bound of the imbalance of any partition, for one weight.
+    """Return a lower bound of the imbalance of any partition, for `n` weights above 0.
 
-    `total` and `n` are the sum and the count of the weights above 0.  `fixed` (k,) has the weight
-    of the fixed objects of each part.  `shares` (k,) has the sum 1.
+    `fixed` (k,) has the weight of the fixed objects of each part.  `shares` (k,) has the sum 1.
     """
     if (fixed[shares == 0] > 0).any():
         return np.inf
     used = shares > 0
-    low: float = max(
-        1.0, heaviest / total / shares.max(), float((fixed[used] / shares[used]).max() / total)
-    )
+    held = float((fixed[used] / shares[used]).max() / total)
+    low: float = max(1.0, heaviest / total / shares.max(), held)
     if heaviest == lightest:  # each part gets a whole number of equal objects
         high = n + 1 / shares.max()
         while high - low > 1e-9 * high:
@@ -123,7 +117,7 @@ def least_imbalance(
     return low
 
 
-def _highest_ratio(load: F64, shares: F64) -> float:
+def highest_ratio(load: NDArray[Any], shares: F64) -> float:
     """Return the largest ratio of a part's load to its share of the total load; 1 without loads."""
     total = float(load.sum())
     if total == 0:
@@ -141,9 +135,8 @@ class Moves(NamedTuple):
 
     Examples
     --------
-    >>> out = pylb.partition(weight=[1.0] * 4, parts=2, method="block", old=[0, 1, 0, 1])
-    >>> out.exports.id, out.exports.part
-    (array([1, 2]), array([0, 1], dtype=int32))
+    >>> pylb.partition(weight=[1.0] * 4, parts=2, method="block", old=[0, 1, 0, 1]).exports.id
+    array([1, 2])
     """
 
     id: I64  #: (m,) id of each object.
@@ -240,15 +233,13 @@ class Partition(InNotebook):
 # ---- after the method has answered -------------------------------------------------------------
 
 Overlap = tuple[Any, Any, Any]
-_NO_OVERLAP: Overlap = (None, None, None)
 
 
 def settle(problem: Problem, part: I32, rename: bool) -> tuple[dict[str, Any], I32 | None, F64]:
     """List the moves; if `rename`, first renumber parts so that most objects stay.  Collective.
 
     Returns fields of `Partition` by name, (k,) the final index of each part that the method made
-    (None: no index changes), and (1 + d, k) the number of objects of each part on all ranks and the
-    sums of each of the d weights.
+    (None: no index changes), and `Problem.sums` of all ranks.
     """
     ranks, k, old, n_ranks = problem.ranks, problem.parts, problem.old, problem.ranks.size
     sums = problem.sums(part)
@@ -270,7 +261,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> tuple[dict[str, Any], I
     volume = len(row) if problem.nbytes is None else problem.nbytes[row].sum()
     moved = np.array([len(row), volume], float)
     if n_ranks > 1:
-        plan = Plan.on(ranks.agreement, lambda: exports.rank)
+        plan = Plan(ranks.agreement, lambda: exports.rank)
         came_id, came_part = plan.forward(ids, exports.part)
         order = np.lexsort((came_part, plan.source))
         unknown = np.full(len(order), -1)
@@ -281,16 +272,13 @@ def settle(problem: Problem, part: I32, rename: bool) -> tuple[dict[str, Any], I
 
 
 def _names(problem: Problem, part: I32, objects: F64) -> I32 | None:
-    """Return (k,) the new index of each part, or None if no index changes.  Collective.
-
-    `objects` (k,) has the number of this rank's objects in each part.
-    """
+    """Return (k,) the new index of each part of `objects` here; None: none changes.  Collective."""
     ranks, k = problem.ranks, problem.parts
     fixed: Any = None  # which parts have fixed objects on any rank; these keep their numbers
     if problem.fixed_part is not None:
         held = problem.fixed_part[problem.fixed_part >= 0]
         fixed = ranks.sum(np.bincount(held, minlength=k)) > 0
-    overlap = _NO_OVERLAP if problem.old is None else _overlap(problem, part)
+    overlap: Overlap = (None, None, None) if problem.old is None else _overlap(problem, part)
     on_rank = None
     if 1 < ranks.size <= MOST_NUMBERS // k:
         sizes = objects if problem.nbytes is None else np.bincount(part, problem.nbytes, k)
@@ -300,10 +288,7 @@ def _names(problem: Problem, part: I32, objects: F64) -> I32 | None:
 
 
 def _overlap(problem: Problem, part: I32) -> Overlap:
-    """Return the total size of the objects that each new part shares with each present part.
-
-    The result is three arrays over all ranks (new part, present part, size), sorted by the parts.
-    """
+    """Return (new part, present part, size of the objects in both) over all ranks, sorted."""
     k, old, sizes = problem.parts, problem.old, problem.nbytes
     assert old is not None
     known = old >= 0
@@ -335,8 +320,8 @@ def evaluated(problem: Problem, part: I32, sums: F64) -> Quality:
     out: dict[str, Any] = {
         "objects": objects.astype(np.int64),
         "weights": loads[0].copy() if len(loads) == 1 else loads.T.copy(),
-        "imbalance": np.array([_highest_ratio(load, shares) for load in loads]),
-        "object_imbalance": _highest_ratio(objects, shares),
+        "imbalance": np.array([highest_ratio(load, shares) for load in loads]),
+        "object_imbalance": highest_ratio(objects, shares),
         "tolerance": tolerance,
     }
     if (most := float(out["imbalance"].max())) > tolerance * KEPT:
@@ -386,10 +371,7 @@ def _least(problem: Problem, loads: F64) -> float:
 
 
 def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
-    """Return, for each entry of the rows, the value of its object.  Collective.
-
-    `value` (n,) has the values of this rank's objects.
-    """
+    """Return for each entry of the rows its object's `value`, (n,) on this rank.  Collective."""
     ranks, first, to = problem.ranks, problem.first, rows.to
     if ranks.size == 1:
         return np.asarray(value[to])
@@ -398,7 +380,7 @@ def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
     out[own] = value[to[own] - first]
     others, where = np.unique(to[~own], return_inverse=True)
     others = others.astype(np.int64, copy=False)
-    plan = Plan.on(ranks.agreement, lambda: owners(problem.dist, others))
+    plan = Plan(ranks.agreement, lambda: owners(problem.dist, others))
     asked = plan.forward(others)
     out[~own] = plan.answer(1, lambda: (value[asked - first],))[where]
     return out
@@ -507,11 +489,8 @@ class Cuts:
         lower, upper = self._shaped("lo", lo), self._shaped("hi", hi)
         if len(lower) != len(upper):
             raise DomainError(f"hi has {len(upper)} rows: expected {len(lower)}, as many as lo")
-        return Hits(
-            *require("Zoltan").boxes(
-                self._held, self.n_dims, self._n_regions, self._label, lower, upper
-            )
-        )
+        cuts = self._held, self.n_dims, self._n_regions, self._label
+        return Hits(*require("Zoltan").boxes(*cuts, lower, upper))
 
     def regions(self) -> tuple[F64, F64]:
         """Return the box of each part under "rcb": (lo, hi), both (n_parts, n_dims).

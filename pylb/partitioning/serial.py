@@ -23,7 +23,7 @@ from pylb.partitioning.arrays import MOST, Rows
 from pylb.partitioning.libraries import Method
 from pylb.partitioning.problem import Problem
 from pylb.partitioning.ranks import Ranks
-from pylb.partitioning.result import net_costs
+from pylb.partitioning.result import highest_ratio, net_costs
 from pylb.threads import stoppable
 
 # the properties that are joined from all ranks; each is an array, `Rows` or None
@@ -50,16 +50,11 @@ def repair(problem: Problem, how: Method, approach: str, part: I32) -> I32:
     sums = ranks.sum(problem.sums(part))
     shares = np.full(k, 1 / k) if problem.shares is None else problem.shares / problem.shares.sum()
     loads = sums[1:] if problem.n_weights else sums[:1]
-    over = (
-        loads > problem.imbalance * (1 + 1e-9) * loads.sum(axis=1, keepdims=True) * shares
-    ).any()
+    limits = problem.imbalance * (1 + 1e-9) * loads.sum(axis=1, keepdims=True) * shares
     wrong = ((sums[0] == 0) != (shares == 0)).any()
-    entries = problem.n_all + sum(
-        int(ranks.sum(np.array([len(rows.to)]))[0])
-        for rows in (problem.graph, problem.nets)
-        if rows is not None
-    )
-    if not wrong and not (over and entries <= LARGE):
+    here = sum(len(rows.to) for rows in (problem.graph, problem.nets) if rows is not None)
+    entries = problem.n_all + int(ranks.sum(np.array([here]))[0])
+    if not wrong and not ((loads > limits).any() and entries <= LARGE):
         return part
     return _on_first_rank(
         problem, part, lambda whole, old: _Question(whole, how, approach).ask(None, part=old)
@@ -87,11 +82,8 @@ def _on_first_rank(
         return call(whole, _concatenated(parts))
 
     found = ranks.together(ask_first)
-
-    def parts() -> dict[int, I32]:
-        return {} if found is None else dict(enumerate(np.split(found, problem.dist[1:-1])))
-
-    mine: I32 = exchange_objects(ranks.agreement, Step.PARTITION, 0, parts)[0]
+    parts = {} if found is None else dict(enumerate(np.split(found, problem.dist[1:-1])))
+    mine: I32 = exchange_objects(ranks.agreement, Step.PARTITION, 0, lambda: parts)[0]
     return mine
 
 
@@ -132,7 +124,7 @@ class _Question:
     def __init__(self, problem: Problem, how: Method, approach: str):
         self.problem = problem
         self.cost = 1.0  # an edge's or net's weight in the core, divided by the caller's weight
-        self.given: dict[str, Any] = {}
+        self.given: dict[str, Any] = {"share": problem.shares, "fixed": problem.fixed_part}
         self.options = [text for pair in (*how.options, *problem.params.items()) for text in pair]
         if how.library == "" and self.options:
             raise DomainError(f"method 'hypergraph' has no parameter {self.options[0]!r}")
@@ -147,21 +139,12 @@ class _Question:
             columns = [_integers(w, 0)[0] for w in problem.weight.T]
             self.given["weight"] = np.ascontiguousarray(np.array(columns).T)
             self.given["n_weights"] = len(columns)
-        if problem.shares is not None:
-            self.given["share"] = problem.shares
-        if problem.fixed_part is not None:
-            self.given["fixed"] = problem.fixed_part
-        if approach != "partition":
-            self._add_present_parts()
-
-    def _add_present_parts(self) -> None:
-        """Add the present parts, and the cost of leaving them in units of edge weight."""
-        problem = self.problem
-        cost = np.ones(problem.n) if problem.nbytes is None else problem.nbytes
-        cost = np.rint(cost * (self.cost / problem.ratio))
-        top = min(1.0, MOST / 2 / max(1.0, cost.sum()))
-        self.given["old"] = problem.old
-        self.given["old_cost"] = np.maximum(1, cost * top).astype(np.int32)
+        if approach != "partition":  # the cost of leaving the present parts, as edge weight
+            cost = np.ones(problem.n) if problem.nbytes is None else problem.nbytes
+            cost = np.rint(cost * (self.cost / problem.ratio))
+            top = min(1.0, MOST / 2 / max(1.0, cost.sum()))
+            self.given["old"] = problem.old
+            self.given["old_cost"] = np.maximum(1, cost * top).astype(np.int32)
 
     def ask(
         self, library: str | None, part: I32 | None = None, cycles: int = -1, step: int = 0
@@ -181,22 +164,19 @@ class _Question:
         )
 
     def objective(self, part: I32) -> tuple[float, float]:
-        """Return the two numbers by which "hypergraph" compares partitions; smaller is better.
+        """Return connectivity + cost of migrations, and the largest weight relative to a share.
 
-        The first is connectivity + cost of migrations.  If it is equal, the second decides: the
-        largest weight of a part, relative to its share.
+        By these "hypergraph" compares partitions.
         """
-        g = self.given
+        g, k = self.given, self.problem.parts
         nets = Rows(g["net_start"], g["pin"], g.get("net_weight"))
         cost, _ = net_costs(nets, part[nets.to])
         if "old" in g:
             cost += float(g["old_cost"][(g["old"] >= 0) & (g["old"] != part)].sum())
         weights = self.problem.weight
-        load = np.bincount(part, None if weights is None else weights[:, 0], self.problem.parts)
-        shares = self.problem.shares
-        with np.errstate(divide="ignore", invalid="ignore"):
-            over = np.where(load > 0, load if shares is None else load / shares, 0.0)
-        return cost, float(over.max())
+        load = np.bincount(part, None if weights is None else weights[:, 0], k)
+        shares = np.ones(k) if self.problem.shares is None else self.problem.shares
+        return cost, highest_ratio(load, shares)
 
 
 def _best_of_several(question: _Question, starts: int, cycles: int) -> I32:

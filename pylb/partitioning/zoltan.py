@@ -21,19 +21,17 @@ from pylb.partitioning.problem import Problem, renumbered
 def exact_scale(problem: Problem) -> float:
     """Return the factor that turns weights into integers whose sum is exact.
 
-    If the sums are not exact, a small weight can seem to remain when only objects of weight 0
-    remain.  RCB and RIB would then search forever for a cut that divides this weight.
+    If it is not, RCB and RIB may search forever for a cut among objects of weight 0.
     """
     exponent = problem.exponent if abs(problem.exponent) < 60 else 0
     return 2.0 ** (52 - problem.n_all.bit_length() - exponent)
 
 
 def may_starve(problem: Problem) -> bool:
-    """Say whether a rank with several parts may get no object.  Collective.
+    """Say whether a rank with several parts may get no object: RCB would hang.  Collective.
 
-    RCB would fail on that rank, and the other ranks would wait forever, unless all parts are on the
-    first rank.  A rank certainly gets objects if its share exceeds what earlier cuts can take from
-    it: each cut takes less than the weight of the heaviest object.
+    A rank certainly gets objects if its share exceeds what earlier cuts can take from it: each cut
+    takes less than the weight of the heaviest object.
     """
     size, weight, k = problem.ranks.size, problem.weight, problem.parts
     if size == 1 or k <= size:
@@ -50,8 +48,8 @@ def may_starve(problem: Problem) -> bool:
 def lack_weights(problem: Problem) -> tuple[bool, bool]:
     """Say whether PT-Scotch would fail, and whether it may still fail if Zoltan scatters the graph.
 
-    PT-Scotch fails if only some ranks pass weights.  But Zoltan passes no weights of objects on a
-    rank without objects, and no weights of edges on a rank without edges.  Collective.
+    PT-Scotch fails if only some ranks pass weights, but Zoltan passes none on a rank without
+    objects, and none of edges on a rank without edges.  Collective.
     """
     graph, size = problem.graph, problem.ranks.size
     assert graph is not None
@@ -69,10 +67,9 @@ def lack_weights(problem: Problem) -> tuple[bool, bool]:
 def with_an_end(problem: Problem) -> Problem:
     """Return the problem with one more object that has a weight, at the end of HSFC's curve.
 
-    Without this object, HSFC may fail: its last part may end before the last objects if these weigh
-    less than the rounding error of the sums.  Or it finds no part for a point behind the last
-    object.  The curve ends where the last coordinate is largest and the others are smallest.
-    Collective.
+    Without it, HSFC fails if the last objects weigh less than the rounding error of the sums, and
+    finds no part for a point behind the last object.  The curve ends where the last coordinate is
+    largest and the others are smallest.  Collective.
     """
     ranks, coords = problem.ranks, problem.coords
     assert coords is not None
@@ -90,19 +87,10 @@ def with_an_end(problem: Problem) -> Problem:
     if ranks.rank < ranks.size - 1:
         return replace(problem, weight=weight, dist=dist)
     heavy = np.full((1, weight.shape[1]), total * min(1e-5, 1e-2 / problem.parts))
-    return replace(
-        problem,
-        n=problem.n + 1,
-        dist=dist,
-        coords=np.concatenate([coords, end[None]]),
-        weight=np.concatenate([weight, heavy]),
-        old=_longer(problem.old),
-        nbytes=_longer(problem.nbytes),
-    )
-
-
-def _longer(array: F64 | I32 | None) -> Any:
-    return None if array is None else np.append(array, array.dtype.type(0))
+    given = {"old": problem.old, "nbytes": problem.nbytes}
+    longer: Any = {k: np.append(x, x.dtype.type(0)) for k, x in given.items() if x is not None}
+    coords, weight = np.concatenate([coords, end[None]]), np.concatenate([weight, heavy])
+    return replace(problem, n=problem.n + 1, dist=dist, coords=coords, weight=weight, **longer)
 
 
 # ---- the call -----------------------------------------------------------------------------------
@@ -115,8 +103,8 @@ OWN = (  # parameters that are set from other arguments
 )
 
 
-def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
-    """Return the new part of each object of this rank, and the cuts if `keep`.  Collective."""
+def ask(problem: Problem, name: str, how: Method, approach: str) -> tuple[I32, Any]:
+    """Return the new part of each object of this rank, and the cuts between points.  Collective."""
     if problem.ranks.comm is None:
         libraries.load("Zoltan")  # starts MPI
     if problem.n_all == 0:
@@ -131,24 +119,23 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
     given = _arrays(inner, how, approach)
     if name in BISECTIONS and problem.n_weights == 1:
         given["scale"] = exact_scale(problem)
-    options = _options(problem, name, how, approach, keep)
+    options = _options(problem, name, how, approach)
     if name == "rcb" and may_starve(inner):
         options += ["NUM_LOCAL_PARTS", str(0 if problem.ranks.rank else inner.parts)]
     first = home(problem) if label is None else int(np.searchsorted(label, home(problem)))
 
     problem.ranks.ready()
     part, cuts = require("Zoltan").partition(
-        problem.ranks.comm,
-        problem.dist,
-        inner.parts,
-        min(first, inner.parts - 1),
+        *(problem.ranks.comm, problem.dist, inner.parts, min(first, inner.parts - 1)),
         options=options,
-        keep=keep,
+        keep=how.takes == "coords",
         **given,
     )
     part = (part if label is None else label[part])[:n]
+    if (fixed := problem.fixed_part) is not None:
+        problem.ranks.together(lambda: _check_fixed(fixed, name, part))
     if how.takes in ("graph", "nets"):
-        part = serial.repair(_asked(problem, approach), how, approach, _fixed(problem, name, part))
+        part = serial.repair(_asked(problem, approach), how, approach, part)
     return part, None if cuts is None else (cuts, label)
 
 
@@ -165,8 +152,7 @@ def _asked(problem: Problem, approach: str) -> Problem:
 def _fillable(problem: Problem) -> tuple[Problem, I32 | None]:
     """Return the problem with only the parts that Zoltan can fill, and their numbers; None: all.
 
-    Zoltan can fill parts with fixed objects, and as many parts whose share is above 0 as there are
-    objects.  Collective.
+    These are parts with fixed objects, and as many with a share as there are objects.  Collective.
     """
     k, shares = problem.parts, problem.shares
     if problem.old is not None:  # else Zoltan assumes that objects are in their rank's first part
@@ -237,24 +223,22 @@ def _sizes(problem: Problem) -> tuple[I32 | None, float]:
     sizes = problem.nbytes
     if sizes is None:
         return None, 1.0
-    total, odd = problem.ranks.sum(
-        np.array([sizes.sum(), float(np.count_nonzero(sizes != np.rint(sizes)))])
-    )
+    odd = np.count_nonzero(sizes != np.rint(sizes))
+    total, odd = problem.ranks.sum(np.array([sizes.sum(), odd], float))
     scale = 1.0 if odd == 0 and total <= MOST else (MOST // 2) / max(total, 1e-300)
     return np.rint(sizes * scale).astype(np.int32), scale
 
 
-def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> list[str]:
+def _options(problem: Problem, name: str, how: Method, approach: str) -> list[str]:
     """Return Zoltan's parameters as name, value, ...: pylb's own, then the caller's."""
     out = {
         **dict(how.options),
         "LB_APPROACH": approach.upper(),
         "IMBALANCE_TOL": repr(problem.imbalance),
         "SEED": str(problem.seed),
-        "KEEP_CUTS": str(int(keep)),
     }
-    if how.takes not in ("coords",):
-        del out["KEEP_CUTS"]
+    if how.takes == "coords":
+        out["KEEP_CUTS"] = "1"
     if name in BISECTIONS:
         out["CHECK_GEOM"] = "0"
         out["TFLOPS_SPECIAL"] = str(int(problem.n_weights < 2))
@@ -273,20 +257,9 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
     return [text for pair in out.items() for text in pair]
 
 
-def _fixed(problem: Problem, name: str, part: I32) -> I32:
-    """Check that fixed objects are in their parts."""
-    fixed = problem.fixed_part
-    if fixed is None:
-        return part
-
-    def check() -> I32:
-        wrong = np.flatnonzero((fixed >= 0) & (fixed != part))
-        if len(wrong):
-            v = wrong[0]
-            raise PartitionerError(
-                f"method {name!r} put object {v} into part {part[v]}: expected part {fixed[v]}, "
-                "where it is fixed"
-            )
-        return part
-
-    return problem.ranks.together(check)
+def _check_fixed(fixed: I32, name: str, part: I32) -> None:
+    for v in np.flatnonzero((fixed >= 0) & (fixed != part))[:1]:
+        raise PartitionerError(
+            f"method {name!r} put object {v} into part {part[v]}: expected part {fixed[v]}, where "
+            "it is fixed"
+        )

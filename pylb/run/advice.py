@@ -320,7 +320,7 @@ class Advice:
             form = f"{name}({count(len(values), 'array')}{', offset' * (offset is not None)})"
             self._agreement.agree(Step.OBJECTS, form, tried.error)
             if self._plan is None:
-                self._plan = Plan.on(self._agreement, lambda: rank)
+                self._plan = Plan(self._agreement, lambda: rank)
             plan = self._plan if sizes is None else self._plan.resize(sizes)
             return Migration(self, plan, values)
 

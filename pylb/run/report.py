@@ -19,7 +19,7 @@ from pylb.decide.receipts import History
 from pylb.decide.sentences import lb_steps, verdict
 from pylb.errors import DomainError
 from pylb.model import checks
-from pylb.model.metrics import Reductions, reduction
+from pylb.model.metrics import Reductions
 from pylb.model.snapshot import F64, I64
 from pylb.run.records import IterationLog
 
@@ -164,9 +164,7 @@ class Report:
     def reductions(self, other: Report) -> Reductions:
         """Return by how many percent idle times are below those of `other` (Dasgupta eq. 5)."""
         checks.instance("other", other, Report)
-        return Reductions(
-            reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
-        )
+        return Reductions.of(self, other)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields by name; unknown values are None."""

@@ -62,6 +62,10 @@ class VirtualRank:
         self.result: Any = None  # return value of the program on this rank
         self.life: Any = None  # the greenlet that runs this rank
 
+    def where(self) -> str:
+        doing = self.doing() if callable(self.doing) else self.doing
+        return "has ended" if self.ended else f"waits in {doing}"
+
 
 _here: contextvars.ContextVar[tuple[Scheduler, VirtualRank] | None] = contextvars.ContextVar(
     "the virtual rank that runs", default=None
@@ -86,11 +90,7 @@ def outer_clock() -> Iterator[None]:
 
 
 class Scheduler:
-    """Decides which rank runs.
-
-    `paces` has the pace of each rank.  `source` is the clock of virtual time: "wall", "cpu",
-    "none".
-    """
+    """Decides which rank runs; `paces` has each rank's pace, and `source` is the clock's name."""
 
     def __init__(self, paces: list[float], source: str):
         self.ranks = [VirtualRank(i, pace) for i, pace in enumerate(paces)]
@@ -114,12 +114,8 @@ class Scheduler:
                     self.running.life.switch(self.running, program)
                 alive = [rank for rank in self.ranks if not rank.ended]
                 if alive and self.failure is None:
-                    doing = (r.doing() if callable(r.doing) else r.doing for r in self.ranks)
-                    words = [
-                        "has ended" if rank.ended else f"waits in {what}"
-                        for rank, what in zip(self.ranks, doing, strict=True)
-                    ]
-                    self.failure = DeadlockError(f"no rank can continue: {by_rank(words)}")
+                    words = by_rank(rank.where() for rank in self.ranks)
+                    self.failure = DeadlockError(f"no rank can continue: {words}")
                 for rank in alive:
                     self.running = rank
                     if rank.life:  # false: the greenlet has not begun
@@ -183,14 +179,12 @@ Finish = Callable[[list[Any], list[float]], tuple[list[Any], list[float]]]
 
 
 class Meeting(Ticket):
-    """A collective call, with the values of the ranks that have called it."""
+    """A collective call: (call, value, time) of each rank that has called it, by rank."""
 
-    def __init__(self, n_ranks: int):
+    def __init__(self) -> None:
         super().__init__()
-        self.calls = [""] * n_ranks
-        self.values: list[Any] = [None] * n_ranks
-        self.times = [0.0] * n_ranks
-        self.n_here = 0
+        self.here: dict[int, tuple[str, Any, float]] = {}
+        self.results: list[Any] = []
 
 
 class World:
@@ -221,8 +215,6 @@ class VirtualComm:
     rank, size : int
     speed : float
         Speed of this rank.
-    world : World
-        The data that all ranks of the communicator share.
     attributes : dict
         Values that other code attaches to the communicator, like MPI's attributes.
 
@@ -254,20 +246,15 @@ class VirtualComm:
         """The cost of messages."""
         return self.world.network
 
-    # ---- time --------------------------------------------------------------------------------
-
     @property
     def time(self) -> float:
         """Virtual seconds of this rank since the start."""
         return _core.clock()
 
     def elapse(self, seconds: float) -> None:
-        """Let as much virtual time pass as this rank needs for an amount of work.
+        """Let the virtual time pass that this rank needs for work of `seconds` at speed 1.
 
-        Parameters
-        ----------
-        seconds : float
-            The work, in seconds on a rank of speed 1.  The rank may need at most 1e9 s for it.
+        The rank may need at most 1e9 s for it.
         """
         work = checks.seconds("seconds", seconds, 1e9 * self.speed)
         _core.clock_declare(work / self.speed)
@@ -391,18 +378,18 @@ class VirtualComm:
         world.scheduler.check(rank)
         meeting = world.meetings.get(turn)
         if meeting is None:
-            meeting = world.meetings[turn] = Meeting(self.size)
-        meeting.calls[rank], meeting.values[rank] = call, value
-        meeting.times[rank] = _core.clock()
-        meeting.n_here += 1
-        if meeting.n_here == self.size:
+            meeting = world.meetings[turn] = Meeting()
+        meeting.here[rank] = call, value, _core.clock()
+        if len(meeting.here) == self.size:
             del world.meetings[turn]
-            if len(set(meeting.calls)) > 1:
-                raise StateError(f"ranks are in different calls: {by_rank(meeting.calls)}")
-            meeting.values, at = finish(meeting.values, meeting.times)
+            columns = zip(*(meeting.here.pop(r) for r in range(self.size)), strict=True)
+            calls, values, times = map(list, columns)
+            if len(set(calls)) > 1:
+                raise StateError(f"ranks are in different calls: {by_rank(calls)}")
+            meeting.results, at = finish(values, times)
             world.scheduler.happen(meeting, dict(enumerate(at)))
         world.scheduler.wait(meeting, doing or call)
-        return meeting.values[rank]
+        return meeting.results[rank]
 
     def duplicate(self) -> VirtualComm:
         """Make a separate communicator of the same ranks.  Collective."""
@@ -435,9 +422,6 @@ def _pickle(obj: Any) -> bytes:
     return pickle.dumps(obj, protocol=5)
 
 
-# ---- the machine --------------------------------------------------------------------------------
-
-
 CLUSTER = Network(alpha=1e-6, beta=1e-10)  # seconds per message and per byte of a typical cluster
 MOST_RANKS = 10_000
 
@@ -445,10 +429,10 @@ MOST_RANKS = 10_000
 class VirtualCluster:
     """A parallel machine of `n_ranks` virtual ranks in this process.
 
-    ``cluster.run(main)`` calls ``main(comm)`` on every rank, like ``mpiexec -n p``;
-    ``pylb.Balancer(comm)`` needs no change there.  One rank runs at a time, in an order that is
-    the same in every run.  Each rank has its own virtual time, which passes while the rank runs, so
-    loads, waits and iteration times are those of p processors.
+    ``cluster.run(main)`` calls ``main(comm)`` on every rank, like ``mpiexec -n p``.  One rank runs
+    at a time, in an order that is the same in every run, until it waits.  Each rank has its own
+    virtual time, which passes while the rank runs, so loads, waits and iteration times are those of
+    p processors.
 
     Parameters
     ----------
@@ -460,13 +444,13 @@ class VirtualCluster:
         Seconds per message and per byte.  A message occupies its sender for
         alpha + beta * bytes seconds, and then arrives; but objects that move during an iteration
         (``Balancer(overlap=True)``) occupy no rank.  A collective call begins when the last rank
-        has called it (bcast and scatter: when the root has).  It takes the time of one message for
-        each level of a binary tree of the ranks; but gather, reduce, allgather and scatter take
-        alpha for each level, and beta for each byte of all ranks.
+        has called it (bcast and scatter: when the root has).  It takes alpha for each level of a
+        binary tree of the ranks, and beta for each byte on each level (gather, reduce, allgather
+        and scatter: for each byte of all ranks).
     clock : {"cpu", "wall", "none"}
-        How virtual time passes.  "cpu": by the rank's processor time, which excludes other
-        processes and sleep; "wall": by the wall clock; "none": only by messages and by
-        ``comm.elapse(seconds)`` in the program, so that all times are the same in every run.
+        How virtual time passes.  "cpu": by the rank's processor time; "wall": by the wall clock;
+        "none": only by messages and by ``comm.elapse(seconds)`` in the program, so that all times
+        are the same in every run.
 
     Attributes
     ----------
@@ -475,25 +459,16 @@ class VirtualCluster:
 
     Notes
     -----
-    An error on one rank ends all ranks, and `run` raises it.  If no rank can continue, `run` raises
-    `pylb.errors.DeadlockError`, which says what each rank waits for.
-
-    Ranks share the global variables of the process, e.g. those of modules.  A rank runs without
-    interruption until it waits.
+    An error on one rank ends all ranks, and `run` raises it.  Ranks share the global variables of
+    the process, e.g. those of modules.
 
     Examples
     --------
     >>> def main(comm):
-    ...     lb = pylb.Balancer(comm, strategy="GreedyLB", every=5)
-    ...     for key in range(lb.rank, 32, lb.n_ranks):
-    ...         lb.add(key, key)
-    ...     for it in lb.iterate(20):
-    ...         for key, _ in lb.local():
-    ...             comm.elapse(1e-3 * (1 + key % 4))
-    ...     return lb.report()
-    >>> report = pylb.VirtualCluster(4, clock="none").run(main)[0]
-    >>> report.n_ranks, report.migrations > 0
-    (4, True)
+    ...     comm.elapse(1.0 + comm.rank)  # seconds of work
+    ...     return comm.allgather(comm.time)
+    >>> pylb.VirtualCluster(2, clock="none").run(main)[0]
+    [1.0, 2.0]
     """
 
     def __init__(
@@ -509,11 +484,8 @@ class VirtualCluster:
         self.speed: F64 = checks.vector(
             "speed", [1.0] * self.n_ranks if speed is None else speed, self.n_ranks
         )
-        if not (np.isfinite(self.speed) & (self.speed > 0)).all():
-            raise DomainError(
-                "speed has a value that is not positive or not finite: expected finite numbers "
-                "above 0"
-            )
+        for bad in self.speed[~(np.isfinite(self.speed) & (self.speed > 0))][:1]:
+            raise DomainError(f"speed has {bad:g}: expected finite numbers above 0")
         self.network = Network.of(network)
         if max(self.network) >= 1e9:
             raise DomainError(
@@ -531,7 +503,7 @@ class VirtualCluster:
         Exception
             The first error that a rank raised; from Python 3.11 on, a note names the rank.
         DeadlockError
-            No rank could continue.
+            No rank could continue; the message says what each rank waits for.
         """
         if not callable(main):
             raise DomainError(f"main is {main!r}: expected a function, main(comm)")

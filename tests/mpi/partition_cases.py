@@ -297,7 +297,7 @@ def wrong(comm):
         ("method differs", xy | {"method": "rcb" if last else "rib"}),
         ("machine differs: rank 0: 2 leaves", xy | {"machine": tree, "parts": None}),
         ("symmetrize differs", of_graph | {"graph": rows(ids), "symmetrize": last}),
-        ("shares[0] differs: rank 0", xy | {"shares": [1.0, 2.0 + last]}),
+        ("shares differs: rank 0", xy | {"shares": [1.0, 2.0 + last]}),
         ("coords, columns differs", {"coords": XY[ids, : 1 + last]}),
     ):
         raised(domain, text, lambda more=more: pylb.partition(**(given | more)))

@@ -278,7 +278,7 @@ def test_an_update_counts():
             counts.append(len(list(lb.local())))
         with pytest.raises(UnknownKeyError, match="key 99: no such object on rank"):
             lb.update(99, memory=1)
-        with pytest.raises(DomainError, match="memory is -1: expected zero or more bytes"):
+        with pytest.raises(DomainError, match="memory is -1: expected bytes, 0 or more"):
             lb.update(next(iter(lb.local()))[0], memory=-1)
         return counts[0], counts[-1]
 

@@ -247,7 +247,7 @@ def test_programs_that_go_wrong(main, error, says):
         ({"n_ranks": 0}, "n_ranks is 0"),
         ({"n_ranks": "x"}, "n_ranks is 'x'"),
         ({"n_ranks": 2, "speed": [1.0]}, r"speed has shape \(1,\)"),
-        ({"n_ranks": 2, "speed": [1.0, 0.0]}, "not positive"),
+        ({"n_ranks": 2, "speed": [1.0, 0.0]}, "speed has 0: expected"),
         ({"n_ranks": 2, "network": (-1.0, 0.0)}, r"network\[0\] is"),
         ({"n_ranks": 2, "clock": "sun"}, "clock is 'sun'"),
     ],
