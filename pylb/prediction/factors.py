@@ -197,7 +197,8 @@ def _innermost(ops: NDArray[Any], n: int, rank: int) -> NDArray[np.int64]:
     for i, (enters, tag) in zip(marks.tolist(), pairs, strict=True):
         if enters and not 0 <= tag < n:
             raise FormatError(
-                f"operation {i} of rank {rank} enters procedure {tag}: expected 0 ... {n - 1}"
+                f"operation {i} of rank {rank} enters procedure {tag}: expected one of the {n} "
+                "procedures"
             )
         if enters:
             open_.append(tag)
