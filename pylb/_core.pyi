@@ -330,11 +330,12 @@ def lending_times(
 @final
 class Replay:
     def __new__(
-        cls, *, n_ranks: int, decider: Decider | None, advisor: Advisor | None, ahead: int,
-        lag: int, as_recorded: bool, foresight: bool, moves: bool,
-        network: tuple[float, float], cost: float,
-        model: tuple[float, float, float, float, float], per_move: float, per_byte: float,
-        steps: list[tuple[Any, ...]], keep_times: bool, keep_ranks: bool,
+        cls, *, n_ranks: int, decider: Decider | None = None, advisor: Advisor | None = None,
+        ahead: int = 0, lag: int = 0, as_recorded: bool = False, foresight: bool = False,
+        moves: bool = True, network: tuple[float, float] = ..., cost: float = ...,
+        model: tuple[float, float, float, float, float] = ..., per_move: float = 0.0,
+        per_byte: float = 0.0, steps: list[tuple[Any, ...]] = [], keep_times: bool = False,
+        keep_ranks: bool = False,
     ) -> Replay: ...
     def loop(self, first: int, n: int, cost: float, moving: float = ..., /) -> None: ...
     def feed(self, trace: Any, /) -> None: ...

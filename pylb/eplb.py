@@ -39,10 +39,9 @@ def rebalance_experts(
     num_replicas : int
         Number of replicas in each layer.  If `num_gpus` does not divide it, the first GPUs have one
         more.
-    num_groups : int
-        Number of groups of consecutive experts, for group-limited routing.
-    num_nodes, num_gpus : int
-        Number of nodes, and number of GPUs of all nodes together.
+    num_groups, num_nodes, num_gpus : int
+        Number of groups of consecutive experts, for group-limited routing; of nodes; and of GPUs of
+        all nodes together.
     previous : (layers, num_replicas) array_like of int, optional
         The first result of the previous call: as many replicas as possible stay where they are.
         EPLB has no such argument.

@@ -45,9 +45,8 @@ def named(path: str | os.PathLike[str]) -> str:
 def descriptor(path: str | os.PathLike[str]) -> int:
     """Open a regular file for reading without blocking, and return its descriptor.
 
-    Raises DomainError if `path` is not a path, MissingFileError if there is no such file or the
-    path has a zero byte, FormatError for a folder, pipe, socket or device, and OSError if the file
-    cannot be read.
+    Raises DomainError if `path` is not a path, MissingFileError if there is no such file,
+    FormatError for a folder, pipe, socket or device, and OSError if the file cannot be read.
     """
     name = decoded(path)
     try:
@@ -87,11 +86,7 @@ def begins(path: str | os.PathLike[str], start: bytes) -> bool:
 
 
 def text(path: str | os.PathLike[str], most: int = MOST_TEXT) -> str:
-    """Read a whole file in UTF-8.
-
-    The errors are those of `descriptor`, and FormatError if the file has more than `most` bytes or
-    is not UTF-8.
-    """
+    """Read a whole file in UTF-8; FormatError if it is no UTF-8, or longer than `most` bytes."""
     name = decoded(path)
     with reading(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -153,31 +148,44 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
     OSError, which names `path`, if the file cannot be written.
     """
     path = named(path)
-    part, target = "", os.path.realpath(path)
+    target, made = os.path.realpath(path), False
+    folder = os.path.dirname(target)
+    part = os.path.join(folder, f".pylb-{secrets.token_hex(8)}.part")
     try:
-        old = _mode(path)
+        old = os.stat(path).st_mode if os.path.exists(path) else None
+        if old is not None and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if old is not None and (not stat.S_ISREG(old) or path.startswith(STREAMS)):
             with open(path, mode, **how) as file:
                 yield file
             return
-        folder = os.path.dirname(target)
         if not os.path.isdir(folder):
             raise MissingFileError(f"{path}: there is no folder {folder}")
-        fd, part = _make_file(folder)
+        try:
+            fd = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        except OSError as why:
+            if why.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
+                raise
+            flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_RDWR | os.O_CLOEXEC
+            fd, made = os.open(part, flags, 0o666), True
         with open(fd, mode, **how) as file:
             if old is not None:
                 os.fchmod(fd, stat.S_IMODE(old))
             yield file
             file.flush()
-            part = part or _linked(fd, folder)
+            if not made:
+                # linkat(2) must follow the link in /proc.  Python calls linkat only if `src_dir_fd`
+                # is given; this argument has no other effect, because the path is absolute.
+                os.link(f"/proc/self/fd/{fd}", part, src_dir_fd=fd, follow_symlinks=True)
+                made = True
         os.replace(part, target)
-        part = ""
+        made = False
     except OSError as why:
         if isinstance(why, PylbError) or why.errno is None:
             raise
         raise OSError(why.errno, why.strerror, path) from None
     finally:
-        if part:
+        if made:
             with suppress(FileNotFoundError):
                 os.unlink(part)
 
@@ -186,39 +194,3 @@ def write_text(path: str | os.PathLike[str], content: str) -> None:
     """Write a whole file in UTF-8; the errors are those of `writing`."""
     with writing(path, "w", encoding="utf-8") as file:
         file.write(content)
-
-
-def _mode(target: str | os.PathLike[str]) -> int | None:
-    """Return the mode of an existing file, or None; raise an error if it is not writable."""
-    try:
-        mode = os.stat(target).st_mode
-    except FileNotFoundError:
-        return None
-    if not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return mode
-
-
-def _make_file(folder: str) -> tuple[int, str]:
-    """Make a file in a folder; return its descriptor and its name ("" if it has none yet)."""
-    try:
-        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), ""
-    except OSError as why:
-        if why.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
-            raise
-    part = _random_name(folder)
-    flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_RDWR | os.O_CLOEXEC
-    return os.open(part, flags, 0o666), part
-
-
-def _linked(fd: int, folder: str) -> str:
-    """Give a random name to a file without a name."""
-    part = _random_name(folder)
-    # linkat(2) must follow the link in /proc.  Python calls linkat only if `src_dir_fd` is given;
-    # this argument has no other effect, because the path is absolute.
-    os.link(f"/proc/self/fd/{fd}", part, src_dir_fd=fd, follow_symlinks=True)
-    return part
-
-
-def _random_name(folder: str) -> str:
-    return os.path.join(folder, f".pylb-{secrets.token_hex(8)}.part")

@@ -77,10 +77,7 @@ def rebuild() -> str:
 
 HERE = Path(__file__).parent
 # A wheel has a folder for each of these ABIs, with the modules that need MPI.
-ABIS = {
-    "openmpi": (b"libmpi.so.40",),
-    "mpich": (b"libmpi.so.12", b"libmpich.so.12"),
-}
+ABIS = {"openmpi": (b"libmpi.so.40",), "mpich": (b"libmpi.so.12", b"libmpich.so.12")}
 
 
 def mpi_abi() -> str | None:
@@ -179,28 +176,18 @@ def first_line(library: str) -> str:
     return " ".join(library.splitlines()[0].strip(" ,\0").split())
 
 
+MPIEXEC, COLOURING = "balancing under mpiexec", "colouring (with Zoltan) and ordering graphs"
+GRAPHS, ZOLTAN = "partitioning graphs", "libopenmpi-dev libtrilinos-zoltan-dev"
 PARTS: dict[str, OptionalPart] = {
     part.name: part
     for part in (
-        OptionalPart(
-            "MPI", "balancing under mpiexec", "pylb._mpi", debian="libopenmpi-dev openmpi-bin"
-        ),
-        OptionalPart("Scotch", "partitioning graphs", "pylb._scotch", debian="libscotch-dev"),
-        OptionalPart("METIS", "partitioning graphs", "pylb._metis", debian="libmetis-dev"),
-        OptionalPart(
-            "Zoltan",
-            "partitioning graphs, hypergraphs and points",
-            "pylb._zoltan",
-            debian="libopenmpi-dev libtrilinos-zoltan-dev",
-        ),
-        OptionalPart(
-            "PT-Scotch",
-            "colouring (with Zoltan) and ordering graphs",
-            "pylb._dgraph",
-            debian="libopenmpi-dev libtrilinos-zoltan-dev libptscotch-dev",
-        ),
+        OptionalPart("MPI", MPIEXEC, "pylb._mpi", debian="libopenmpi-dev openmpi-bin"),
+        OptionalPart("Scotch", GRAPHS, "pylb._scotch", debian="libscotch-dev"),
+        OptionalPart("METIS", GRAPHS, "pylb._metis", debian="libmetis-dev"),
+        OptionalPart("Zoltan", f"{GRAPHS}, hypergraphs and points", "pylb._zoltan", debian=ZOLTAN),
+        OptionalPart("PT-Scotch", COLOURING, "pylb._dgraph", debian=f"{ZOLTAN} libptscotch-dev"),
         OptionalPart("mtkahypar", "partitioning hypergraphs", extra="partition"),
-        OptionalPart("mpi4py", "balancing under mpiexec", extra="mpi"),
+        OptionalPart("mpi4py", MPIEXEC, extra="mpi"),
         OptionalPart("h5py", "run records in HDF5", extra="io"),
         OptionalPart("msgspec", "records of vt", extra="io"),
         OptionalPart("Brotli", "compressed records of vt", "brotli", extra="io"),
@@ -223,12 +210,9 @@ def missing_part(name: str, why: object = None) -> MissingPartError:
 
     `why` is the error if the part is installed but cannot be loaded.
     """
-    reason = f" ({why})" if why is not None else ""
-    part = PARTS[name]
-    command = needed_first(part, why).command
-    return MissingPartError(
-        f"{name} is missing{reason}; it is needed for {part.purpose}: {command}"
-    )
+    part, reason = PARTS[name], f" ({why})" if why is not None else ""
+    said = f"{name} is missing{reason}; it is needed for {part.purpose}"
+    return MissingPartError(f"{said}: {needed_first(part, why).command}")
 
 
 def needed_first(part: OptionalPart, why: object) -> OptionalPart:
@@ -241,18 +225,10 @@ def needed_first(part: OptionalPart, why: object) -> OptionalPart:
 
 
 def require(name: str) -> ModuleType:
-    """Import the Python module of a part.
-
-    Raises
-    ------
-    MissingPartError
-        The part is not installed or cannot be loaded; the message has the command that installs it.
-    """
+    """Import the Python module of a part; MissingPartError if it is absent or cannot be loaded."""
     part = PARTS[name]
     try:
         return importlib.import_module(part.module)
-    except ModuleNotFoundError as error:
-        other = needed_first(part, error) is not part
-        raise missing_part(name, error if other else None) from error
     except ImportError as error:
-        raise missing_part(name, error) from error
+        absent = isinstance(error, ModuleNotFoundError) and needed_first(part, error) is part
+        raise missing_part(name, None if absent else error) from error

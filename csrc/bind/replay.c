@@ -59,8 +59,8 @@ typedef struct replay {
 
 static int replay_init(replay_t *self, plb_py_call_t *c)
 {
-    plb_replay_opts_t o = {0};
-    PyObject *decider, *advisor, *steps;
+    plb_replay_opts_t o = {.moves = true, .cost = NAN, .model = {.pace = 1.0}};
+    PyObject *decider = Py_None, *advisor = Py_None, *steps = NULL;
     PLB_PASS(PLB_READ(
         c, PLB_ONE(&o.n_ranks), PLB_ONE(&decider), PLB_ONE(&advisor), PLB_ONE(&o.ahead),
         PLB_ONE(&o.lag), PLB_ONE(&o.as_recorded), PLB_ONE(&o.foresight), PLB_ONE(&o.moves),
@@ -75,7 +75,7 @@ static int replay_init(replay_t *self, plb_py_call_t *c)
         PLB_PY_FIELD(plb_measured_step_t, statistics), PLB_PY_FIELD(plb_measured_step_t, placing),
         PLB_PY_FIELD(plb_measured_step_t, migration),  PLB_PY_FIELD(plb_measured_step_t, whole),
         PLB_PY_FIELD(plb_measured_step_t, hidden),     {0}};
-    const Py_ssize_t n = PyList_GET_SIZE(steps);
+    const Py_ssize_t n = steps == NULL ? 0 : PyList_GET_SIZE(steps);
     self->steps = plb_malloc((size_t)n, sizeof *self->steps);
     if (self->steps == NULL) {
         plb_py_no_memory();
@@ -172,10 +172,10 @@ static const plb_py_def_t *const replay_methods[] = {&replay_loop,    &replay_fe
 
 PLB_PY_TYPE(
     replay, "pylb._core.Replay",
-    "* n_ranks decider advisor ahead lag as_recorded foresight moves network:2 cost model:5 "
-    "per_move per_byte steps:L keep_times keep_ranks",
-    "Replays a recorded run under a decider (None: without one); see csrc/replay/replay.h.\n"
-    "advisor: an `Advisor` of this decider, or None.\n"
+    "* n_ranks decider=None advisor=None ahead=0 lag=0 as_recorded=False foresight=False "
+    "moves=True network:2=None cost=nan model:5=None per_move=0.0 per_byte=0.0 steps:L=[] "
+    "keep_times=False keep_ranks=False",
+    "Replays a recorded run; see plb_replay_opts_t in csrc/replay/replay.h.\n"
     "model: a plb_lb_cost_t (csrc/model/model.h).  steps: the measured LB steps, each as\n"
     "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole, hidden).", )
 

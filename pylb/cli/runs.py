@@ -30,8 +30,7 @@ from pylb.errors import (
     UnknownStrategyError,
     unknown,
 )
-from pylb.io import h5, hdf5
-from pylb.io.records import is_record
+from pylb.io import hdf5, record_file
 from pylb.model import checks
 from pylb.partitioning import libraries
 from pylb.placing import registry
@@ -608,7 +607,7 @@ def _written(
     if kind == "vt":
         return _trace_of(found).save(target, compress=args.compress)
     if kind == "h5":
-        h5.write(RunRecord.of(found) if isinstance(found, Trace) else found, target)
+        record_file.write(RunRecord.of(found) if isinstance(found, Trace) else found, target)
         return [target]
     shown = course.of(found, title=Path(args.run).resolve().name)
     return (
@@ -628,7 +627,11 @@ def watch(args: argparse.Namespace) -> int:
         raise DomainError(f"--serve is {args.serve}: expected a port, 0 ... 65535")
     if os.path.isdir(args.run):
         raise DomainError(f"{args.run} is a folder: expected the file that a program writes")
-    if os.path.exists(args.run) and os.path.getsize(args.run) and not is_record(args.run):
+    if (
+        os.path.exists(args.run)
+        and os.path.getsize(args.run)
+        and not record_file.is_record(args.run)
+    ):
         raise DomainError(f"{args.run} is not a run record: expected a file that a program writes")
     if args.serve is not None and (args.once or args.json):
         raise DomainError("--serve with --once or --json: expected only one of them")

@@ -24,7 +24,6 @@ from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import Snapshot
 from pylb.partitioning import libraries
-from pylb.partitioning.libraries import available
 from pylb.placing.placement import CHOOSERS, Placement
 from pylb.placing.registry import AUTO, Strategy, answer_of, find, strategies
 
@@ -81,18 +80,15 @@ class Settings:
         Zoltan starts MPI, so with "auto" it is loaded only when it is chosen for the first time.
         """
         for s in self.strategies:
-            late = s.library == "Zoltan" and self.selects
-            if s.library is not None and not late and (not self.selects or available(s.library)):
+            if s.library and (
+                not self.selects or (s.library != "Zoltan" and libraries.available(s.library))
+            ):
                 libraries.load(s.library)
 
     def decider(
         self, n_ranks: int, network: tuple[float, float] = (0.0, 0.0), keep: int = 0
     ) -> Decider:
-        """Make a decider that has observed no iteration yet.
-
-        `network` is (alpha, beta), seconds per message and per byte.  The decider stores at most
-        `keep` receipts, 8 or more; 0: no limit.
-        """
+        """Make a decider that has observed no iteration; for the arguments see `Decider`."""
         return Decider(self, n_ranks, network, keep)
 
 
@@ -120,20 +116,20 @@ def settings(
             checks.flag(name_of_flag, flag, "True, False or None")
     when = of_arguments(every, "auto" if every is None and trigger is None else trigger)
     entry = find(strategy, auto=True)
-    selects = entry.name == "auto"
-    candidates: tuple[Strategy, ...] = (entry,)
-    if selects:  # strategies that need to know the nodes run only if the user names them
-        more = [s for s in strategies().values() if s.distributed and "nodes" not in s.looks_at]
-        candidates = (*registered(), *(more if distributed else ()))
-    learns = (when.name == "auto" and selects and not lag) if learn_speeds is None else learn_speeds
+    selects, freely = entry.name == "auto", when.name == "auto" and not lag
+    candidates = registered() if selects else [entry]
+    if selects and distributed:  # strategies that need to know the nodes run only if named
+        every_one = strategies().values()
+        candidates += [s for s in every_one if s.distributed and "nodes" not in s.looks_at]
+    learns = bool(freely and selects if learn_speeds is None else learn_speeds)
     return Settings(
         strategy=entry,
-        strategies=candidates,
+        strategies=tuple(candidates),
         trigger=when,
         gives_up=when.name not in ASKED_FOR if gives_up is None else bool(gives_up),
-        learns=bool(learns),
+        learns=learns,
         # A trigger that the user chose is never overruled.
-        watches=bool(learns) and when.name == "auto" and not lag and not candidates[0].distributed,
+        watches=learns and freely and not candidates[0].distributed,
         move_at_most=move_at_most if selects and not lag else 0.0,
         beside=beside and entry.call is not None and not lag,
         seed=seed,
@@ -197,7 +193,11 @@ class Ahead:
 
 
 class Decider:
-    """Decides when to rebalance, and with which strategy; stores the receipts."""
+    """Decides when to rebalance, and with which strategy; stores the receipts.
+
+    `network` is (alpha, beta), seconds per message and per byte.  At most `keep` receipts are
+    stored, 8 or more; 0: no limit.
+    """
 
     # Receipts of LB steps before a checkpoint that the C core does not know, e.g. because the
     # number of ranks was different.
@@ -264,8 +264,7 @@ class Decider:
         given = self.settings
         names = [s.name for s in given.strategies]
         out = receipt_of(row, names, given.trigger.name, given.seed)
-        source = given.said_by("strategy")
-        if source and out.strategy and not out.why:
+        if (source := given.said_by("strategy")) and out.strategy and not out.why:
             out.why = f"the environment says so{source}"
         cost, words = self.told
         if out.figures.get("cost") == cost:
@@ -280,18 +279,14 @@ def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, see
     if kind == "off":
         fields["reason"] = why_switched_off(row["paid"], row["saved"], row["off_until"])
     elif kind == "speeds":
-        saves = seconds(row["found"])
         fields["reason"] = (
             "the trigger asked for no LB step, but better estimates of the ranks' speeds show that "
-            f"one saves {saves} per iteration"
+            f"one saves {seconds(row['found'])} per iteration"
         )
     fields["choice"] = "balance" if kind == "speeds" else kind
     fields["strategy"] = strategies[which] if which >= 0 else ""
-    expected = zip(strategies, row["alternatives"], strict=True)
-    fields["alternatives"] = (
-        Alternative("", 0.0, 0.0),
-        *(Alternative(name, *figures) for name, figures in expected),
-    )
+    expected = [("", (0.0, 0.0)), *zip(strategies, row["alternatives"], strict=True)]
+    fields["alternatives"] = tuple(Alternative(name, *figures) for name, figures in expected)
     return Receipt(**fields, trigger=trigger, seed=seed)
 
 

@@ -19,11 +19,15 @@ class Figure(NamedTuple):
     name: str
     heading: str
     kind: str = "number"  #: "number", "seconds", "bytes", "fraction" or "text"
-    note: str = ""  #: a footnote
     #: Of a decision: "step", only LB steps have it; "held", only other decisions have it.  Of a
     #: run: "step", hypothetical in shadow mode; "if", omitted if 0 or empty; "lending", both.
     when: str = ""
     printed: bool = True  #: whether tables that people read have room for it
+
+    @property
+    def note(self) -> str:
+        """The footnote of the heading."""
+        return NOTES.get(self.name, "")
 
     def of(self, receipt: Any) -> Any:
         """Return the value of this figure for a decision; None: unknown, or there is none."""
@@ -47,68 +51,33 @@ class Figure(NamedTuple):
 
 TEXT = {"seconds": seconds, "bytes": size, "fraction": percent}
 
+NOTES = {
+    "until": "last iteration with the same decision; other decisions may lie between",
+    "max_over_mean": "of the loads in that iteration",
+    "before": "max/mean of the estimated loads on the old placement",
+    "predicted": "max/mean of the estimated loads on the new placement",
+    "realised": "max/mean of the iterations up to the next LB step",
+    "cost": "time that the LB step took, plus the extra time of the first iterations after it",
+    "step_seconds": "time for which the LB step stopped the program",
+    "seconds_hidden": "longest time for which a rank computed while data of the LB step moved",
+    "gain": "time saved up to the next LB step, against the placement just before it",
+}
+
 RECEIPT = (
     Figure("iteration", "iteration"),
-    Figure(
-        "until",
-        "last",
-        note="last iteration with the same decision; other decisions may lie between",
-        when="held",
-    ),
+    Figure("until", "last", when="held"),
     Figure("choice", "choice", "text"),
     Figure("strategy", "strategy", "text"),
-    Figure("max_over_mean", "max/mean", note="of the loads in that iteration"),
-    Figure(
-        "before",
-        "before",
-        note="max/mean of the estimated loads on the old placement",
-        when="step",
-        printed=False,
-    ),
-    Figure(
-        "predicted",
-        "predicted",
-        note="max/mean of the estimated loads on the new placement",
-        when="step",
-    ),
-    Figure(
-        "realised",
-        "realised",
-        note="max/mean of the iterations up to the next LB step",
-        when="step",
-    ),
+    Figure("max_over_mean", "max/mean"),
+    Figure("before", "before", when="step", printed=False),
+    Figure("predicted", "predicted", when="step"),
+    Figure("realised", "realised", when="step"),
     Figure("migrations", "migrations", when="step"),
     Figure("nbytes", "bytes", "bytes", when="step"),
-    Figure(
-        "cost",
-        "cost",
-        "seconds",
-        "time that the LB step took, plus the extra time of the first iterations after it",
-        when="step",
-    ),
-    Figure(
-        "step_seconds",
-        "pause",
-        "seconds",
-        "time for which the LB step stopped the program",
-        when="step",
-        printed=False,
-    ),
-    Figure(
-        "seconds_hidden",
-        "hidden",
-        "seconds",
-        "longest time for which a rank computed while data of the LB step moved",
-        when="step",
-        printed=False,
-    ),
-    Figure(
-        "gain",
-        "gain",
-        "seconds",
-        "time saved up to the next LB step, against the placement just before it",
-        when="step",
-    ),
+    Figure("cost", "cost", "seconds", when="step"),
+    Figure("step_seconds", "pause", "seconds", when="step", printed=False),
+    Figure("seconds_hidden", "hidden", "seconds", when="step", printed=False),
+    Figure("gain", "gain", "seconds", when="step"),
     Figure("reason", "reason", "text"),
 )
 
@@ -125,7 +94,7 @@ RUN = (
     Figure("imbalance", "... waiting for the slowest rank", "seconds"),
     Figure("lb_seconds", "... time of LB steps", "seconds", when="step"),
     Figure("messages", "... messages, waits for cores, all else", "seconds"),
-    Figure("lb_cost", "LB steps and slow iterations after them", "seconds", "", "if", False),
+    Figure("lb_cost", "LB steps and slow iterations after them", "seconds", "if", False),
     Figure("mean_max_over_mean", "max/mean over all iterations"),
     Figure("waited", "waiting of this rank for a core", "seconds", when="if"),
     Figure("stolen", "stolen from its cores", "fraction", when="if"),

@@ -319,9 +319,7 @@ class History(list[Receipt]):
     def __str__(self) -> str:
         out, (rows, below) = io.StringIO(), self._numbered()
         console.show([console.Column(f.heading, note=f.note) for f in PRINTED], rows, file=out)
-        for line in below:
-            out.write(console.fill(line, console.PAPER) + "\n")
-        return out.getvalue()
+        return out.getvalue() + "".join(f"{console.fill(x, console.PAPER)}\n" for x in below)
 
     def _repr_html_(self) -> str:
         return console.html([f.heading for f in PRINTED], *self._numbered())

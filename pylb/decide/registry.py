@@ -76,8 +76,7 @@ def trigger(which: str | Trigger | Callable[[Cycle], bool], /, **params: Any) ->
         A name of `pylb.triggers()`, or a function that gets a `pylb.decide.Cycle` after each
         iteration and returns whether to rebalance.  It must return the same on all ranks.
     **params
-        Parameters of the trigger, see ``pylb.triggers()[name].params``.  Those that are not given
-        have their defaults.  A function has no parameters.
+        Some of ``pylb.triggers()[name].params``; the others have their defaults.
 
     Examples
     --------

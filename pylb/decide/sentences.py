@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pylb.console import count, seconds, size
@@ -33,23 +33,26 @@ def headline(r: Any) -> str:
 
 
 def explained(r: Any) -> str:
-    parts = [_decision(r), _inputs(r), _fits(r), _expected(r)]
+    parts = [*_decision(r), _fits(r), _expected(r)]
     if r.balanced:
-        parts += [_choice(r), _speeds(r), _memory(r), _price(r), _heaviest(r)]
-        parts += [_outcome(r), _idle(r)]
+        parts += [*_choice(r), _price(r), _heaviest(r), _outcome(r), _idle(r)]
     return " ".join(p for p in parts if p)
 
 
-def _decision(r: Any) -> str:
+def _decision(r: Any) -> Iterator[str]:
     after = f"After iteration {r.iteration}"
     if r.balanced:
         what = "the program's data" if r.strategy == OWN else "the objects"
         done = "were rebalanced" if r.moved else "would have been rebalanced"
-        return f"{after} {what} {done}: {r.reason}."
-    after += _again(r)
-    if r.choice == "off":
-        return f"{after}, the trigger asked for an LB step, but none was made: {r.reason}."
-    return f"{after}, the trigger asked for no LB step: {r.reason}."
+        yield f"{after} {what} {done}: {r.reason}."
+    else:
+        asked = "an LB step, but none was made" if r.choice == "off" else "no LB step"
+        yield f"{after}{_again(r)}, the trigger asked for {asked}: {r.reason}."
+    if not math.isnan(r.max):
+        yield (
+            f"In that iteration the most loaded rank worked for {seconds(r.max)}; the mean over "
+            f"the ranks was {seconds(r.mean)} (max/mean {r.max_over_mean:.3g})."
+        )
 
 
 def _again(r: Any) -> str:
@@ -59,52 +62,38 @@ def _again(r: Any) -> str:
     return f", and {again} up to iteration {r.until}"
 
 
-def _inputs(r: Any) -> str:
-    if math.isnan(r.max):
-        return ""
-    return (
-        f"In that iteration the most loaded rank worked for {seconds(r.max)}; the mean over the "
-        f"ranks was {seconds(r.mean)} (max/mean {r.max_over_mean:.3g})."
-    )
-
-
 def _fits(r: Any) -> str:
-    f = r.figures
+    f = {name: x for name, x in r.figures.items() if math.isfinite(x)}
     phrases = []
-    if _is_known(f, "max_slope") and _is_known(f, "mean_slope"):
-        phrases.append(
-            f"the maximum {_growth(f['max_slope'])} per iteration and the mean "
-            f"{_growth(f['mean_slope'])}"
+    if "max_slope" in f and "mean_slope" in f:
+        rise, mean = (
+            f"{'grew' if f[x] >= 0 else 'fell'} by {seconds(abs(f[x]))}"
+            for x in ("max_slope", "mean_slope")
         )
-    if _is_known(f, "tau") and r.trigger != "periodic":  # if periodic, the user chose the period
+        phrases.append(f"the maximum {rise} per iteration and the mean {mean}")
+    if "tau" in f and r.trigger != "periodic":  # if periodic, the user chose the period
         phrases.append(f"the ideal period was {count(round(f['tau']), 'iteration')}")
-    if _is_known(f, "residual") and f["residual"] > 1.0:
+    if f.get("residual", 0.0) > 1.0:
         phrases.append(f"earlier LB steps did not get below max/mean {f['residual']:.3g}")
-    if _is_known(f, "excess"):
-        cost = seconds(f["excess"])
-        phrases.append(f"the imbalance had cost {cost} since the last LB step or the start")
-    if _is_known(f, "level"):
-        phrases.append(f"an imbalance of {seconds(f['level'])} per iteration was expected to last")
-    if _is_known(f, "rate"):
-        phrases.append(
-            f"at the best known period, imbalance and LB steps together cost "
-            f"{seconds(f['rate'])} per iteration"
+    phrases += [
+        text.format(seconds(f[name]))
+        for name, text in (
+            ("excess", "the imbalance had cost {} since the last LB step or the start"),
+            ("level", "an imbalance of {} per iteration was expected to last"),
+            (
+                "rate",
+                "at the best known period, imbalance and LB steps together cost {} per iteration",
+            ),
         )
+        if name in f
+    ]
     return f"Trigger {r.trigger} found: {'; '.join(phrases)}." if phrases else ""
 
 
-def _growth(slope: float) -> str:
-    return f"{'grew' if slope >= 0 else 'fell'} by {seconds(abs(slope))}"
-
-
-def _is_known(figures: dict[str, float], name: str) -> bool:
-    return math.isfinite(figures.get(name, math.nan))
-
-
 def _expected(r: Any) -> str:
-    if not r.balanced and _is_known(r.figures, "level"):  # `level` was the reason not to rebalance
-        cost = r.figures.get("cost", math.nan)
-        expected = _alternative("An LB step", r.figures["level"], cost)
+    level = r.figures.get("level", math.nan)
+    if not r.balanced and math.isfinite(level):  # `level` was the reason not to rebalance
+        expected = _alternative("An LB step", level, r.figures.get("cost", math.nan))
     else:
         expected = _of_strategies(r)
     were = "was" if r.left == 1 else "were"
@@ -115,16 +104,16 @@ def _expected(r: Any) -> str:
 def _of_strategies(r: Any) -> str:
     others = [a for a in r.alternatives if a.strategy and a.strategy != r.strategy]
     # Strategies that were not tried yet share one estimate, and one phrase.
-    tried = [a for a in others if len(others) == 1 or not math.isnan(a.cost)]
+    untried = [a for a in others if len(others) > 1 and math.isnan(a.cost)]
     taken = [a for a in r.alternatives if a.strategy and a.strategy == r.strategy]
+    tried = [a for a in others if a not in untried]
     phrases = [_alternative(a.strategy, a.gain, a.cost) for a in taken + tried]
-    untried = len(others) - len(tried)
     if untried:
-        gain = max(a.gain for a in others if a not in tried)
+        gain = max(a.gain for a in untried)
         most = f"up to {seconds(gain)} per iteration" if gain > 0 else "nothing"
         some = "another strategy, not tried yet, was"
-        if untried > 1:
-            some = f"{untried} other strategies, not tried yet, were"
+        if len(untried) > 1:
+            some = f"{len(untried)} other strategies, not tried yet, were"
         phrases.append(f"{some} expected to save {most}")
     return "; ".join(phrases)
 
@@ -138,27 +127,18 @@ def _alternative(strategy: str, gain: float, theta: float) -> str:
     return f"{name} was expected to save {seconds(gain)} per iteration {cost}{back}"
 
 
-def _choice(r: Any) -> str:
-    if not r.why:
-        return ""
-    need, *more = r.why.split("; ")
-    said = [f"{r.strategy} was chosen because {need}", *(m[:1].upper() + m[1:] for m in more)]
-    return ". ".join(said) + "."
-
-
-def _speeds(r: Any) -> str:
-    if not r.speed:
-        return ""
-    fast, slow = (r.speed.index(f(r.speed)) for f in (max, min))
-    ratio = r.speed[fast] / r.speed[slow]
-    return f"The ranks differ in speed: rank {fast} is {ratio:.3g} times as fast as rank {slow}."
-
-
-def _memory(r: Any) -> str:
-    if math.isnan(r.memory_full):
-        return ""
-    full = f"{100 * r.memory_full:.3g} % of its memory limit"
-    return f"Afterwards the fullest rank or node used {full}."
+def _choice(r: Any) -> Iterator[str]:
+    if r.why:
+        need, *more = r.why.split("; ")
+        said = [f"{r.strategy} was chosen because {need}", *(m[:1].upper() + m[1:] for m in more)]
+        yield ". ".join(said) + "."
+    if r.speed:
+        fast, slow = (r.speed.index(f(r.speed)) for f in (max, min))
+        ratio = r.speed[fast] / r.speed[slow]
+        yield f"The ranks differ in speed: rank {fast} is {ratio:.3g} times as fast as rank {slow}."
+    if not math.isnan(r.memory_full):
+        full = f"{100 * r.memory_full:.3g} % of its memory limit"
+        yield f"Afterwards the fullest rank or node used {full}."
 
 
 def _heaviest(r: Any) -> str:
@@ -258,13 +238,14 @@ def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
     would, n = run.get("mode") == "shadow", run["n_lb_steps"]
     as_it_was = run["replayed_seconds"] + (0.0 if would else run["lb_seconds"])
     receipts = list(history)
+    unknown = f"Whether LB steps {'would help' if would else 'helped'} is not known"
     if saved is None or math.isnan(saved):
-        return f"Whether LB steps {'would help' if would else 'helped'} is not known"
+        return unknown
     without, using = (as_it_was, as_it_was - saved) if would else (as_it_was + saved, as_it_was)
     helps = using > 0 and without > SAME * using
+    disturbed = f"other programs used {others:.1f} cores"
     if others and not helps:
-        helped = "would help" if would else "helped"
-        return f"Whether LB steps {helped} is not known, because {_disturbed(others)}"
+        return f"{unknown}, because {disturbed}"
     if not n and abs(saved) < (SAME - 1) * as_it_was:
         ratio = f"{seconds(as_it_was)} in all, max/mean {run['mean_max_over_mean']:.3g}"
         took = "would take" if would else "took"
@@ -278,9 +259,7 @@ def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
         why = _because(run, receipts)
         return f"It {'would not' if would else 'did not'} help: {times}{why}{cost}"
     times += cost
-    judged, why = (
-        ("Judged by the loads alone, ", f" ({_disturbed(others)})") if others else ("", "")
-    )
+    judged, why = ("Judged by the loads alone, ", f" ({disturbed})") if others else ("", "")
     said = f"{judged}{'would be ' * would}{_faster(without / using)}, {seconds(saved)} saved{why}"
     return f"{said[0].upper()}{said[1:]}: {times}"
 
@@ -304,10 +283,6 @@ def _faster(ratio: float) -> str:
     return (
         f"{_times(ratio)} times as fast" if ratio >= 1.095 else f"{100 * (ratio - 1):.0f} % faster"
     )
-
-
-def _disturbed(others: float) -> str:
-    return f"other programs used {others:.1f} cores"
 
 
 def _because(run: Mapping[str, Any], receipts: list[Any]) -> str:

@@ -105,10 +105,7 @@ def _close(file: Any, kept: _Kept) -> None:
 
 
 class _Kept(io.RawIOBase):
-    """A file whose writes never fail: after the first error, data stay in memory.
-
-    There are few such data, because the writer stops when it sees the error.
-    """
+    """A file whose writes never fail: after an error, the few data to come stay in memory."""
 
     def __init__(self, fd: int, owned: bool) -> None:
         super().__init__()
@@ -192,23 +189,19 @@ class Input:
 
     def text(self, name: str) -> str:
         """Return a text attribute of the file; empty if there is none."""
-        return (self._attribute(name, "S") or b"").decode()
+        return (self._attribute(name, "S", "text of fixed length") or b"").decode()
 
     def number(self, name: str) -> int:
         """Return an integer attribute of the file; 0 if there is none."""
-        return int(self._attribute(name, "iu") or 0)
+        return int(self._attribute(name, "iu", "integer") or 0)
 
-    def _attribute(self, name: str, kinds: str) -> Any:
-        """Return an attribute whose type is of one of these kinds; None if there is none.
-
-        A text of variable length is refused, because in a truncated file libhdf5 may loop forever.
-        """
+    def _attribute(self, name: str, kinds: str, expected: str) -> Any:
+        # A text of variable length is refused: in a truncated file libhdf5 may loop forever.
         attributes = self._file.attrs
         if name not in attributes:
             return None
         dtype = attributes.get_id(name).dtype
         if dtype.kind not in kinds:
-            expected = "text of fixed length" if kinds == "S" else "integer"
             raise FormatError(f"attribute {name} has the type {dtype}: expected {expected}")
         return attributes[name]
 
@@ -260,8 +253,7 @@ def _has_sound_chunks(found: Any) -> bool:
     if not found.fletcher32:
         return True
     if not hasattr(chunks, "chunk_iter"):  # before HDF5 1.12.3
-        sizes = (chunks.get_chunk_info(i).size for i in range(chunks.get_num_chunks()))
-        return min(sizes, default=least) >= least
+        return all(chunks.get_chunk_info(i).size >= least for i in range(chunks.get_num_chunks()))
     return not chunks.chunk_iter(lambda one: None if one.size >= least else True)
 
 

@@ -181,13 +181,8 @@ class Phases:
         entity = self.task_entity[t]
         index = np.empty(self.n_entities, np.int32)
         index[entity] = np.arange(len(entity), dtype=np.int32)
-        of_edges = (
-            self.edge_src[e],
-            self.edge_dst[e],
-            self.edge_bytes[e],
-            self.edge_messages[e],
-            None if self.edge_multicast is None else self.edge_multicast[e],
-        )
+        names = ("src", "dst", "bytes", "messages", "multicast")
+        of_edges = (_pick(getattr(self, f"edge_{name}"), e) for name in names)
         edges, multicasts = Rows.given(*of_edges).placed(index).split()
         parts = self.parts_of(t)
         return Snapshot(
@@ -196,12 +191,12 @@ class Phases:
             n_ranks=self.n_ranks,
             edges=edges,
             multicasts=multicasts,
-            nbytes=None if self.task_bytes is None else self.task_bytes[t],
-            memory=None if self.task_memory is None else self.task_memory[t],
+            nbytes=_pick(self.task_bytes, t),
+            memory=_pick(self.task_memory, t),
             migratable=self.movable(t),
             key=self.entity_key[entity],
-            coords=None if self.task_coords is None else self.task_coords[t],
-            block=None if self.task_block is None else self.task_block[t],
+            coords=_pick(self.task_coords, t),
+            block=_pick(self.task_block, t),
             block_bytes=self.block_bytes,
             home=self.block_home,
             **{name: getattr(self, name) for name in (*OF_RANKS, "near")},

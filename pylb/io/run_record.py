@@ -200,12 +200,10 @@ class RunData(RunFacts):
         every = [np.zeros((0, 2 * len(self.phases)))]
         for s in self.stretches:
             if s.phases is not None:
-                loads = [
-                    s._replace(load=x).rank_loads(self.n_ranks) for x in s.phases.T.swapaxes(1, 2)
-                ]
+                phases = s.phases.T.swapaxes(1, 2)
+                loads = np.array([s._replace(load=x).rank_loads(self.n_ranks) for x in phases])
                 loads[0] += self.ranks_at(2 * s.first + 1).get("background", 0.0)
-                both = [x.max(axis=1) for x in loads], [x.mean(axis=1) for x in loads]
-                every.append(np.stack(both[0] + both[1], axis=1))
+                every.append(np.concatenate([loads.max(axis=2), loads.mean(axis=2)]).T)
         return PhaseMetrics.by_name(self.phases, np.concatenate(every)) if self.phases else {}
 
     def at(self, iteration: int) -> Stretch:

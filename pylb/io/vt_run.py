@@ -10,10 +10,10 @@ import itertools
 import logging
 import mmap
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -49,8 +49,6 @@ class End(Struct, gc=False):
 
 
 class Entity(Struct, gc=False, omit_defaults=True):
-    """The entity of a task."""
-
     type: str
     home: Home
     migratable: bool
@@ -80,8 +78,6 @@ class Subphase(Struct, gc=False):
 
 
 class Task(Struct, gc=False, omit_defaults=True):
-    """An object in a phase."""
-
     entity: Entity
     node: Rank
     time: Size
@@ -91,8 +87,6 @@ class Task(Struct, gc=False, omit_defaults=True):
 
 
 class Comm(Struct, gc=False, rename={"sender": "from", "receiver": "to"}):
-    """A communication."""
-
     type: str
     sender: End
     receiver: End
@@ -101,18 +95,14 @@ class Comm(Struct, gc=False, rename={"sender": "from", "receiver": "to"}):
 
 
 class Phase(Struct, gc=False):
-    """A phase of one rank."""
-
     id: PhaseId
     tasks: list[Task] = []
     communications: list[Comm] = []
 
 
 class Ids(Struct, rename={"each": "list", "spans": "range"}):
-    """Ids of phases: each one, and spans (first, last)."""
-
     each: list[PhaseId] = []
-    spans: list[tuple[PhaseId, PhaseId]] = []
+    spans: list[tuple[PhaseId, PhaseId]] = []  # first and last id
 
 
 class PhaseIds(Struct):
@@ -123,16 +113,12 @@ class PhaseIds(Struct):
 
 
 class Metadata(Struct):
-    """The fields of the metadata that are read."""
-
     type: Kind = "LBDatafile"
     rank: Rank | None = None
     phases: PhaseIds | None = None
 
 
 class File(Struct):
-    """The file of one rank."""
-
     phases: list[Phase]
     type: Kind = "LBDatafile"
     metadata: Metadata | None = None
@@ -166,31 +152,26 @@ def read(paths: list[Path], threads: int | None = None) -> vt.Run:
     `threads` is the number of files to decompress at once (default: one per core, at most 8).
     """
     names = list(map(_name, paths))
-    texts, parts, heads = [], [], []
-    for r, text in enumerate(vt.mapped(vt.unpacked, paths, threads)):
-        file = decoded(names[r], text)
-        heads.append(_head(names[r], r, file))
+    texts, parts, heads = vt.mapped(vt.unpacked, paths, threads), [], []
+    for r, name in enumerate(names):
+        file = decoded(name, texts[r])
+        heads.append(_head(name, r, file))
         if heads[r][3] != heads[0][3]:
             a, b = (f"{len(head[3])} phases, {head[3][:9]}" for head in (heads[0], heads[r]))
-            raise FormatError(
-                f"ranks have different phases: {names[r]} has {b}, {names[0]} has {a}"
-            )
+            raise FormatError(f"ranks have different phases: {name} has {b}, {names[0]} has {a}")
         if heads[r] != heads[0]:
             raise FormatError(
-                f"ranks disagree on phases: metadata.phases of {names[r]} and of {names[0]} differ"
+                f"ranks disagree on phases: metadata.phases of {name} and of {names[0]} differ"
             )
-        parts.append(columns(names[r], r, file, heads[r][1]))
+        parts.append(columns(name, r, file, heads[r][1]))
         node = int(parts[r][0]["rank"].max(initial=0))
         if node >= len(paths):
             raise FormatError(
-                f"{names[r]}: task node is {node}: expected 0 ... {len(paths) - 1}, a rank of the "
-                f"run"
+                f"{name}: task node is {node}: expected 0 ... {len(paths) - 1}, a rank of the run"
             )
-        texts.append(text)
     ids, source, skipped = heads[0][:3]
-    arrays = joined(names, parts, len(ids))
     phase_id, where = np.array([ids, source], np.int64)
-    return vt.Run(paths, texts, phase_id, where, skipped, arrays)
+    return vt.Run(paths, texts, phase_id, where, skipped, joined(names, parts, len(ids)))
 
 
 def _head(name: str, rank: int, file: Any) -> tuple[list[int], ...]:
@@ -330,8 +311,7 @@ def _signed(name: str, numbers: list[int]) -> I64:
     try:
         return np.array(numbers, np.int64)
     except OverflowError:
-        bad = next((i for i in numbers if not -(2**63) <= i < 2**64), None)
-        if bad is not None:
+        for bad in (i for i in numbers if not -(2**63) <= i < 2**64):
             raise FormatError(f"{name}: an id is {bad}: expected an integer of 64 bits") from None
         return np.array([i - 2**64 if i >= 2**63 else i for i in numbers], np.int64)
 
@@ -353,8 +333,8 @@ def joined(names: list[str], files: list[tuple[Columns, Columns]], n_phases: int
     out = {f"task_{key}": task[key] for key in ("rank", "load", "file")}
     out |= {key: task[key] for key in vt.USER if key in task}
     out |= _subphases(names[0], task)
-    out |= {"comm_" + k: comm[k] for k in ("type", "rank", "bytes", "messages", "from", "to")}
-    out |= {f"comm_{side}_type": comm[f"{side}_type"] for side in ("from", "to")}
+    kept = "type rank bytes messages from to from_type to_type".split()
+    out |= {f"comm_{key}": comm[key] for key in kept}
     for kind, phase in (("task", task["phase"]), ("comm", comm["phase"])):
         out[f"{kind}_ptr"] = np.searchsorted(phase, np.arange(n_phases + 1))
     out |= _objects(names, task, comm)
@@ -380,9 +360,7 @@ def _subphases(name: str, task: dict[str, Any]) -> dict[str, Any]:
         return {}
     times = np.stack([np.nan_to_num(task[f"subphase {i}"]) for i in ids], axis=1)
     rest = task["load"] - times.sum(axis=1)
-    wrong = np.flatnonzero(rest < -1e-3 * task["load"])
-    if len(wrong):
-        i = wrong[0]
+    for i in np.flatnonzero(rest < -1e-3 * task["load"])[:1]:
         raise FormatError(
             f"{name} and other ranks: the subphases of object {task['id'][i]} take "
             f"{times[i].sum():g} s: expected at most its time, {task['load'][i]:g} s"
@@ -479,14 +457,12 @@ def _keys(name: str, ids: I64, home: I64, migratable: Any) -> I64:
     if len(np.unique(ids)) == len(ids):
         return ids
     bad = (ids < 0) | (ids >= 2**45) | (home < 0) | (home >= 2**16)
-    if bad.any():
-        at = int(np.argmax(bad))
+    for at in np.flatnonzero(bad)[:1]:
         raise FormatError(
             f"{name} and other ranks: objects of different homes have the same id, and object "
             f"{ids[at]} has home {home[at]}: expected ids below 2**45 and homes below 2**16"
         )
-    keys: I64 = ids * 2**18 + home * 4 + 2 + migratable
-    return keys
+    return ids * 2**18 + home * 4 + 2 + migratable  # type: ignore[no-any-return]
 
 
 def _only(codes: I64, wanted: I64) -> I64:
@@ -529,28 +505,37 @@ def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[in
         raise DomainError(
             "the record has phases that are copies of earlier ones: expected all of its phases"
         )
-    a = run.arrays
-    if len(phases) == len(run.source) and np.array_equal(rank, a["task_rank"]):
+    if len(phases) == len(run.source) and np.array_equal(rank, run.arrays["task_rank"]):
         return lambda r: bytes(run.texts[r][:])
-    part: dict[str, Any] = {}
+    a: dict[str, Any] = {}
     for kind in ("task", "comm"):
-        part[f"{kind}_ptr"], some = vt.rows(a[f"{kind}_ptr"], phases)
-        part |= {key: a[key][some] for key in a if key.startswith(kind) and key not in part}
-    part["task_entity"] = task_entity
-    plan = layout(part, run, phases, rank)
-    roots = [
-        decoded(_name(path), text, Fields) for path, text in zip(run.paths, run.texts, strict=True)
-    ]
+        a[f"{kind}_ptr"], some = vt.rows(run.arrays[f"{kind}_ptr"], phases)
+        a |= {x: run.arrays[x][some] for x in run.arrays if x.startswith(kind) and x not in a}
+    a["task_entity"] = task_entity
+    names = map(_name, run.paths)
+    roots = [decoded(name, text, Fields) for name, text in zip(names, run.texts, strict=True)]
     old = [msgspec.json.decode(root["phases"], type=list[Fields]) for root in roots]
     new: list[list[dict[str, Any]]] = [[] for _ in roots]
-    changed = set(range(len(roots) if len(plan) < len(old[0]) else 0))
-    for one in plan:
-        files = [file[one.phase] for file in old]
-        tasks = _moved(files, "tasks", one.tasks, one.node)
-        comms = _moved(files, "communications", one.comms)
+    changed, last, before = set[int](), -1, rank
+    for i, phase in enumerate(run.source[phases].tolist()):
+        t = slice(*a["task_ptr"][i : i + 2].tolist())
+        if phase == last:
+            for at in np.flatnonzero(rank[t] != before)[:1]:
+                raise DomainError(
+                    f"rank[{t.start + at}] is {rank[t][at]}: expected {before[at]}, because "
+                    f"this phase is a copy of phase {run.phase_id[np.argmax(run.source == phase)]}"
+                )
+            continue
+        last, before = phase, rank[t]
+        files = [file[phase] for file in old]
+        node, to, where = _places(a, i, before)
+        tasks = _moved(files, "tasks", to, node)
+        comms = _moved(files, "communications", where)
         changed |= tasks.keys() | comms.keys()
-        for r, phase in enumerate(files):
-            new[r].append(phase | tasks.get(r, {}) | comms.get(r, {}))
+        for r, fields in enumerate(files):
+            new[r].append(fields | tasks.get(r, {}) | comms.get(r, {}))
+    if len(new[0]) < len(old[0]):
+        changed = set(range(len(roots)))
 
     def text(r: int) -> bytes:
         if r not in changed:
@@ -563,47 +548,28 @@ def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[in
 Fields = dict[str, Raw]  # an object of a file, whose values are copied
 
 
-class PhaseLayout(NamedTuple):
-    """Where the tasks and communications of a phase go."""
+def _places(a: dict[str, Any], i: int, rank: I32) -> Iterator[list[int]]:
+    """Return where tasks and communications of phase i go if its tasks move to the ranks `rank`.
 
-    phase: int  # index in the files
-    rank: I32  # the new rank of each task
-    node: list[int]  # the new rank of each task if it changes, else -1
-    tasks: list[int]  # new file of each task
-    comms: list[int]  # new file of each communication
-
-
-def layout(a: dict[str, Any], run: Any, phases: I64, rank: I32) -> list[PhaseLayout]:
-    """Plan the files of these phases of a run (`vt.Run`); `a` has their tasks and communications.
-
-    A task goes into the file of its new rank.  A communication goes with its sender if the sender's
-    task was in the same file, or else with its receiver.  For a broadcast the receiver has
-    priority, as in vt.
+    Yields the new rank of each task if it changes, else -1; the file of each task; and the file of
+    each communication.  A task goes into the file of its new rank.  A communication goes with its
+    sender if the sender's task was in the same file, or else with its receiver.  For a broadcast
+    the receiver has priority, as in vt.
     """
-    out: list[PhaseLayout] = []
+    t, c = (slice(*a[key][i : i + 2].tolist()) for key in ("task_ptr", "comm_ptr"))
+    stays = rank == a["task_rank"][t]
+    yield np.where(stays, -1, rank).tolist()
+    to = np.where(stays, a["task_file"][t], rank)
+    yield to.tolist()
     was, now = np.full((2, int(a["task_entity"].max(initial=-1)) + 2), -1)  # last: no entity
-    for i, phase in enumerate(run.source[phases].tolist()):
-        t, c = (slice(*a[key][i : i + 2].tolist()) for key in ("task_ptr", "comm_ptr"))
-        if out and out[-1].phase == phase:
-            for at in np.flatnonzero(rank[t] != out[-1].rank)[:1]:
-                raise DomainError(
-                    f"rank[{t.start + at}] is {rank[t][at]}: expected {out[-1].rank[at]}, because "
-                    f"this phase is a copy of phase {run.phase_id[np.argmax(run.source == phase)]}"
-                )
-            continue
-        stays = rank[t] == a["task_rank"][t]
-        to = np.where(stays, a["task_file"][t], rank[t])
-        was[:] = -1
-        was[a["task_entity"][t]], now[a["task_entity"][t]] = a["task_file"][t], to
-        ends = np.array([a["comm_dst"][c], a["comm_src"][c]])
-        broadcast = a["comm_type"][c] == vt.COMM_TYPES.index("Broadcast")
-        ends[:, broadcast] = ends[::-1, broadcast]
-        file = where = a["comm_rank"][c]
-        for end in ends:  # the second has priority
-            where = np.where(was[end] == file, now[end], where)
-        node = np.where(stays, -1, rank[t]).tolist()
-        out.append(PhaseLayout(phase, rank[t], node, to.tolist(), where.tolist()))
-    return out
+    was[a["task_entity"][t]], now[a["task_entity"][t]] = a["task_file"][t], to
+    ends = np.array([a["comm_dst"][c], a["comm_src"][c]])
+    broadcast = a["comm_type"][c] == vt.COMM_TYPES.index("Broadcast")
+    ends[:, broadcast] = ends[::-1, broadcast]
+    file = where = a["comm_rank"][c]
+    for end in ends:  # the second has priority
+        where = np.where(was[end] == file, now[end], where)
+    yield where.tolist()
 
 
 def _moved(
@@ -623,11 +589,9 @@ def _moved(
                 fields = msgspec.json.decode(item, type=Fields)
                 item = Raw(msgspec.json.encode(fields | {"node": node[k]}))
                 changed.add(r)
-            if to[k] == r:
-                stay[r].append(item)
-            else:
-                come[to[k]].append(item)
+            if to[k] != r:
                 changed.update((r, to[k]))
+            (stay if to[k] == r else come)[to[k]].append(item)
             k += 1
     return {r: {key: stay[r] + come[r]} for r in changed}
 
@@ -640,15 +604,11 @@ def generated(trace: Phases, rank: I32) -> Callable[[int], bytes]:
 
     `rank` (t,) is the placement.  An edge is in the file of its sender's rank.
     """
-    columns = (
-        trace.entity_home.tolist(),
-        trace.entity_migratable.tolist(),
-        trace.entity_key.tolist(),
-        np.maximum(trace.entity_collection, COLLECTION).tolist(),
-    )
+    collections = np.maximum(trace.entity_collection, COLLECTION)
+    columns = (trace.entity_home, trace.entity_migratable, trace.entity_key, collections)
     entities = [
         Entity("object", home, migratable, id=key, collection_id=collection)
-        for home, migratable, key, collection in zip(*columns, strict=True)
+        for home, migratable, key, collection in zip(*(c.tolist() for c in columns), strict=True)
     ]
     sender = np.empty(len(trace.edge_src), np.int32)
     where = np.empty(trace.n_entities, np.int32)
@@ -681,16 +641,10 @@ def _generated_tasks(trace: Phases, tasks: I64, r: int, entities: list[Any]) -> 
         return [None] * len(tasks) if column is None else column[tasks].tolist()
 
     parts, out = trace.parts_of(tasks), []
-    columns = map(
-        of, (trace.task_migratable, trace.task_bytes, trace.task_memory, trace.task_block)
-    )
-    for entity, time, times, movable, nbytes, memory, block in zip(
-        trace.task_entity[tasks].tolist(),
-        trace.task_load[tasks].tolist(),
-        of(None) if parts is None else parts.tolist(),
-        *columns,
-        strict=True,
-    ):
+    times_of = of(None) if parts is None else parts.tolist()
+    names = "entity load migratable bytes memory block".split()
+    columns = [of(getattr(trace, f"task_{name}")) for name in names]
+    for times, entity, time, movable, nbytes, memory, block in zip(times_of, *columns, strict=True):
         user = User(block, task_serialized_bytes=nbytes, task_footprint_bytes=memory)
         if block is not None and block >= 0 and trace.block_bytes is not None:
             user.shared_bytes = float(trace.block_bytes[block])

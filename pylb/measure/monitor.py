@@ -24,12 +24,8 @@ class SpeedSample(NamedTuple):
 
     Examples
     --------
-    >>> monitor = pylb.measure.Monitor(pylb.Machine.parse("node:1 rank:1"), comm)
-    >>> with monitor.timed(work=100.0):
-    ...     total = np.arange(1000).sum()
-    >>> machine = monitor.update()
-    >>> monitor.history[0].work
-    array([100.])
+    >>> pylb.measure.monitor.SpeedSample(seconds=[2.0], cpu=[1.0], work=[10.0]).work
+    [10.0]
     """
 
     seconds: F64  #: (p,) wall time of each rank in its timed blocks.
@@ -59,13 +55,11 @@ class Monitor:
 
     Examples
     --------
-    >>> machine = pylb.Machine.parse("node:1 rank:1")
-    >>> monitor = pylb.measure.Monitor(machine, comm)
-    >>> for it in range(3):
-    ...     with monitor.timed(work=100.0):
-    ...         total = np.arange(1000).sum()
-    >>> monitor.update().part_sizes()
-    array([1.])
+    >>> monitor = pylb.measure.Monitor(pylb.Machine.parse("node:1 rank:1"), comm)
+    >>> with monitor.timed(work=100.0):
+    ...     total = np.arange(1000).sum()
+    >>> monitor.update().part_sizes(), monitor.history[0].work
+    (array([1.]), array([100.]))
     """
 
     def __init__(self, machine: Machine, comm: Any = None) -> None:
@@ -83,10 +77,7 @@ class Monitor:
     def timed(self, work: float = float("nan")) -> Iterator[None]:
         """Time a block in which this rank computes and does not wait for other ranks.
 
-        Parameters
-        ----------
-        work : float
-            Work in the block, in any unit; give it on all ranks or on none.
+        `work` is the work in the block, in any unit; give it on all ranks or on none.
         """
         if self._inside:
             raise StateError("timed() inside a timed() block: expected it after the block")
@@ -114,15 +105,13 @@ class Monitor:
         self._seconds, self._cpu, self._work = 0.0, 0.0, 0.0
         self.history.append(sample)
         measured = (sample.seconds > SHORT) & (sample.work != 0.0)
-        used = np.where(
-            measured, np.minimum(sample.cpu / np.where(measured, sample.seconds, 1.0), 1.0), 1.0
-        )
+        seconds = np.where(measured, sample.seconds, 1.0)
+        used = np.where(measured, np.minimum(sample.cpu / seconds, 1.0), 1.0)
         speed, load = self.machine.speed, self.machine.busy
         if measured.any() and np.isfinite(sample.work[measured]).all():
-            before = self.machine.speed
-            now = np.where(measured, sample.work / np.where(measured, sample.seconds, 1.0), 0.0)
-            scale = now[measured].sum() / max(before[measured].sum(), 1e-300)
-            speed = np.where(measured, now, before * scale)
+            now = np.where(measured, sample.work / seconds, 0.0)
+            scale = now[measured].sum() / max(speed[measured].sum(), 1e-300)
+            speed = np.where(measured, now, speed * scale)
         else:
             speed = np.where(measured, self._alone * np.maximum(used, 1e-3), speed)
         self.machine = self.machine.with_speeds(speed, np.where(measured, 1.0 - used, load))
@@ -195,10 +184,8 @@ class SpeedLearner:
 
         Parameters
         ----------
-        key : (n,) int64
-            A unique key for each object.
-        rank : (n,) int32
-            The rank where each object was.
+        key, rank : (n,) int64, (n,) int32
+            A unique key for each object, and the rank where the object was.
         seconds : (n,) float64
             The object's time per iteration on that rank, the mean of several iterations.  An object
             without a measured time (0 or nan) is ignored.

@@ -55,10 +55,10 @@ class Copies(InNotebook):
 
     def __repr__(self) -> str:
         object_ = np.atleast_2d(self.copies["object"])
+        ratio, bound = (np.max(x, initial=1.0) for x in (self.max_over_mean, self.bound))
         return (
-            f"<Copies: {len(object_)} layers, {object_.shape[1]} slots, max/mean "
-            f"{np.max(self.max_over_mean, initial=1.0):.4g} (bound "
-            f"{np.max(self.bound, initial=1.0):.4g}), {np.sum(self.migrations)} migrations "
+            f"<Copies: {len(object_)} layers, {object_.shape[1]} slots, max/mean {ratio:.4g} "
+            f"(bound {bound:.4g}), {np.sum(self.migrations)} migrations "
             f"({np.sum(self.nbytes)} bytes), {self.seconds * 1e3:.3g} ms>"
         )
 
@@ -98,12 +98,10 @@ def place_copies(
     node : int or (ranks,) array_like of int, optional
         Node of each rank, or the number of nodes, each of consecutive ranks.  All nodes have the
         same number of ranks.  Used only with `group`.
-    memory : (objects,) array_like of int, optional
-        Bytes that a copy occupies.
+    memory, nbytes : (objects,) array_like of int, optional
+        Bytes that a copy occupies, and bytes that its migration sends (default: `memory`, or 1).
     memory_limit : (ranks,) array_like of int, optional
         Bytes that the copies on each rank may occupy.
-    nbytes : (objects,) array_like of int, optional
-        Bytes that the migration of a copy sends; default: `memory`, or 1.
     move : float
         Cost of migrating a byte, in the unit of the loads.  With 0, copies move until the most
         loaded rank is within the tolerance; otherwise only while this saves more than it costs.
@@ -113,11 +111,6 @@ def place_copies(
         True: the copies of an object share its load evenly.  False: they share it such that the
         load of the most loaded rank is smallest.
 
-    Raises
-    ------
-    InfeasibleError
-        The objects do not fit into the memory.
-
     Examples
     --------
     >>> loads = np.random.default_rng(0).random((58, 256))
@@ -126,15 +119,11 @@ def place_copies(
     >>> bool(plan.max_over_mean.max() < 1.005), int(again.migrations.sum())
     (True, 0)
     """
-    given: dict[str, Any] = {}
-    if isinstance(snapshot, Snapshot):
-        given = _of_snapshot(snapshot)
-        loads = given.pop("load")
-    else:
-        loads = checks.array("loads", snapshot, np.float64)
+    given = _of_snapshot(snapshot) if isinstance(snapshot, Snapshot) else {"load": snapshot}
     arguments = {"ranks": ranks, "previous": previous, "node": node, "memory": memory}
     arguments |= {"memory_limit": memory_limit, "nbytes": nbytes}
     given |= {name: value for name, value in arguments.items() if value is not None}
+    loads = checks.array("loads", given["load"], np.float64)
     if loads.ndim not in (1, 2) or not loads.size:
         raise DomainError(f"loads has shape {loads.shape}: expected ([layers,] objects)")
     checks.amounts("loads", loads)
@@ -172,11 +161,7 @@ def place_copies(
         raise DomainError(
             f"tolerance is {tolerance!r}: expected a fraction of the bound, 0 or more"
         )
-    numbers = (
-        float(tolerance),
-        checks.seconds("move", move),
-        checks.flag("even", even),
-    )
+    numbers = float(tolerance), checks.seconds("move", move), checks.flag("even", even)
     if group_ is None:
         node_, n_nodes = None, 0
     rest = (size, limit, sent, group_, node_, n_groups, n_nodes, *numbers)
@@ -221,13 +206,10 @@ def _of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
                 f"{name} is given: expected none with {NAME}, for which all ranks are equal and "
                 "all objects may migrate"
             )
-    names = ("node", "memory", "memory_limit", "nbytes")
+    names = ("load", "node", "memory", "memory_limit", "nbytes")
     given = {name: getattr(snapshot, name) for name in names}
-    return {name: value for name, value in given.items() if value is not None} | {
-        "load": snapshot.load,
-        "ranks": snapshot.n_ranks,
-        "ranks_before": snapshot.rank,
-    }
+    given |= {"ranks": snapshot.n_ranks, "ranks_before": snapshot.rank}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _first(slots: Any, ranks: Any) -> I32:
@@ -249,21 +231,19 @@ def _first(slots: Any, ranks: Any) -> I32:
     return np.concatenate([[0], np.cumsum(each)]).astype(np.int32)
 
 
-def _previous(previous: Any, rank: I32 | None, layers: int, first: I32, n: int) -> I32 | None:
+def _previous(previous: Any, rank: Any, layers: int, first: I32, n: int) -> I32 | None:
     """Return (layers, slots) the object in each slot now, by `previous` or the objects' `rank`."""
-    if previous is None and rank is None:
-        return None
     s = int(first[-1])
     if previous is None:
-        assert rank is not None
-        out = np.full(s, -1, np.int32)
-        at = first[:-1].copy()
-        for o in range(n):  # objects without a slot on their rank count as not placed
-            r = rank[o]
-            if at[r] < first[r + 1]:
-                out[at[r]] = o
-                at[r] += 1
-        return out[None]
+        if rank is None:
+            return None
+        order = np.argsort(rank, kind="stable")
+        begins = np.searchsorted(rank[order], np.arange(len(first)))
+        at = first[rank[order]] + np.arange(n) - begins[rank[order]]
+        fits = at < first[rank[order] + 1]  # objects without a slot on their rank are not placed
+        out = np.full((1, s), -1, np.int32)
+        out[0, at[fits]] = order[fits]
+        return out
     if isinstance(previous, Copies):
         previous = previous.copies["object"]
     old = checks.array("previous", previous)
@@ -272,8 +252,7 @@ def _previous(previous: Any, rank: I32 | None, layers: int, first: I32, n: int) 
             f"previous has shape {old.shape} and dtype {old.dtype}: expected integers, "
             f"({layers}, {s}), the object in each slot"
         )
-    if old.size and not (old.min() >= -1 and old.max() < n):
-        bad = old.ravel()[np.flatnonzero((old.ravel() < -1) | (old.ravel() >= n))[0]]
+    for bad in old[(old < -1) | (old >= n)][:1]:
         raise DomainError(f"previous has {bad}: expected -1 ... {n - 1}")
     return np.ascontiguousarray(old.reshape(layers, s), np.int32)
 

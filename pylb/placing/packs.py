@@ -83,26 +83,19 @@ def pack(
         The bin of each item now; -1: a new item.  Items stay in their bins if the largest bin is
         then at most 0.1 % above the bound.
 
-    Raises
-    ------
-    InfeasibleError
-        No packing within the capacity was found; the message names an item.
-
     Examples
     --------
     >>> pylb.pack([8, 1, 1, 6], bins=2, equal=True).bin
     array([0, 1, 0, 1], dtype=int32)
     """
-    values = checks.vector("lengths", lengths)
-    checks.amounts("lengths", values)
+    values = _lengths(lengths)
     m = checks.whole("bins", bins, 1, "a number of bins", _BELOW)
     n = len(values)
     costs = values if cost is None else costs_of(values, cost)
     limit = np.inf
     if capacity is not None:
         limit = checks.positive("capacity", capacity)
-        if n and values.max() > limit:
-            i = int(values.argmax())
+        for i in np.flatnonzero(values > limit)[:1]:
             raise DomainError(
                 f"lengths[{i}] is {values[i]:g}: expected at most the capacity, {limit:g}"
             )
@@ -117,9 +110,14 @@ def pack(
         costs, m, None if capacity is None else values, limit, checks.flag("equal", equal), was
     )
     mean = float(sums.mean())
-    if mean == 0.0:
-        return Pack(bin_, sums, 1.0, 1.0)
-    return Pack(bin_, sums, float(sums.max()) / mean, bound / mean)
+    ratios = (float(sums.max()) / mean, bound / mean) if mean else (1.0, 1.0)
+    return Pack(bin_, sums, *ratios)
+
+
+def _lengths(given: ArrayLike) -> F64:
+    out = checks.vector("lengths", given)
+    checks.amounts("lengths", out)
+    return out
 
 
 def costs_of(lengths: F64, cost: Any) -> F64:
@@ -183,7 +181,7 @@ class Packer:
 
     def pack(self, lengths: ArrayLike) -> Pack:
         """Pack one batch with the learned cost."""
-        values = checks.vector("lengths", lengths)
+        values = _lengths(lengths)
         out = pack(values, self._bins, equal=self._equal, capacity=self._capacity, cost=self.cost)
         self._last = (values, out)
         return out
@@ -205,13 +203,9 @@ class Packer:
             values, last = self._last
             each = [values[i] for i in last.items]
         else:
-            each = [
-                checks.vector("lengths", x) for x in checks.several("lengths", lengths, "lists")
-            ]
+            each = list(map(_lengths, checks.several("lengths", lengths, "lists")))
             if len(each) != self._bins:
                 raise DomainError(f"lengths has {len(each)} lists: expected {self._bins}")
-            for x in each:
-                checks.amounts("lengths", x)
         model = LoadModel(3) if self._model is None else self._model
         for x, time in zip(each, took, strict=True):
             model = model.observe(np.stack([np.ones_like(x), x, x * x], axis=1), float(time))

@@ -94,9 +94,8 @@ def place(
     strategy : str, callable or `pylb.strategy`
         A name of `pylb.strategies()`, or a function of the snapshot that returns a rank for each
         object.  The default balances as well as GreedyLB, with fewer migrations.  "auto": choose a
-        strategy as in the first LB step of a `Balancer` (Menon 2012, section 3.7).  "CopiesLB":
-        objects may have several copies, which share their load, e.g. experts of a language model;
-        `pylb.placing.copies.place_copies` describes its parameters.
+        strategy as in the first LB step of a `Balancer`.  "CopiesLB": objects may have several
+        copies, which share their load; see `pylb.placing.copies.place_copies`.
     seed : int
         Seed of strategies that draw random numbers.
     network : (alpha, beta), Machine or path, optional
@@ -112,11 +111,8 @@ def place(
 
     Raises
     ------
-    InfeasibleError
-        No placement within the memory limits was found; the message says how many bytes are
-        lacking.
-    StrategyError
-        A Python strategy has raised an error, or has returned no placement.
+    InfeasibleError, StrategyError
+        No placement within the memory limits was found; a Python strategy has failed.
 
     Examples
     --------
@@ -192,12 +188,7 @@ def traffic(
 ) -> Traffic:
     """Run a distributed strategy on virtual ranks and count its messages.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-    strategy : str or `pylb.strategy`
-        A distributed strategy: ``pylb.strategies()[name].distributed`` is True.
-    seed : int
+    For a distributed strategy, ``pylb.strategies()[name].distributed`` is True.
 
     Examples
     --------

@@ -197,8 +197,7 @@ def strategy(which: str | Strategy | Callable[..., Any], /, **params: Any) -> St
         "auto", a name of `pylb.strategies()`, a function ``f(snapshot, **params)``, or a method of
         `pylb.partition` that divides from scratch.
     **params
-        ``pylb.strategies()[name].params`` lists the parameters of a strategy.  The others keep
-        their defaults.  Those of "auto" are ``pylb.strategy("auto").params``.
+        Some of ``pylb.strategy(name).params``; the others keep their defaults.
 
     Examples
     --------
@@ -212,17 +211,13 @@ def strategy(which: str | Strategy | Callable[..., Any], /, **params: Any) -> St
     if entry.call is None:
         assert out.numbers is not None  # checked
     elif params:
-        _check_call(entry.name, entry.call, params)
+        try:
+            own = list(inspect.signature(entry.call).parameters.values())[1:]
+        except (TypeError, ValueError):  # a function in C, whose parameters are unknown
+            return out
+        if all(p.kind != p.VAR_KEYWORD for p in own):
+            _check_names(entry.name, [p.name for p in own], params)
     return out
-
-
-def _check_call(name: str, call: Callable[..., Any], params: Mapping[str, Any]) -> None:
-    try:
-        after_snapshot = list(inspect.signature(call).parameters.values())[1:]
-    except (TypeError, ValueError):  # a function in C, whose parameters are unknown
-        return
-    if all(p.kind != p.VAR_KEYWORD for p in after_snapshot):
-        _check_names(name, [p.name for p in after_snapshot], params)
 
 
 def register_strategy(
@@ -240,18 +235,11 @@ def register_strategy(
     Parameters
     ----------
     name : str, optional
-        Default: the name of the function.
+        Default: the name of the function.  No strategy of the C core has this name.
     family : {"comprehensive", "refinement"}
     looks_at : iterable of str, optional
         The parts of the snapshot that influence the placement: some of load, communication, bytes,
         coords, nodes, speed, memory.  If given, "auto" may choose the function.
-        Default: the function is used only if the user asks for it.
-
-    Raises
-    ------
-    DomainError
-        The name belongs to a strategy of the C core or is "auto" or "unbalanced"; or the family or
-        a word of `looks_at` is unknown.
 
     Examples
     --------
@@ -268,11 +256,16 @@ def register_strategy(
         raise DomainError(f"call is {call!r}: expected a function of a snapshot")
     if not (name is None or isinstance(name, str)):
         raise DomainError(f"name is {name!r}: expected a string")
-    if family not in ("comprehensive", "refinement"):
-        raise DomainError(f"family is {family!r}: expected 'comprehensive' or 'refinement'")
+    checks.one_of("family", family, ("comprehensive", "refinement"))
     entry = _of_callable(call, name or str(getattr(call, "__name__", "python")), family)
     if looks_at is not None:
-        entry = replace(entry, looks_at=_checked_looks(looks_at), selectable=True)
+        words = looks_at
+        given = [words] if isinstance(words, str) else checks.several("looks_at", words, "a list")
+        for word in given:
+            if not isinstance(word, str) or word not in LOOKS_AT:
+                raise DomainError(f"looks_at has {word!r}: expected some of {', '.join(LOOKS_AT)}")
+        looks = tuple(word for word in LOOKS_AT if word in given)
+        entry = replace(entry, looks_at=looks, selectable=True)
     known = _registry.get(entry.name)
     if entry.name in RESERVED or (known is not None and known.call is None):
         raise DomainError(f"name is {entry.name!r}: expected a name that no built-in strategy has")
@@ -283,14 +276,6 @@ def register_strategy(
 def _of_callable(call: Callable[..., Any], name: str, family: str = "comprehensive") -> Strategy:
     text = (getattr(call, "__doc__", None) or "").strip().split("\n")[0]
     return Strategy(name, family, tuple(LOOKS_AT), text, "Python", call=call, selectable=False)
-
-
-def _checked_looks(words: Iterable[str]) -> tuple[str, ...]:
-    given = [words] if isinstance(words, str) else checks.several("looks_at", words, "a list")
-    for word in given:
-        if not isinstance(word, str) or word not in LOOKS_AT:
-            raise DomainError(f"looks_at has {word!r}: expected some of {', '.join(LOOKS_AT)}")
-    return tuple(word for word in LOOKS_AT if word in given)
 
 
 def find(
@@ -347,16 +332,14 @@ def answer_of(call: Callable[..., Any], snapshot: Snapshot) -> I32:
             f"strategy {name!r} returned {type(answer).__name__}: expected "
             f"{snapshot.n_objects} ranks, one integer for each object; {why}"
         ) from None
-    bad = np.flatnonzero((out < 0) | (out >= snapshot.n_ranks))
-    if len(bad):
+    for i in np.flatnonzero((out < 0) | (out >= snapshot.n_ranks))[:1]:
         raise StrategyError(
-            f"strategy {name!r} put object {bad[0]} on rank {out[bad[0]]}: "
-            f"expected 0 ... {snapshot.n_ranks - 1}"
+            f"strategy {name!r} put object {i} on rank {out[i]}: expected 0 ... "
+            f"{snapshot.n_ranks - 1}"
         )
     if snapshot.migratable is not None:
-        bad = np.flatnonzero(~snapshot.migratable & (out != snapshot.rank))
-        if len(bad):
-            raise StrategyError(f"strategy {name!r} moved object {bad[0]}, which may not migrate")
+        for i in np.flatnonzero(~snapshot.migratable & (out != snapshot.rank))[:1]:
+            raise StrategyError(f"strategy {name!r} moved object {i}, which may not migrate")
     return np.ascontiguousarray(out, dtype=np.int32)
 
 
@@ -405,9 +388,7 @@ def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
         nbytes = np.tile(size, 2)
         keep = pair // n != pair % n
         pair, which = np.unique(pair[keep], return_inverse=True)
-        weight = np.maximum(
-            np.bincount(which, nbytes[keep], len(pair)), 1.0
-        )  # bytes of both directions
+        weight = np.maximum(np.bincount(which, nbytes[keep], len(pair)), 1.0)  # of both directions
         start = np.concatenate([[0], np.cumsum(np.bincount(pair // n, minlength=n))])
         out["graph"] = start, pair % n, weight
     if snapshot.migratable is not None and not snapshot.migratable.all():

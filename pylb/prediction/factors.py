@@ -131,13 +131,8 @@ def critical_path(
     """Find the longest path through the operations of a recorded run.
 
     The path consists of messages, and of the processor time and pauses of a rank between two
-    operations.  A send takes no time.
-
-    Parameters
-    ----------
-    run : Recording or path
-    network : (alpha, beta)
-        Seconds per message and per byte.  By default messages cost nothing.
+    operations.  A send takes no time.  `run` is a recording or its path; `network` is (alpha,
+    beta), seconds per message and per byte.
 
     Examples
     --------
@@ -203,7 +198,7 @@ def _innermost(ops: NDArray[Any], n: int, rank: int) -> NDArray[np.int64]:
         if enters and not 0 <= tag < n:
             raise FormatError(
                 f"operation {i} of rank {rank} enters procedure {tag}: expected one of the {n} "
-                "procedures of the recording, numbered from 0"
+                "procedures"
             )
         if enters:
             open_.append(tag)
@@ -224,11 +219,11 @@ def procedures(
 
     As in the paper (Eom and Hollingsworth 1998), work of a procedure moves from the sender of a
     message to its receiver, e.g. from a server to its clients.  This work is what the sender did in
-    the procedure since it last sent or received a message.
+    the procedure since it last sent or received a message.  A warning says if the results cover
+    only a part of the run, because the recording lacks messages.
 
     With `source` or `target`, only messages from `source` to `target` move work, namely the work
     since the previous such message.  Time that the source would have waited anyway is then no gain.
-    (The paper leaves this to future work.)
 
     Parameters
     ----------
@@ -237,12 +232,6 @@ def procedures(
         The rank from which procedures move, and the rank to which they move.  Default: all ranks.
     network : (alpha, beta)
         Seconds per message and per byte.
-
-    Warns
-    -----
-    UserWarning
-        Ranks wait for messages that the recording lacks, so the results cover only a part of the
-        run.
 
     Examples
     --------
@@ -262,7 +251,7 @@ def procedures(
     kept = source is not None or target is not None
     between = (-1 if source is None else source, -1 if target is None else target)
     costs = Network.of(network)
-    queries: list[tuple[int, int, int, int, bool, float, float]] = [
+    queries: list[Any] = [
         (change, i, *between, kept, *costs)
         for i in range(len(recording.procedures))
         for change in (MOVED, ZEROED)

@@ -203,10 +203,8 @@ def target(
         Node of each processor.  Default: all are on one node.
     network : (alpha, beta), or a mapping, optional
         Seconds per message and per byte: numbers, or (m, m) arrays by node.
-    share : float or (q,) array, optional
-        Available fraction of each processor, as in ``pylb lab --share``.
-    period, overhead, eager :
-        See `Target`.
+    share, period, overhead, eager
+        See `Target`; a share may be one number for all processors.
     """
     place, speeds, shares, nodes = _processors(recording.n_ranks, placement, speed, share, node)
     assumed = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
@@ -228,7 +226,7 @@ def _processors(
 
     The C core checks their values.
     """
-    place = _integers("placement", np.arange(p) if placement is None else placement, "rank")
+    place = checks.integers("placement", np.arange(p) if placement is None else placement, np.int64)
     if place.shape != (p,):
         raise DomainError(f"placement has {place.size} entries: expected {p}, one for each rank")
     speeds = checks.array("speed", 1.0 if speed is None else speed, np.float64)
@@ -244,7 +242,7 @@ def _processors(
     shares = checks.array("share", share, np.float64)
     if shares.ndim == 0:
         shares = np.full(n, float(shares))
-    nodes = _integers("node", np.zeros(n, int) if node is None else node, "processor")
+    nodes = checks.integers("node", np.zeros(n, int) if node is None else node, np.int64)
     _check_most("node", nodes, max(n, MOST_NODES))
     for name, array in (("share", shares), ("node", nodes)):
         if array.shape != speeds.shape:
@@ -258,20 +256,14 @@ def _check_most(name: str, values: NDArray[Any], most: int) -> None:
         raise OutOfRangeError(f"{name} has the entry {bad}: expected entries below {most}")
 
 
-def _integers(name: str, given: ArrayLike, owner: str) -> NDArray[Any]:
-    array = checks.array(name, given)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise DomainError(f"{name} is {given!r}: expected integers, one for each {owner}")
-    return array
-
-
 def _network(given: Any, assumed: Mapping[str, Any], m: int) -> tuple[F64, F64]:
     names = ("alpha", "beta")
     what = "(alpha, beta), or a mapping with these names"
-    if given is None or (isinstance(given, Mapping) and set(given) <= set(names)):
-        pair = [(given or {}).get(name, assumed[name]) for name in names]
+    known = {} if given is None else given
+    if isinstance(known, Mapping):
+        pair = [known.get(x, assumed[x]) for x in names] if {*known} <= {*names} else []
     else:
-        pair = [] if isinstance(given, Mapping) else checks.several("network", given, what)
+        pair = checks.several("network", given, what)
     if len(pair) != 2:
         raise DomainError(f"network is {given!r}: expected {what}")
     out = [checks.array(f"network's {x}", y, np.float64) for x, y in zip(names, pair, strict=True)]

@@ -77,9 +77,8 @@ def suggest(
     best : int
         Largest number of suggestions; candidates that save nothing are left out.
     tries : int, optional
-        Largest number of moves and swaps to simulate, besides the strategies' placements.  Moves
-        and swaps that cannot be faster are skipped.  Default: 40, or fewer if more than ten
-        million operations would be simulated.
+        Largest number of moves and swaps to simulate, besides the strategies' placements.  Default:
+        40, or fewer if more than ten million operations would be simulated.
     **target
         The machine, as for `pylb.whatif`: ``speed``, ``node``, ``network`` and so on.
 
@@ -105,7 +104,7 @@ def suggest(
     for which, candidate in search.candidates():
         search.attempt(candidate, which)
     search.improve(tries)
-    found = [search.suggestion(key) for key in sorted(search.tried, key=search.order_of)]
+    found = list(map(search.suggestion, search.tried))
     if recording.procedures and recording.closed.all():
         found += [
             Suggestion(
@@ -155,9 +154,6 @@ class _Search:
             self.tried[key] = (self.simulate(candidate), which)
         return self.tried[key][0].time
 
-    def order_of(self, key: bytes) -> tuple[float, bytes]:
-        return self.tried[key][0].time, key
-
     def candidates(self) -> Iterator[tuple[str, I32]]:
         """Yield (strategy, placement) for each of `STRATEGIES`, from the present placement."""
         aim = self.now.target
@@ -179,13 +175,11 @@ class _Search:
         """Improve the fastest placement: simulate at most `tries` moves and swaps of ranks."""
         if not self.tried:
             self.attempt(self.present, "unchanged")
-        left = tries
-        while left > 0:
-            top = min(self.tried, key=self.order_of)
-            start = self.tried[top][0].time
-            for candidate in self.neighbours(self.tried[top][0]):
-                left -= 1
-                if self.attempt(candidate, "step by step") < start or left == 0:
+        while tries > 0:
+            _, _, top = min((run.time, key, run) for key, (run, _) in self.tried.items())
+            for candidate in self.neighbours(top):
+                tries -= 1
+                if self.attempt(candidate, "step by step") < top.time or tries == 0:
                     break
             else:
                 return
@@ -209,11 +203,9 @@ class _Search:
                 rest = np.delete(time, [busiest, to]).max(initial=0.0)
                 for other in [-1, *np.flatnonzero(at == to)[:8].tolist()]:
                     given = work[rank] - (work[other] if other >= 0 else 0.0)
-                    after = max(
-                        time[busiest] - given / speed[busiest], time[to] + given / speed[to], rest
-                    )
-                    if after < found.time * (1 - NEAR):
-                        changes.append((float(after), rank, to, other))
+                    both = time[busiest] - given / speed[busiest], time[to] + given / speed[to]
+                    if max(*both, rest) < found.time * (1 - NEAR):
+                        changes.append((float(max(*both, rest)), rank, to, other))
         for _, rank, to, other in sorted(changes):
             candidate = at.copy()
             candidate[rank] = to

@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from pylb import _core
 from pylb.decide.registry import Cycle, Trigger, of_arguments
 from pylb.errors import DomainError
-from pylb.io.phases import frozen
+from pylb.io.run_record import Stretch
 from pylb.model import checks
 from pylb.model.snapshot import F64
 from pylb.replaying.replayed import Optimum, regret
 from pylb.replaying.trace import Trace
+from pylb.replaying.trace_conversion import trace_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +63,11 @@ class Imbalance:
         max/mean - 1 as a function of the number of iterations since the last LB step, 0 ... n - 1.
     iterations : int, optional
         Number of iterations, n.  Default: the length of the arrays.
-    drift : (n,) array of float, optional
-        State of the program in each iteration, e.g. the position of a hot spot.  The imbalance
-        grows with the change of the state since the last LB step.
-    noise : (n,) array of float, optional
-        Imbalance that each iteration has in addition, with any placement.
-    residual : float
-        Imbalance that no LB step removes.
-    start : float
-        State for which the first placement is made; used with `drift`.
+    drift, start : (n,) array of float, float
+        State of the program in each iteration, e.g. the position of a hot spot, and the state for
+        which the first placement is made.  The imbalance grows with the change of the state.
+    noise, residual : (n,) array of float, float
+        Imbalance that each iteration has with any placement, and imbalance that no LB step removes.
 
     Examples
     --------
@@ -79,14 +76,6 @@ class Imbalance:
     >>> program.run("boulmier", cost=52.0).regret(best) < 0.001
     True
     """
-
-    mean: float
-    iterations: int
-    growth: F64 | None
-    drift: F64 | None
-    noise: F64 | None
-    residual: float
-    start: float
 
     def __init__(
         self,
@@ -144,12 +133,10 @@ class Imbalance:
 
         Parameters
         ----------
-        trigger : str, callable or `pylb.trigger`, optional
-            As for `Balancer`.  Give either `trigger` or `every`.
+        trigger, every
+            As for `Balancer`; one of them is given.
         cost : float
             Seconds that each LB step costs.
-        every : int, optional
-            Number of iterations from one LB step to the next.
         expect : (end, cost), optional
             What the trigger knows before the run, as in `Trigger.expect`; (None, nan) means
             nothing.  Default: the number of iterations and `cost`.
@@ -221,23 +208,19 @@ class Imbalance:
 
 
 def _length(iterations: Any, *series: Any) -> int:
-    known = [
-        len(checks.several("growth, drift or noise", x, "a number for each iteration"))
-        for x in series
-        if x is not None and not callable(x)
-    ]
-    n = known[0] if iterations is None and known else iterations
-    return checks.whole("iterations", n, 1, "a number")
+    given = [x for x in series if x is not None and not callable(x)]
+    if iterations is None and given:
+        what = "a number for each iteration"
+        iterations = len(checks.several("growth, drift or noise", given[0], what))
+    return checks.whole("iterations", iterations, 1, "a number")
 
 
 def _series(name: str, value: Any, n: int) -> F64 | None:
     if value is None:
         return None
     out = checks.vector(name, value, n)
-    if not np.isfinite(out).all():
-        raise DomainError(
-            f"{name}[{int(np.argmin(np.isfinite(out)))}] is not finite: expected finite numbers"
-        )
+    for i in np.flatnonzero(~np.isfinite(out))[:1]:
+        raise DomainError(f"{name}[{i}] is not finite: expected finite numbers")
     out.flags.writeable = False
     return out
 
@@ -266,10 +249,9 @@ def hotspot(
     Parameters
     ----------
     n_ranks, n_objects, n_phases : int
-    peak : float
-        Load that the hot spot adds at its centre, divided by the load far away from it.
-    width : float
-        Width of the hot spot, as a fraction of the ring.
+    peak, width : float
+        Load that the hot spot adds at its centre, divided by the load far away from it; and its
+        width, as a fraction of the ring.
     turns : float
         How often the hot spot goes round the ring in the whole run.
     noise : float
@@ -302,23 +284,18 @@ def hotspot(
         load[k : k + some] = 1e-3 * (1.0 + peak * np.exp(-0.5 * (apart / width) ** 2))
         load[k : k + some] *= rng.lognormal(0.0, noise, apart.shape)
     rank = (entity.astype(np.int64) * p // n).astype(np.int32)
-    neighbours = np.concatenate([np.roll(entity, -1), np.roll(entity, 1)])
-    arrays: dict[str, Any] = {
-        "phase_id": np.arange(m),
-        "entity_key": np.arange(n),
-        "entity_migratable": np.ones(n, np.bool_),
-        "entity_home": rank,
-        "entity_collection": np.full(n, -1),
-        "task_ptr": np.arange(m + 1) * n,
-        "task_entity": np.tile(entity, m),
-        "task_rank": np.tile(rank, m),
-        "task_load": load.ravel(),
-        "task_bytes": np.tile(np.full(n, 65536), m),
-        "task_memory": np.tile(np.full(n, 65536), m),
-        "edge_ptr": np.arange(m + 1) * 2 * n,
-        "edge_src": np.tile(entity, 2 * m),
-        "edge_dst": np.tile(neighbours, m),
-        "edge_bytes": np.tile(np.full(2 * n, 8192.0), m),
-        "edge_messages": np.tile(np.ones(2 * n), m),
-    }
-    return Trace(p, **{name: frozen(array) for name, array in arrays.items()})
+    run = Stretch(
+        first=0,
+        key=np.arange(n),
+        rank=rank,
+        nbytes=np.full(n, 65536),
+        memory=np.full(n, 65536),
+        migratable=np.ones(n, bool),
+        load=load,
+        src=np.tile(entity, 2),
+        dst=np.concatenate([np.roll(entity, -1), np.roll(entity, 1)]),
+        edge_bytes=np.full(2 * n, 8192.0),
+        edge_messages=np.ones(2 * n),
+        home=np.full(n, -1),
+    )
+    return Trace(p, **trace_arrays([run]))

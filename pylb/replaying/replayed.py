@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from pylb.decide.registry import triggers
 from pylb.decide.sentences import OWN
 from pylb.errors import DomainError, suggesting
 from pylb.io.phases import Phases, check_trace
-from pylb.io.run_record import OF_RANKS, Loop, Stretch
+from pylb.io.run_record import OF_RANKS, Loop, RunFacts, Stretch
 from pylb.model import checks
 from pylb.model.machine import (
     BEFORE,
@@ -43,18 +42,19 @@ from pylb.model.metrics import Metrics
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
 from pylb.placing.registry import Strategy, find, with_network
-from pylb.replaying.trace_conversion import Entities, one_phase, or_zeros, stretch_of
+from pylb.replaying.trace_conversion import one_phase, stretch_of
 
 
 def feed(core: Any, trace: Phases, first: int, last: int) -> None:
     """Run the phases `first` to `last` - 1, which are in one loop.
 
-    If sizes, positions or other properties of objects changed in a phase, a decision before this
-    phase uses the earlier values, if the record lists them (`RunFacts.remaining`).
+    A decision uses the objects that exist just before it, if the record lists them
+    (`RunFacts.remaining`), otherwise those of the next phase.
     """
     listed = trace.recorded.remaining if trace.recorded and not is_advised(trace) else {}
-    ends = {i for i in listed if first < i < last and _is_changed(trace, listed[i], i)}
-    for begin, end in parts(trace, first, last, ends):
+    ends = {i for i in listed if first < i < last}
+    cuts = sorted({first, last, *ends, *(i for i in _changes(trace) if first < i < last)})
+    for begin, end in itertools.pairwise(cuts):
         core.feed(trace if end - begin == len(trace) else trace[begin:end])
         if end in ends:
             settle(core, trace, end, True)
@@ -62,43 +62,14 @@ def feed(core: Any, trace: Phases, first: int, last: int) -> None:
 
 def is_advised(trace: Phases) -> bool:
     """Say whether an `Advisor` recorded the run, and placed cells with keys."""
-    return _is_keyed(trace) and trace.recorded is not None and _placed(trace.recorded.parameters)
-
-
-def _placed(parameters: dict[str, Any]) -> bool:
-    return bool(parameters.get("advisor")) and parameters.get("strategy") != OWN
-
-
-def parts(trace: Phases, first: int, last: int, ends: Iterable[int] = ()) -> list[tuple[int, int]]:
-    """Cut the phases `first` to `last` - 1 at `ends` and `_changes`; return (begin, end) pairs."""
-    inner = {*ends, *_changes(trace)}
-    cuts = [first, *sorted(i for i in inner if first < i < last), last]
-    return list(itertools.pairwise(cuts))
+    known = {} if trace.recorded is None else trace.recorded.parameters
+    return bool(known.get("advisor")) and known.get("strategy") != OWN and _is_keyed(trace)
 
 
 def _changes(trace: Phases) -> set[int]:
     """Return the phases before which the user's functions returned new properties of the ranks."""
     answers = trace.recorded.answers[1:] if trace.recorded else []
     return {moment // 2 for moment, _ in answers}
-
-
-def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
-    """Say whether any property of these objects is different in phase i of the trace."""
-    tasks = slice(*trace.task_ptr[i : i + 2].tolist())
-    pairs: list[tuple[Any, Any]] = [
-        (objects.nbytes, trace.task_bytes),
-        (np.maximum(objects.memory, 0), trace.task_memory),
-        (objects.coords, trace.task_coords),
-    ]
-    work = None if trace.task_work is None else trace.task_work[tasks]
-    n, m = len(objects.key), tasks.stop - tasks.start
-    changed = not np.array_equal(or_zeros(objects.work, n), or_zeros(work, m))
-    if objects.shared is not None or trace.task_block is not None:
-        pairs_of = [objects.shared, stretch_of(trace, i).shared]
-        known = [s[:, 1:] for s in pairs_of if s is not None]
-        changed |= len(known) < 2 or not np.array_equal(known[0], known[1])
-    changed |= any(b is not None and not np.array_equal(a, b[tasks]) for a, b in pairs)
-    return changed or not np.array_equal(objects.migratable, trace.movable(tasks))
 
 
 def start(core: Any, trace: Phases, first: int) -> None:
@@ -112,18 +83,15 @@ def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
     facts = {name: getattr(trace, name) for name in (*OF_RANKS, "node", "near")}
     if trace.recorded and trace.recorded.answers:
         facts |= trace.recorded.ranks_at(moment)
-    phase = one_phase(trace.n_ranks, objects, Entities.of(trace), facts)
-    return (
-        phase if trace.task_seconds is not None else dataclasses.replace(phase, task_seconds=None)
-    )
+    phase = one_phase(trace.n_ranks, objects, trace, facts)
+    return phase if trace.task_seconds is not None else replace(phase, task_seconds=None)
 
 
 def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     """Decide after `end` phases, with the objects that exist then.
 
-    `early` says whether the loop has more planned iterations.  The record lists the objects if they
-    differ from those of the next phase.  If not, and if `early` is True, the replay decides when it
-    gets the next phase, if there is one.
+    `early` says whether the loop has more planned iterations.  If so, and if the record does not
+    list the objects, the replay decides when it gets the next phase, if there is one.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
     if left is None and early and end in _changes(trace):
@@ -140,99 +108,83 @@ def loops(trace: Phases) -> list[tuple[Loop, int]]:
     if is_advised(trace):  # in a program with its own loop, the number of steps is not known
         loops = [loop if loop.n else loop._replace(n=OPEN) for loop in loops]
     if len(loops) < 2:
-        n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
-        return [((loops[0]._replace(n=n) if loops else Loop(0, n)), trace.n_phases)]
+        loops = [loop._replace(n=max(loop.n, trace.n_phases)) for loop in loops]
+        loops = loops or [Loop(0, trace.n_phases)]
     return list(zip(loops, [*(int(loop.first) for loop in loops[1:]), trace.n_phases], strict=True))
 
 
+@dataclass(frozen=True)
 class Prices:
-    """The costs of one replay.
+    """The costs of one replay."""
 
-    `cost` is the seconds of each LB step, or None.  `tell` says whether the decider knows the
-    expected cost of the first one.  `network` is (0, 0) if the user gave none.  `moves` has the
-    seconds per migration and per migrated byte.
-    """
+    trace: Phases
+    cost: float | None  # seconds of each LB step
+    tell: bool  # whether the decider knows the expected cost of the first LB step
+    given: tuple[float, float]  # (alpha, beta) of messages; (0, 0): the user gave none
+    moves: tuple[float, float]  # seconds per migration, and per byte that migrates
 
-    def __init__(
-        self,
-        trace: Phases,
-        cost: float | None,
-        tell: bool,
-        network: tuple[float, float],
-        moves: tuple[float, float],
-    ) -> None:
-        self._trace = trace
-        self._cost, self._tell = cost, tell
-        self._per_move, self._per_byte = moves
-        self._given = network
-        self._loops = trace.recorded.loops if trace.recorded else []
-        recorded = self._known("alpha"), self._known("beta")
-        self._recorded = None if any(map(math.isnan, recorded)) else recorded
+    @functools.cached_property
+    def recorded(self) -> RunFacts:
+        return self.trace.recorded or RunFacts()
 
     def _known(self, name: str) -> float:
         """Return the most recent value that the run measured for this field of `Loop`, or nan."""
-        known = [getattr(loop, name) for loop in self._loops]
+        known = [getattr(loop, name) for loop in self.recorded.loops]
         return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
 
-    def network(self, given: Settings | None) -> tuple[float, float]:
-        """Return (alpha, beta), the cost of messages for the choice of a strategy."""
-        if any(self._given) or given is None or not given.selects:
-            return self._given
-        return self._recorded or (0.0, 0.0)
+    @functools.cached_property
+    def measured(self) -> tuple[float, float] | None:
+        """(alpha, beta) as the recorded run measured them, if it did."""
+        known = self._known("alpha"), self._known("beta")
+        return None if any(map(math.isnan, known)) else known
 
-    @property
-    def told(self) -> tuple[float, float]:
-        """(alpha, beta) for a strategy's parameters: of this replay, else of the recorded run."""
-        had = self._trace.recorded is not None and "network" in self._trace.recorded.parameters
-        recorded = self._recorded if had and not any(self._given) else None
-        return recorded or self._given
+    def network(self, chooses: bool) -> tuple[float, float]:
+        """Return (alpha, beta) for the choice or the parameters of a strategy.
+
+        `chooses` says whether the measured ones are used if the user gave none.
+        """
+        return (None if any(self.given) or not chooses else self.measured) or self.given
 
     @functools.cached_property
     def _network(self) -> tuple[float, float]:
-        given = self._given if any(self._given) else None
-        return self._recorded or given or (0.0, copy_speed())
+        return self.measured or (self.given if any(self.given) else (0.0, copy_speed()))
 
     def model(self) -> tuple[float, float, float, float, float]:
         """Return (alpha, beta, steps, handling, pace), the cost model of LB steps; see `Loop`."""
-        handling = self._known("handling")
-        pace = self._loops[0].pace if self._loops else 1.0
+        pace = self.recorded.loops[0].pace if self.recorded.loops else 1.0
         # `steps`, the seconds of an LB step without its strategy and its migration: the median of
         # the recorded LB steps, or what was measured before the first one.
-        done = [] if self._trace.recorded is None else self._trace.recorded.history.lb_steps
         rests = [
             max(rest, r.seconds_statistics)
-            for r in done
+            for r in self.recorded.history.lb_steps
             if r.moved and (rest := r.seconds - r.seconds_strategy - r.seconds_migration) == rest
         ]
-        steps = float(np.median(rests)) if rests else self._known("steps")
-        steps, handling = (0.0 if math.isnan(x) else x for x in (steps, handling))
+        known = float(np.median(rests)) if rests else self._known("steps"), self._known("handling")
+        steps, handling = (0.0 if math.isnan(x) else x for x in known)
         return *self._network, steps, handling, pace
 
     def foreseen(self, loop: Loop, given: Settings | None) -> tuple[float, float]:
-        """Return the expected cost of a first LB step, and the part of it for objects that move.
-
-        A value that the decider does not know is nan.
-        """
-        if given is None or not self._tell:
+        """Return the cost of a first LB step, and the part for objects that move; nan: unknown."""
+        if given is None or not self.tell:
             return math.nan, math.nan
-        if self._cost is not None:
-            return float(self._cost), math.nan
-        own = is_advised(self._trace) and not given.selects  # see `DecidingMode._foresee`
-        if own or not given.foresees:
+        if self.cost is not None:
+            return float(self.cost), math.nan
+        advised = is_advised(self.trace)
+        # see `DecidingMode._foresee`
+        if (advised and not given.selects) or not given.foresees:
             return math.nan, math.nan
         if not math.isnan(loop.cost) or loop.first > 0:
             return loop.cost, loop.moving
         cost = self._first_cost()
-        return cost, math.nan if is_advised(self._trace) else cost
+        return cost, math.nan if advised else cost
 
     def _first_cost(self) -> float:
         """Return the cost of an LB step in which all objects of the first phase migrate.
 
-        Without recorded loops, packing objects counts as free.  The cost is nan if there are no
-        phases, or if the recorded run did not measure the time to pack an object (`Loop.handling`).
+        It is nan if the recorded run did not measure the time to pack an object.
         """
-        t = self._trace
-        handling = self._known("handling") if self._loops else 0.0
+        t = self.trace
+        handling = self._known("handling") if self.recorded.loops else 0.0
         if t.n_phases == 0 or math.isnan(handling):
             return math.nan
         first = slice(0, int(t.task_ptr[1]))
@@ -243,20 +195,18 @@ class Prices:
             _core.first_cost(*self._network, handling, int(k), int(b), t.n_ranks)
             for k, b in zip(n.tolist(), nbytes.tolist(), strict=True)
         )
-        return slowest + self._per_move * first.stop + self._per_byte * float(weights.sum())
+        return slowest + self.moves[0] * first.stop + self.moves[1] * float(weights.sum())
 
     def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
         """Return the LB steps that the recorded run measured, as arguments for the C core."""
-        if given is None or self._trace.recorded is None:
-            return []
-        names = [s.name for s in given.strategies]
+        names = [s.name for s in given.strategies] if given else []
         return [
             (
                 *(r.iteration, names.index(r.strategy), r.migrations, r.nbytes),
                 *(r.seconds_statistics, r.seconds_strategy, r.seconds_migration, r.seconds),
                 r.seconds_hidden,
             )
-            for r in self._trace.recorded.history.lb_steps
+            for r in self.recorded.history.lb_steps
             if r.strategy in names and not math.isnan(r.seconds)
         ]
 
@@ -273,25 +223,6 @@ def copy_speed() -> float:
     return max(best, 0.0) / data.size
 
 
-DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
-    "decider": None,
-    "advisor": None,
-    "ahead": 0,
-    "lag": 0,
-    "as_recorded": False,
-    "foresight": False,
-    "moves": True,
-    "network": (0.0, 0.0),
-    "cost": math.nan,
-    "model": (0.0, 0.0, 0.0, 0.0, 1.0),
-    "per_move": 0.0,
-    "per_byte": 0.0,
-    "steps": [],
-    "keep_times": False,
-    "keep_ranks": False,
-}
-# Times (one per rank and phase) are stored if there are at most this many, or as many as tasks.
-FEW_TIMES = 1 << 16
 OPEN = 1 << 52  # stands for an unknown number of iterations of a loop (csrc/replay/replay.h)
 BASELINES = ("none", "unbalanced")
 
@@ -320,7 +251,7 @@ class Replay(InNotebook):
     trace: Phases  #: The run, with the speeds and the background of the replay.
     network: Network  #: The cost of messages in the replay.
     seed: int
-    _times: F64 | None = None
+    rank_times: F64  #: (m, p) seconds of each rank in each phase, without its messages.
 
     @property
     def iteration_seconds(self) -> float:
@@ -329,11 +260,7 @@ class Replay(InNotebook):
 
     @property
     def lb_seconds(self) -> float:
-        """Seconds of the LB steps; for strategy ``"none"``, of the recorded LB steps.
-
-        The first iterations after an LB step may be slower.  The extra time is part of `cost` in a
-        receipt, but here it is part of `iteration_time`.
-        """
+        """Seconds of the LB steps, without slower iterations after them."""
         return math.fsum(r.step_seconds for r in self.lb_steps)
 
     @property
@@ -350,11 +277,6 @@ class Replay(InNotebook):
     def lb_step_iterations(self) -> list[int]:
         """Phases that ended with an LB step; -1: an LB step before the first phase."""
         return [r.iteration for r in self.lb_steps]
-
-    @functools.cached_property
-    def rank_times(self) -> F64:
-        """Seconds of each rank in each phase without its messages, (m, p)."""
-        return _rank_times(self.trace, self.rank) if self._times is None else self._times
 
     @property
     def mean_max_over_mean(self) -> float:
@@ -388,8 +310,7 @@ class Replay(InNotebook):
     def lending_saved(self) -> float:
         """Seconds that `Sharer.share` would save besides, if all objects of a phase were its rows.
 
-        As in shadow mode, what lending can save is counted, where it pays.  No object is divided,
-        and each byte of the objects takes 2 ns.
+        No object is divided, and each byte of the objects takes 2 ns.
         """
         t = self.trace
         alone, sharing = _worked(t, self.rank_times)
@@ -434,18 +355,6 @@ class Replay(InNotebook):
         )
 
 
-def _rank_times(t: Phases, rank: I32) -> F64:
-    """Return the seconds of each rank in each phase without messages, with tasks on `rank`."""
-    core = _core.Replay(**{**DEFAULTS, "as_recorded": True, "keep_times": True}, n_ranks=t.n_ranks)
-    core.loop(0, t.n_phases, math.nan)
-    for begin, end in parts(t, 0, t.n_phases):
-        part = t if end - begin == len(t) else t[begin:end]
-        core.feed(placed(part, rank[slice(*t.task_ptr[[begin, end]].tolist())]))
-    times = core.take()[1]
-    assert times is not None
-    return times
-
-
 def _worked(t: Phases, times: F64) -> tuple[F64, Sharing]:
     """Return the times of the ranks without waits for a core, and which ranks share cores."""
     sharing = None if t.core_group is None else (t.core_group, t.group_cores)
@@ -462,8 +371,8 @@ def placed(trace: Phases, rank: I32) -> Phases:
         seconds = seconds * (trace.speed[trace.task_rank] / trace.speed[rank])
     if parts is not None and speed is not None:
         parts = parts * (speed[trace.task_rank] / speed[rank])[:, None]
-    return dataclasses.replace(
-        *(trace,),
+    return replace(
+        trace,
         task_rank=rank,
         task_load=load,
         task_seconds=seconds,
@@ -500,28 +409,21 @@ def replay(
     """Replay a recorded run with different decisions.
 
     The decider and the arguments are those of `Balancer`: by default, the result is what
-    ``Balancer(comm)`` would have done with these loads; or, if an `Advisor` recorded the run and
-    its cells have keys, what this `Advisor` would have done: an LB step places the cells of the
-    phase that has ended, by their loads in it.  Otherwise an LB step at the end of phase i places
-    the objects of phase i + 1, by the estimates of their loads at that time.  The last phase ends
-    with an LB step only if the recorded program left its last loop early.  An object stays on its
-    first rank until an LB step moves it; an object that may never migrate is always on its recorded
-    rank.
+    ``Balancer(comm)`` would have done with these loads.  An LB step at the end of phase i places
+    the objects of phase i + 1, by the estimates of their loads at that time.  If an `Advisor`
+    recorded the run and its cells have keys, an LB step places the cells of the phase that has
+    ended, as this `Advisor` would have done.  An object stays on its first rank until an LB step
+    moves it; an object that may never migrate is always on its recorded rank.
 
     Parameters
     ----------
     trace : Trace
     strategy : str, callable or `pylb.strategy`
-        As for `Balancer`: "auto", a name of `pylb.strategies()`, or a function.  There are also two
-        baselines without decisions: with ``"unbalanced"``, each object stays on its first rank;
-        with ``"none"``, each object is on its recorded rank, and the LB steps are the recorded
-        ones, with their measured cost.
+        As for `Balancer`; or a baseline without decisions: with ``"unbalanced"``, each object stays
+        on its first rank; with ``"none"``, objects and LB steps are as recorded.
     every : int, optional
         Number of phases from one LB step to the next.
-    trigger : str, callable or `pylb.trigger`, optional
-        A name of `pylb.triggers()`, or a function of a `Cycle`.  Default: ``"auto"``, as for
-        `Balancer`.
-    lag, pause_if_useless, learn_speeds, seed
+    trigger, lag, pause_if_useless, learn_speeds, seed
         As for `Balancer`.  ``learn_speeds=True`` is only for ranks whose speeds are not known.
     cost : float, optional
         Seconds that each LB step costs.  Default: the measured cost, if the recorded run did the
@@ -537,18 +439,11 @@ def replay(
         parameters of these names get both.
     foresight : bool
         Rebalance at the start of a phase, with the loads of this phase: a perfect prediction.
-    speed, background : (p,) array of float, optional
+    speed, background, memory_limit : (p,) array, optional
         Values for the ranks that replace those of the trace.
-    memory_limit : (p,) array of int, optional
-        Bytes that the objects of each rank may occupy, instead of the limits of the trace.
     network : (alpha, beta), Machine or path, optional
         Replaces `alpha` and `beta`.  A `Machine`, or its file, has values within and between nodes,
         which also replace the distances of the trace.
-
-    Raises
-    ------
-    InfeasibleError, StrategyError
-        The strategy found no placement, raised an error, or returned no placement.
 
     Examples
     --------
@@ -556,14 +451,11 @@ def replay(
     >>> run.lb_step_iterations, run.lb_seconds
     ([49, 99, 149], 0.30000000000000004)
     """
-    for name, value in [
-        ("cost", 0.0 if cost is None else cost),
-        ("migration_alpha", migration_alpha),
-        ("migration_beta", migration_beta),
-        ("alpha", alpha),
-        ("beta", beta),
-    ]:
-        checks.seconds(name, value)
+    checks.seconds("cost", 0.0 if cost is None else cost)
+    checks.seconds("migration_alpha", migration_alpha)
+    checks.seconds("migration_beta", migration_beta)
+    checks.seconds("alpha", alpha)
+    checks.seconds("beta", beta)
     lag = checks.whole("lag", lag, 0, "a number of iterations", below=2**20)
     check_trace(trace)
     seed = checks.integer("seed", seed)
@@ -573,16 +465,16 @@ def replay(
         if alpha or beta:
             raise DomainError("network is given with alpha or beta: expected only one of them")
         links = Links.of(network, trace.n_ranks)
-        (alpha, beta), trace = links.network, dataclasses.replace(trace, **links.ranks)
+        (alpha, beta), trace = links.network, replace(trace, **links.ranks)
     prices = Prices(trace, cost, tell, (alpha, beta), (migration_alpha, migration_beta))
-    given, known = None, {} if trace.recorded is None else trace.recorded.parameters
+    given, known = None, prices.recorded.parameters
     advised = is_advised(trace) and not foresight
     if strategy in BASELINES:
         if every is not None or isinstance(trigger, str):
             settings(every=every, trigger=trigger)  # checked, though without effect
     else:
         given = settings(
-            with_network(find(strategy, auto=True), prices.told),
+            with_network(find(strategy, auto=True), prices.network("network" in known)),
             every=every,
             trigger=trigger,
             lag=lag,
@@ -594,7 +486,7 @@ def replay(
             distributed=not advised,
         )
         given.load()
-    decider = None if given is None else given.decider(trace.n_ranks, prices.network(given))
+    decider = given.decider(trace.n_ranks, prices.network(given.selects)) if given else None
     core = _core.Replay(
         n_ranks=trace.n_ranks,
         decider=decider.core if decider else None,
@@ -603,14 +495,13 @@ def replay(
         lag=lag,
         as_recorded=strategy == "none" or (strategy == "unbalanced" and not _is_keyed(trace)),
         foresight=foresight,
-        moves=True,
         network=(alpha, beta),
         cost=math.nan if cost is None else cost,
         model=prices.model(),
         per_move=migration_alpha,
         per_byte=migration_beta,
         steps=prices.steps(given),
-        keep_times=trace.n_phases * trace.n_ranks <= max(len(trace.task_load), FEW_TIMES),
+        keep_times=True,
         keep_ranks=strategy != "none",
     )
     for loop, end in loops(trace):
@@ -630,6 +521,7 @@ def replay(
     values, seconds = core.metrics(0)
     metrics = dict(zip(Metrics._fields, values.T.copy(), strict=True))
     rank, times = core.take()
+    times = np.zeros((0, trace.n_ranks)) if times is None else times  # None: no phases
     if strategy == "unbalanced" and not _is_keyed(trace):
         metrics, seconds, times = _as_before(trace, seconds, times)
     if decider is not None:
@@ -648,7 +540,7 @@ def replay(
         trace=trace,
         network=Network(alpha, beta),
         seed=seed,
-        _times=times,
+        rank_times=times,
     )
 
 
@@ -665,7 +557,7 @@ def _as_learned(
                 if first < (at := r.iteration + 1):
                     yield trace, first, at
                     first = at
-                trace = dataclasses.replace(trace, measured=np.array(r.speed) if r.speed else None)
+                trace = replace(trace, measured=np.array(r.speed) if r.speed else None)
     yield trace, first, end
 
 
@@ -674,9 +566,7 @@ def _is_keyed(trace: Phases) -> bool:
     return trace.recorded is None or bool(trace.recorded.parameters.get("keyed", True))
 
 
-def _as_before(
-    trace: Phases, seconds: F64, times: F64 | None
-) -> tuple[dict[str, F64], F64, F64 | None]:
+def _as_before(trace: Phases, seconds: F64, times: F64) -> tuple[dict[str, F64], F64, F64]:
     """Replay a run whose ranks keep their shares of the load from before the first LB step.
 
     `seconds` and `times` are those of the recorded phases, where the program divided the load.
@@ -684,8 +574,7 @@ def _as_before(
     assert trace.recorded is not None
     done = [r.iteration + 1 for r in trace.recorded.history.lb_steps if r.moved]
     first = max(done[0], 0) if done else len(trace)
-    of_ranks = _rank_times(trace, trace.task_rank) if times is None else times
-    worked, sharing = _worked(trace, of_ranks)
+    worked, sharing = _worked(trace, times)
     was = worked.copy()
     was[first:] = as_before(worked[max(first - BEFORE, 0) : first], worked[first:])
     metrics = [_core.metrics(row) for row in was]
@@ -694,12 +583,11 @@ def _as_before(
 
 
 def _foreseen(history: History, metrics: dict[str, F64]) -> History:
-    """Return the receipts of a replay with foresight.
+    """Return the receipts of a replay with foresight, whose LB steps were at the start of a phase.
 
-    The LB steps were at the start of a phase.  The receipts show them at the end of the previous
-    phase, with the metrics of the phases that follow.
+    They show an LB step at the end of the phase before, with the metrics of the phases after it.
     """
-    out = [dataclasses.replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
+    out = [replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
     done = [r for r in out if r.balanced]
     ends = [*(r.iteration + 1 for r in done[1:]), len(metrics["max"])]
     for r, end in zip(done, ends, strict=False):
@@ -719,12 +607,14 @@ def _with_ranks(
     memory_limit: ArrayLike | None,
 ) -> Phases:
     given: dict[str, Any] = {
-        name: checks.vector(name, value, trace.n_ranks)
-        for name, value in [("speed", speed), ("background", background)]
+        name: check(name, value, trace.n_ranks)
+        for name, value, check in (
+            ("speed", speed, checks.vector),
+            ("background", background, checks.vector),
+            ("memory_limit", memory_limit, checks.sizes),
+        )
         if value is not None
     }
-    if memory_limit is not None:
-        given["memory_limit"] = checks.sizes("memory_limit", memory_limit, trace.n_ranks)
     if "speed" in given and (
         trace.speed is None or not np.array_equal(given["speed"], trace.speed)
     ):
@@ -733,8 +623,8 @@ def _with_ranks(
     if given and trace.recorded is not None:
         rows = trace.recorded.answers
         kept = [(at, {x: row[x] for x in row.keys() - given.keys()}) for at, row in rows]
-        given["recorded"] = dataclasses.replace(trace.recorded, answers=kept)
-    return dataclasses.replace(trace, **given) if given else trace
+        given["recorded"] = replace(trace.recorded, answers=kept)
+    return replace(trace, **given) if given else trace
 
 
 # ---- the best schedule of LB steps --------------------------------------------------------------
@@ -787,11 +677,10 @@ def optimum(
 
     With GreedyLB, which ignores the present placement, the result is the best schedule, found by
     dynamic programming, unless loads depend on the rank or objects come back to their last rank.
-    With other strategies, a beam search forward over the phases finds a schedule and a lower bound
-    (csrc/replay/replay.h).  The schedule is the best one if the beam dropped no placement, i.e. if
-    `width` is large enough.  No trigger and none of some fixed periods is better.  In the run of
-    an `Advisor` that knows its cells, an LB step places by other loads than in this search: the
-    result is the best schedule found, and its time an estimate.
+    With other strategies, a beam search finds a schedule and a lower bound (csrc/replay/replay.h);
+    the schedule is the best one if `width` is large enough.  No trigger and none of some fixed
+    periods is better.  In the run of an `Advisor` that knows its cells, an LB step places by other
+    loads than in this search: the time of the result is then an estimate.
 
     Parameters
     ----------
@@ -804,14 +693,8 @@ def optimum(
     seed : int
         Seed of strategies that draw random numbers.
     width : int
-        For strategies that depend on the present placement: at the end of each phase, an LB step is
-        tried from this number of placements, those that are reached in the shortest time.  A larger
-        number finds better schedules and takes longer.
-
-    Raises
-    ------
-    InfeasibleError, StrategyError
-        The strategy found no placement, raised an error, or returned no placement.
+        For strategies that depend on the present placement: number of placements from which an LB
+        step is tried at the end of each phase.
 
     Examples
     --------
@@ -831,13 +714,9 @@ def optimum(
     # With several strategies, each one is tried alone first: the result bounds the joint search.
     for some in [*([e] for e in entries if len(entries) > 1), entries]:
         upper = math.inf if best is None else best.time
+        candidates = tuple(e.candidate for e in some)
         time, when, bound, exact, steps = _core.trace_optimum(
-            trace,
-            tuple(e.candidate for e in some),
-            cost,
-            seed,
-            width,
-            upper,
+            trace, candidates, cost, seed, width, upper
         )
         if best is None or time < upper:
             names = tuple(some[k].name for k in (() if steps is None else steps))
@@ -864,18 +743,13 @@ def _entries(strategy: Any) -> list[Strategy]:
 
 def _known(trace: Phases, strategies: Iterable[Any], options: dict[str, Any]) -> Iterator[Optimum]:
     """Yield runs with fixed `PERIODS` and with each trigger, to compare with the found schedule."""
-    for s in strategies:
-        for every in PERIODS:
-            yield _as_schedule(replay(trace, s, every=every, **options), options["cost"])
-        for trigger in triggers():
-            for tell in (True, False):
-                run = replay(trace, s, trigger=trigger, tell=tell, **options)
-                yield _as_schedule(run, options["cost"])
-
-
-def _as_schedule(run: Replay, cost: float) -> Optimum:
-    # `run.time` is not used: its sum of the costs has rounding errors.
-    time = run.iteration_seconds + cost * len(run.lb_steps)
-    when = np.array(run.lb_step_iterations, dtype=np.int64)
-    names = tuple(r.strategy for r in run.lb_steps)
-    return Optimum(time, when, cost, 0.0, run.strategy != "auto", names)
+    whens: list[dict[str, Any]] = [{"every": every} for every in PERIODS]
+    whens += [{"trigger": t, "tell": tell} for t in triggers() for tell in (True, False)]
+    cost = options["cost"]
+    for s, when in itertools.product(strategies, whens):
+        run = replay(trace, s, **when, **options)
+        # `run.time` is not used: its sum of the costs has rounding errors.
+        time = run.iteration_seconds + cost * len(run.lb_steps)
+        iterations = np.array(run.lb_step_iterations, dtype=np.int64)
+        names = tuple(r.strategy for r in run.lb_steps)
+        yield Optimum(time, iterations, cost, 0.0, run.strategy != "auto", names)

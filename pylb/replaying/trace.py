@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from pylb import optional
 from pylb.console import InNotebook, count
 from pylb.errors import DomainError, FormatError, OutOfRangeError
-from pylb.io import records, vt
+from pylb.io import record_file, vt
 from pylb.io.phases import Phases, frozen
 from pylb.io.run_record import FIGURES, OF_RANKS, RunData
 from pylb.model import checks
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 class Trace(Phases, InNotebook):
     __doc__ = Phases.__doc__
 
-    # ---- reading ----------------------------------------------------------------------------
-
     @classmethod
     def load(
         cls,
@@ -41,8 +39,6 @@ class Trace(Phases, InNotebook):
         threads: int | None = None,
     ) -> Trace:
         """Read a recorded run: LBDatafiles of vt, or a run record of pylb.
-
-        vt writes one JSON file per rank, plain or compressed by Brotli.
 
         Parameters
         ----------
@@ -58,11 +54,10 @@ class Trace(Phases, InNotebook):
         Raises
         ------
         FormatError
-            A file is neither a run record nor an LBDatafile, or it is damaged (in an LBDatafile,
-            the message names the place), or the phases differ between ranks.
+            A file is neither a run record nor an LBDatafile, or it is damaged, or the phases differ
+            between ranks.
         MissingPartError
-            msgspec is absent, which reads vt's files; or brotli, for a compressed file; or h5py,
-            for HDF5.
+            msgspec (for files of vt), brotli (if they are compressed) or h5py (for HDF5) is absent.
 
         Examples
         --------
@@ -71,22 +66,17 @@ class Trace(Phases, InNotebook):
         """
         if threads is not None:
             threads = checks.whole("threads", threads, 1, "a number of files")
-        if stem is None and records.is_record(path):
-            return cls(**trace_fields(records.read(path)))
+        if stem is None and record_file.is_record(path):
+            return cls(**trace_fields(record_file.read(path)))
         return cls._of_run(_vt_run().read(vt.files(path, stem), threads))
 
     @classmethod
     def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
         """Make a trace whose phases are these snapshots; objects keep their order.
 
-        Objects with the same `key` are the same object in all phases.  `node` is stored only with
-        `near` or `node_memory_limit`.
-
-        Raises
-        ------
-        DomainError
-            There are no snapshots; only some snapshots have `coords`; or the number of ranks or of
-            loads per object, `speed`, `background`, `memory_limit` or `near` differ.
+        Objects with the same `key` are the same object in all phases.  All snapshots have the same
+        ranks and the same number of loads per object; all have `coords`, or none.  `node` is stored
+        only with `near` or `node_memory_limit`.
         """
         return cls(
             **snapshot_fields(checks.several("snapshots", snapshots, "a list of pylb.Snapshot"))
@@ -140,9 +130,9 @@ class Trace(Phases, InNotebook):
         where = np.empty(n, np.int32)
         where[order] = (np.arange(n) * n_ranks // max(n, 1)).astype(np.int32)
         rank = where.take(self.task_entity, mode="clip")  # the fastest mode; all are valid
-        absent = "task_home task_seconds speed background memory_limit measured figures core_group"
+        of_ranks = "core_group group_cores node near block_home task_home task_seconds"
         nothing: dict[str, Any] = dict.fromkeys(
-            f"{absent} node near group_cores block_home recorded _run _phases".split()
+            [*OF_RANKS, *of_ranks.split(), "measured", "figures", "recorded", "_run", "_phases"]
         )
         return dataclasses.replace(
             self,
@@ -175,8 +165,6 @@ class Trace(Phases, InNotebook):
         """
         return optimum(self, strategy, **options)
 
-    # ---- writing ----------------------------------------------------------------------------
-
     def save(
         self,
         folder: str | os.PathLike[str],
@@ -187,9 +175,8 @@ class Trace(Phases, InNotebook):
     ) -> list[Path]:
         """Write the run as LBDatafiles of vt, one file ``<stem>.<rank>.json`` for each rank.
 
-        A trace that was read from LBDatafiles keeps everything: unknown keys, formats of numbers,
-        subphases, attributes, metadata, ids and homes.  Without `rank`, the text of each file is
-        then the same as in the file that was read.
+        A trace that was read from LBDatafiles keeps everything, also keys that pylb does not know.
+        Without `rank`, the text of each file is then the same as in the file that was read.
 
         Parameters
         ----------
@@ -210,8 +197,8 @@ class Trace(Phases, InNotebook):
             the folder has a run of the same name with more ranks; or `stem` is not a file name.  If
             the trace was read from LBDatafiles: its tasks have changed, or a phase and its copies
             are not all written with the same placement.
-        MissingPartError, StateError
-            msgspec is absent, or brotli (with `compress`); a file has changed since it was read.
+        StateError
+            A file has changed since it was read.
         """
         checks.flag("compress", compress)
         where = self.task_rank if rank is None else self._placement(rank)
@@ -235,34 +222,21 @@ class Trace(Phases, InNotebook):
                 f"rank has shape {given.shape} and dtype {given.dtype}: expected "
                 f"{self.task_rank.shape} integers, one for each task"
             )
-        bad = np.flatnonzero((given < 0) | (given >= self.n_ranks))
-        if len(bad):
-            raise OutOfRangeError(
-                f"rank[{bad[0]}] is {given[bad[0]]}: expected 0 ... {self.n_ranks - 1}"
-            )
-        pinned = ~self.movable(slice(None))
-        bad = np.flatnonzero(pinned & (given != self.task_rank))
-        if len(bad):
+        for i in np.flatnonzero((given < 0) | (given >= self.n_ranks))[:1]:
+            raise OutOfRangeError(f"rank[{i}] is {given[i]}: expected 0 ... {self.n_ranks - 1}")
+        for i in np.flatnonzero(~self.movable(slice(None)) & (given != self.task_rank))[:1]:
             raise DomainError(
-                f"rank[{bad[0]}] is {given[bad[0]]}: object "
-                f"{self.entity_key[self.task_entity[bad[0]]]} may not migrate from rank "
-                f"{self.task_rank[bad[0]]}"
+                f"rank[{i}] is {given[i]}: object {self.entity_key[self.task_entity[i]]} may not "
+                f"migrate from rank {self.task_rank[i]}"
             )
         return given.astype(np.int32)
-
-    # ---- other forms ------------------------------------------------------------------------
 
     def tasks(self, phase: int | None = None) -> pd.DataFrame:
         """Return the tasks as a pandas DataFrame, one row each.
 
         Columns: the phase's id, `rank`, `key`, `load` (as `task_load`), recorded properties of the
         entity, `nbytes` and `memory`, and the numbers of ``user_defined`` (NaN if a task has none).
-        Where possible, columns of numbers are views of the trace's arrays.
-
-        Parameters
-        ----------
-        phase : int, optional
-            Index of the only phase to return, as in ``trace[phase]``.  Default: all phases.
+        `phase` is the index of the only phase to return, as in ``trace[phase]``; default: all.
         """
         trace = self if phase is None else self._only_phase(phase)
         entity = trace.task_entity
@@ -320,7 +294,7 @@ class Trace(Phases, InNotebook):
 
     def _only_phase(self, phase: int) -> Trace:
         i = self._index(phase)
-        return self._part(np.arange(i, i + 1))
+        return self[i : i + 1]
 
     def _bars(self) -> dict[str, Any]:
         phase, p = np.repeat(np.arange(self.n_phases), np.diff(self.task_ptr)), self.n_ranks
@@ -354,7 +328,7 @@ class RunRecord(RunData, InNotebook):
 
         In a record of the C library (JSON), each rank counts as one object.
         """
-        return cls(**vars(records.read(path)))
+        return cls(**vars(record_file.read(path)))
 
     @classmethod
     def of(cls, trace: Trace) -> RunRecord:
@@ -431,9 +405,7 @@ def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:
     columns = [arrays[name] for name in (first, second) if name in arrays]
     if not columns:
         return None
-    out = columns[0] if len(columns) == 1 else np.where(np.isnan(columns[0]), *columns[::-1])
-    if np.nanmax(out, initial=0) >= 2.0**63:
-        raise FormatError(f"{first} or {second} is {np.nanmax(out):g}: expected below 2**63")
-    whole: I64 = np.ceil(np.nan_to_num(out)).astype(np.int64)
-    whole.flags.writeable = False
-    return whole
+    out = np.nan_to_num(np.where(np.isnan(columns[0]), columns[-1], columns[0]))
+    if out.max(initial=0) >= 2.0**63:
+        raise FormatError(f"{first} or {second} is {out.max():g}: expected below 2**63")
+    return frozen(np.ceil(out).astype(np.int64))  # type: ignore[no-any-return]

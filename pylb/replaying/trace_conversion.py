@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,21 +18,6 @@ from pylb.model.objects import blocks, shared_of
 from pylb.model.snapshot import I64, Rows, Snapshot
 
 Arrays = dict[str, Any]
-
-
-class Entities(NamedTuple):
-    """Entities that already have the indices 0, 1, 2, ...; the fields are those of `Phases`."""
-
-    entity_key: I64
-    entity_birth: I64 | None
-    entity_migratable: Any
-
-    @classmethod
-    def of(cls, trace: Any) -> Entities:
-        return cls(trace.entity_key, trace.entity_birth, trace.entity_migratable)
-
-
-NO_ENTITIES = Entities(np.zeros(0, np.int64), None, np.zeros(0, bool))
 
 
 def trace_fields(run: RunData) -> Arrays:
@@ -81,7 +66,7 @@ def on_speeds(arrays: Arrays, facts: Arrays) -> Arrays:
     return out
 
 
-def one_phase(n_ranks: int, left: Stretch, known: Entities, facts: Arrays) -> Phases:
+def one_phase(n_ranks: int, left: Stretch, known: Phases | None, facts: Arrays) -> Phases:
     """Return a trace with one phase, in which the objects of `left` exist but take no time."""
     phase = left._replace(load=np.zeros((1, len(left.key))), phases=None)
     return Phases(n_ranks, **on_speeds(trace_arrays([phase], known), facts))
@@ -126,11 +111,9 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
                 raise DomainError(
                     f"snapshots[{i}] and the first one have different {name}: expected the same"
                 )
-        if s.key is not None:
-            values, counts = np.unique(s.key, return_counts=True)
-            if np.any(counts > 1):
-                key = values[np.argmax(counts > 1)]
-                raise DuplicateKeyError(f"snapshots[{i}] has the key {key} more than once")
+        values, counts = np.unique([] if s.key is None else s.key, return_counts=True)
+        for key in values[counts > 1][:1]:
+            raise DuplicateKeyError(f"snapshots[{i}] has the key {key} more than once")
 
 
 def _of_snapshot(i: int, s: Snapshot) -> Stretch:
@@ -156,37 +139,33 @@ def _of_snapshot(i: int, s: Snapshot) -> Stretch:
     )
 
 
-def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arrays:
-    """Return the fields of a trace whose phases are the iterations of the stretches."""
-    n_known = len(known.entity_key)
-    keys = np.concatenate([known.entity_key, *(s.key for s in stretches)])
-    births = np.concatenate(
-        [
-            or_zeros(known.entity_birth, n_known),
-            *(or_zeros(s.birth, len(s.key)) for s in stretches),
-        ]
-    )
+def trace_arrays(stretches: list[Stretch], known: Phases | None = None) -> Arrays:
+    """Return the fields of a trace whose phases are the iterations of the stretches.
+
+    The entities of the trace `known` keep their indices.
+    """
+    every = [(s.key, s.birth, s.rank, s.migratable) for s in stretches]
+    n_known = 0 if known is None else known.n_entities
+    if known is not None:
+        rank = np.zeros(n_known, np.int32)
+        every.insert(0, (known.entity_key, known.entity_birth, rank, known.entity_migratable))
+    keys = np.concatenate([np.zeros(0, np.int64), *(key for key, *_ in every)])
+    births = np.concatenate([np.zeros(0, int), *(or_zeros(b, len(key)) for key, b, *_ in every)])
+    ranks = np.concatenate([np.zeros(0, np.int32), *(rank for *_, rank, _ in every)])
+    movable = np.concatenate([np.zeros(0, bool), *(may for *_, may in every)])
     again = births.any()  # a key was used again, after its first object was removed
     pairs = np.rec.fromarrays([keys, births]) if again else keys
     _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
     order = np.argsort(first)  # entities are numbered in order of their first task
     number = np.empty(len(first), np.int32)
     number[order] = np.arange(len(first), dtype=np.int32)
-    every = np.concatenate(
-        [np.zeros(n_known, np.int32), *(s.rank for s in stretches)], dtype=np.int32
-    )
-    entity = number[which][n_known:]
-    movable = np.concatenate([np.zeros(0, bool), *(s.migratable for s in stretches)])
     can_move = np.zeros(len(first), bool)
-    can_move[:n_known] = known.entity_migratable
-    np.logical_or.at(can_move, entity, movable)
+    np.logical_or.at(can_move, number[which], movable)
+    entity, movable = number[which][n_known:], movable[n_known:]
     shared: Arrays = {}
     if any(s.shared is not None for s in stretches):
-        nothing = np.full((1, 3), -1)
-        every_shared = (
-            np.repeat(nothing, len(s.key), 0) if s.shared is None else s.shared for s in stretches
-        )
-        shared = blocks(np.concatenate(list(every_shared)), keys[n_known:], alike=False)
+        parts = [np.full((len(s.key), 3), -1) if s.shared is None else s.shared for s in stretches]
+        shared = blocks(np.concatenate(parts), keys[n_known:], alike=False)
     block = shared.get("block")
     absent = {
         "task_work": all(s.work is None for s in stretches),
@@ -204,8 +183,8 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
     out: Arrays = dict.fromkeys(absent)
     for name, (dtype, of) in _COLUMNS.items():
         if not absent.get(name):
-            parts = [(of(*one), one[0].iterations) for one in each]
-            tiled = [np.tile(rows, (k, *[1] * (rows.ndim - 1))) for rows, k in parts]
+            rows = [(of(*one), one[0].iterations) for one in each]
+            tiled = [np.tile(row, (k, *[1] * (row.ndim - 1))) for row, k in rows]
             out[name] = np.concatenate(tiled or [np.zeros(0, dtype)], dtype=dtype)
     phases = [s.phases.reshape(-1, s.phases.shape[2]) for s in stretches if s.phases is not None]
     sizes = [(len(s.key), len(s.src)) for s in stretches for _ in range(s.iterations)]
@@ -222,7 +201,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
         "entity_key": keys[first[order]],
         "entity_birth": births[first[order]] if again else None,
         "entity_migratable": can_move,
-        "entity_home": every[first[order]],
+        "entity_home": ranks[first[order]],
         "entity_collection": np.full(len(first), COLLECTION, np.int64),
         "task_ptr": task_ptr,
         "edge_ptr": edge_ptr,
@@ -278,10 +257,9 @@ def stretches_of(trace: Phases) -> Iterator[Stretch]:
 
 
 def _as_one(alike: list[Stretch]) -> Stretch:
-    one = alike[0]._replace(load=np.concatenate([s.load for s in alike]))
-    if one.phases is None:
-        return one
-    return one._replace(phases=np.concatenate([np.asarray(s.phases) for s in alike]))
+    columns = {name: [getattr(s, name) for s in alike] for name in ("load", "phases")}
+    parts: Arrays = {name: np.concatenate(x) for name, x in columns.items() if x[0] is not None}
+    return alike[0]._replace(**parts)
 
 
 def stretch_of(trace: Phases, i: int) -> Stretch:

@@ -29,7 +29,8 @@ from pylb.decide.decider import (
 from pylb.decide.receipts import History, Receipt
 from pylb.decide.registry import Cycle
 from pylb.errors import DomainError, StrategyError
-from pylb.io import h5
+from pylb.io import record_file
+from pylb.io.phases import Phases
 from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.measure.load_model import LoadModel
 from pylb.model.machine import Links
@@ -37,11 +38,9 @@ from pylb.model.metrics import Metrics
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, Snapshot
 from pylb.placing.registry import Strategy, find, with_network
-from pylb.replaying.replayed import DEFAULTS, OPEN
+from pylb.replaying.replayed import OPEN
 from pylb.replaying.trace import Trace
 from pylb.replaying.trace_conversion import (
-    NO_ENTITIES,
-    Entities,
     on_ranks,
     on_speeds,
     one_phase,
@@ -182,7 +181,7 @@ class ReplayedDecider(Decider):
     """Repeats the LB steps of a record, in the same iterations and with the same placements."""
 
     def __init__(self, path: str | os.PathLike[str], n_ranks: int) -> None:
-        self.run = h5.read(path)
+        self.run = record_file.read(path)
         if self.run.n_ranks != n_ranks:
             raise DomainError(
                 f"replay is {self.run.path!r}, a run on {self.run.n_ranks} ranks: expected a run "
@@ -753,7 +752,7 @@ class ShadowMode(MeasuringMode):
         self._log, self._replayed = IterationLog(), 0.0
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
-        self._entities = NO_ENTITIES  # all objects so far, by index in the replay
+        self._known: Phases | None = None  # a trace without phases, of all objects so far
         self._followed = 0  # number of iterations replayed
         self._remaining: Any = None  # trace of the objects after the last iteration, if changed
         self._in_loop = False
@@ -806,10 +805,14 @@ class ShadowMode(MeasuringMode):
         self._decider = settings.decider(
             n_ranks, network if settings.selects else (0.0, 0.0), keep=KEPT_RECEIPTS
         )
-        own = {"decider": self._decider.core, "lag": int(self._state.options.lag), "moves": False}
-        model = (*network, loop.steps, loop.handling, loop.pace)
-        own |= self._own(self._decider)
-        return _core.Replay(**{**DEFAULTS, **own, "n_ranks": n_ranks, "model": model})
+        return _core.Replay(
+            n_ranks=n_ranks,
+            decider=self._decider.core,
+            lag=int(self._state.options.lag),
+            moves=False,
+            model=(*network, loop.steps, loop.handling, loop.pace),
+            **self._own(self._decider),
+        )
 
     def _own(self, decider: Decider) -> dict[str, Any]:
         """Return further arguments of the replay."""
@@ -849,11 +852,11 @@ class ShadowMode(MeasuringMode):
         if stretches:
             facts = facts_of_run.ranks_at(2 * stretches[0].first + 1) | links
             until = stretches[-1].first + stretches[-1].iterations
-            arrays = on_speeds(trace_arrays(stretches, self._entities), facts)
+            arrays = on_speeds(trace_arrays(stretches, self._known), facts)
             figures = np.ascontiguousarray(rows[: until - stretches[0].first])
             sharing = sharing_of(records.all_parameters())
             trace = Trace(n_ranks, **arrays, figures=figures, **sharing)
-            self._entities = Entities.of(trace)
+            self._known = trace[:0]
             self._replay.feed(trace)
             self._followed = until  # only now, because an interrupt may end `feed`
             self._replayed += float(np.maximum(figures[:, 0], figures[:, 1]).sum())
@@ -864,8 +867,8 @@ class ShadowMode(MeasuringMode):
         self._remaining = None
         if left is not None:
             facts = facts_of_run.ranks_at(2 * left.first) | links
-            self._remaining = one_phase(n_ranks, left, self._entities, facts)
-            self._entities = Entities.of(self._remaining)
+            self._remaining = one_phase(n_ranks, left, self._known, facts)
+            self._known = self._remaining[:0]
 
     def _share(self, left_early: bool) -> None:
         """Send the results of rank 0 to all ranks."""

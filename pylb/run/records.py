@@ -19,7 +19,7 @@ from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.cores import Cores, Used
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
-from pylb.io import h5
+from pylb.io import record_file
 from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.model.machine import BEFORE, as_before, fractions, spans
 from pylb.model.objects import NO_KEYS, Objects, database, used
@@ -637,7 +637,7 @@ class Records:
                 self._writer.check()
             except OSError as why:
                 self._stop(why)
-        return [] if self._writer is None else h5.read(self.path).stretches  # type: ignore[arg-type]
+        return [] if self._writer is None else record_file.read(self.path).stretches  # type: ignore[arg-type]
 
     def _extend(self, kept: Kept, history: History) -> None:
         if self._stopped:
@@ -660,7 +660,7 @@ class Records:
     def _new_writer(self, where: Any) -> Any:
         """Make an HDF5 writer for a path or a file."""
         n_ranks, n_objects = self.agreement.transport.size, self.objects.n_objects
-        return h5.Writer(where, n_ranks, self.all_parameters(), n_objects)
+        return record_file.Writer(where, n_ranks, self.all_parameters(), n_objects)
 
     def _append(self, writer: Any, kept: Kept, history: History, loops: list[Loop]) -> None:
         facts = RunFacts(

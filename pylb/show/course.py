@@ -16,7 +16,7 @@ import numpy as np
 from pylb.decide.receipts import History, Receipt
 from pylb.decide.sentences import OWN, lb_steps, verdict
 from pylb.errors import DomainError
-from pylb.io import records
+from pylb.io import record_file
 from pylb.io.run_record import Stretch
 from pylb.model.metrics import PhaseMetrics
 from pylb.model.snapshot import F64, I32, I64
@@ -268,7 +268,7 @@ def of(
 
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:
     """Read a run record, or the trace in a folder."""
-    is_record = stem is None and records.is_record(path)
+    is_record = stem is None and record_file.is_record(path)
     return RunRecord.load(path) if is_record else Trace.load(path, stem=stem)
 
 

@@ -14,14 +14,14 @@ import pytest
 
 import pylb
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
-from pylb.io.run_record import FIGURES, Stretch
+from pylb.io.run_record import FIGURES, RunFacts, Stretch
 from pylb.prediction.recorder.recording import Recording
 from pylb.run.records import Records
 
 h5py = pytest.importorskip("h5py")
 from pylb.io import hdf5  # noqa: E402
-from pylb.io.h5 import FORMAT, Writer  # noqa: E402
-from pylb.io.h5 import write as write_run  # noqa: E402
+from pylb.io.record_file import FORMAT, Writer  # noqa: E402
+from pylb.io.record_file import write as write_run  # noqa: E402
 
 
 def stretch(rng, first, k, n, ranks=3, casts=False):
@@ -60,9 +60,9 @@ def write(path, seed=0, stretches=6, most=40):
         rows += rng.random((k, len(FIGURES))).tolist()
         first += k
         history.append(receipt(first - 1, gain=float("nan"), figures={"tau": float("inf")}))
-        writer.append(out[-1], rows[-k:], history)
+        writer.extend(out[-1:], np.array(rows[-k:]), RunFacts(history=history))
         history[-1].gain = rng.random()
-    writer.receipts(history)
+    writer.extend([], np.zeros((0, len(FIGURES))), RunFacts(history=history))
     writer.close()
     return out, np.array(rows), history
 
@@ -230,9 +230,8 @@ def test_a_number_that_is_not_a_rank_is_an_error(tmp_path):
     path = tmp_path / "run.h5"
     rng = np.random.default_rng(0)
     writer = Writer(path, 2, {})
-    writer.append(
-        stretch(rng, 0, 2, 10, ranks=9), rng.random((2, len(FIGURES))), pylb.decide.History()
-    )
+    rows = rng.random((2, len(FIGURES)))
+    writer.extend([stretch(rng, 0, 2, 10, ranks=9)], rows, RunFacts())
     writer.close()
     with pytest.raises(FormatError, match="rank is out of range from iteration 0 on"):
         pylb.RunRecord.load(path)

@@ -13,7 +13,6 @@ import numpy as np
 
 import pylb
 from pylb import _core
-from pylb.replaying import replayed
 
 N = 50_000  # the C library notices a double free of arrays that are so large
 
@@ -27,8 +26,7 @@ def captured(name, call):
 
 def replay():
     trace = pylb.replaying.hotspot(N // 4, 4, 4)
-    given = {**replayed.DEFAULTS, "as_recorded": True, "keep_times": True}
-    core = _core.Replay(**given, n_ranks=trace.n_ranks)
+    core = _core.Replay(n_ranks=trace.n_ranks, as_recorded=True, keep_times=True)
     core.loop(0, trace.n_phases, math.nan)
     core.feed(trace)
     return core.take

@@ -11,7 +11,7 @@ import pylb
 from pylb import _core
 from pylb.comm import parcel
 from pylb.errors import StateError
-from pylb.io import h5 as records
+from pylb.io import record_file as records
 from pylb.model.snapshot import Rows
 
 

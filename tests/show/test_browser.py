@@ -23,7 +23,7 @@ import pytest
 import pylb
 from pylb import console
 from pylb.errors import DomainError
-from pylb.io import h5
+from pylb.io import record_file
 from pylb.show import course, page, served
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -274,7 +274,7 @@ COLOUR = """async ([x, y]) => {
 @pytest.fixture
 def live(run, tmp_path):
     """Serve the page of a run of which only some iterations are written yet."""
-    h5.write(pylb.RunRecord.of(run.trace[:40]), tmp_path / "live.h5")
+    record_file.write(pylb.RunRecord.of(run.trace[:40]), tmp_path / "live.h5")
     with served.Server(tmp_path / "live.h5", interval=0.1, share=1.0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
@@ -286,7 +286,7 @@ def test_a_page_follows_a_run_that_goes_on(tab, live, run, tmp_path):
     tab.get_by_text("40 iterations of 128 objects on 8 ranks").wait_for()
     tab.locator(SLIDER).focus()
     tab.keyboard.press("End")
-    h5.write(run, tmp_path / "live.h5")
+    record_file.write(run, tmp_path / "live.h5")
     tab.get_by_text("120 iterations of 128 objects on 8 ranks").wait_for()
     assert tab.locator("output").inner_text() == "119"  # the slider follows the last iteration
     assert tab.evaluate("document.activeElement.ariaLabel") == "Iteration"

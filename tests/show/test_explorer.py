@@ -11,7 +11,7 @@ import pytest
 
 import pylb
 from pylb.errors import DomainError, PylbError
-from pylb.io import h5
+from pylb.io import record_file
 from pylb.partitioning import libraries
 from pylb.show import course
 
@@ -170,7 +170,7 @@ def test_a_widget_follows_a_run_until_its_end(tmp_path, monkeypatch):
     assert following.run == {"said": "run.h5: nothing yet", "seen": ""}
     assert "text/html" not in dict(following._repr_mimebundle_()[0])
     part = pylb.RunRecord.of(run.trace[:15])
-    h5.write(dataclasses.replace(part, loops=run.loops), tmp_path / "part.h5")
+    record_file.write(dataclasses.replace(part, loops=run.loops), tmp_path / "part.h5")
     shutil.move(tmp_path / "part.h5", path)
     until(lambda: "15 iterations of 12 objects on 3 ranks" in following.run["said"])
     assert not following.run["ended"]

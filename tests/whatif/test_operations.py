@@ -616,7 +616,7 @@ def test_a_signal_loses_no_frame_that_is_being_read(build, mpiexec, monkeypatch)
     assert not any("lost" in text or "recorder" in text for text in run.warnings), run.warnings
 
 
-@pytest.mark.parametrize("moment", ["_never_called", "save"])
+@pytest.mark.parametrize("moment", ["one_sided", "save"])
 def test_a_signal_after_the_program_loses_no_recording(
     build, mpiexec, tmp_path, monkeypatch, capfd, moment
 ):
@@ -624,7 +624,7 @@ def test_a_signal_after_the_program_loses_no_recording(
         os.kill(os.getpid(), signal.SIGTERM)
         return usual(*args)
 
-    owner = {"_never_called": launch, "save": pylb.Recording}[moment]
+    owner = {"one_sided": launch, "save": pylb.Recording}[moment]
     usual = getattr(owner, moment)
     monkeypatch.setattr(owner, moment, interrupted)
     output = tmp_path / "run"

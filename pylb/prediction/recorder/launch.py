@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import math
 import os
 import secrets
 import selectors
@@ -33,6 +34,7 @@ from pylb.prediction.recorder.recording import OP, OpKind, Recording, one_sided
 
 DRIFT = 1e-4  # a larger drift between two clocks, as a fraction of the run's time, is reported
 SHOWN = 10  # largest number of warnings about absent ranks, and about refused connections
+GRACE = 5.0  # longest wait, in seconds, until the ranks disconnect after the end of the command
 
 # The frames of the recorder: csrc/whatif/recorder/internal.h
 HEAD = struct.Struct("=IIq")  # kind, length in bytes, index of the first operation
@@ -54,7 +56,7 @@ class RankLog:
 
     hello: dict[str, Any]  # the first frame
     offset: float  # the monitor's clock minus this rank's clock at the start, in seconds
-    room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))  # memory for `ops`
+    parts: list[NDArray[Any]] = field(default_factory=lambda: [np.zeros(0, OP)])  # see `ops`
     n_ops: int = 0
     numbers: list[int] = field(default_factory=list)  # the monitor's index of each communicator
     end: dict[str, Any] = field(default_factory=dict)  # the last frame; empty: it has not come
@@ -64,17 +66,10 @@ class RankLog:
     procedures: list[int] = field(default_factory=list)  # the monitor's index of each procedure
 
     def ops(self) -> NDArray[Any]:
-        return self.room[: self.n_ops]
-
-    def add(self, ops: NDArray[Any]) -> None:
-        """Append operations; arrays that `ops` returned before do not change."""
-        n = self.n_ops + len(ops)
-        if n > len(self.room):
-            room = np.zeros(2 * n, OP)
-            room[: self.n_ops] = self.room[: self.n_ops]
-            self.room = room
-        self.room[self.n_ops : n] = ops
-        self.n_ops = n
+        """Return all operations so far."""
+        if len(self.parts) > 1:
+            self.parts = [np.concatenate(self.parts)]
+        return self.parts[0]
 
 
 @dataclass(eq=False)
@@ -110,7 +105,7 @@ class RecordMonitor:
 
     def close(self) -> None:
         """Close all sockets; may be called twice."""
-        for key in list(self._selector.get_map().values() if self._selector.get_map() else []):
+        for key in [*(self._selector.get_map() or {}).values()]:
             self._selector.unregister(key.fileobj)
             key.fileobj.close()  # type: ignore[union-attr]
         self._selector.close()
@@ -124,22 +119,18 @@ class RecordMonitor:
                 self._receive(key.data)
 
     def serve_until(
-        self,
-        done: Callable[[], bool],
-        grace: float = 5.0,
-        between: Callable[[], None] = lambda: None,
+        self, done: Callable[[], bool], between: Callable[[], None] = lambda: None
     ) -> None:
         """Receive data until `done()` is true, and then until all ranks have disconnected.
 
-        `grace` is the longest wait for the disconnections, in seconds.  `between` is called about
-        every 0.1 seconds, or more often.
+        `between` is called about every 0.1 seconds, or more often.
         """
-        deadline = None
+        deadline = math.inf
         while True:
             self.serve(0.1)
             between()
             if done():
-                deadline = deadline or time.monotonic() + grace
+                deadline = min(deadline, time.monotonic() + GRACE)
                 if self.connected == 0 or time.monotonic() > deadline:
                     self.serve(0.0)
                     return
@@ -241,8 +232,9 @@ class RecordMonitor:
         marks = np.flatnonzero((ops["kind"] == OpKind.ENTER) | (ops["kind"] == OpKind.LEAVE))
         if len(marks):
             ops["tag"][marks] = np.array(rank.procedures, np.int32)[ops["tag"][marks]]
-        rank.lost += first - rank.n_ops - rank.lost
-        rank.add(ops)
+        rank.lost = first - rank.n_ops
+        rank.parts.append(ops)
+        rank.n_ops += len(ops)
 
     def _communicator(self, rank: RankLog, body: bytes) -> None:
         _, name, size = COMM.unpack_from(body)
@@ -273,7 +265,9 @@ class RecordMonitor:
                 r.hello["core"] if r and r.hello["cores"] == 1 else None for r in known
             ]
             info["library"] = ranks[0].hello["library"]
-            info.update(self._costs(ranks))
+            for name in ("overhead", "alpha", "beta"):  # the lowest, as delays only increase them
+                measured = [r.costs[name] for r in ranks if r.costs.get(name, -1) >= 0]
+                info |= {name: min(measured)} if measured else {}
             info.update(self._asking([r for r in ranks if "asked" in r.end]))
         warnings = list(dict.fromkeys(self.strange))
         if not self.ranks:
@@ -300,13 +294,6 @@ class RecordMonitor:
         return {"seconds": max(end) - min(start), "starts": [s - min(start) for s in start]}
 
     @staticmethod
-    def _costs(ranks: list[RankLog]) -> dict[str, float]:
-        """Return the lowest measured costs of a call and a message; delays only increase them."""
-        names = ("overhead", "alpha", "beta")
-        values = {x: [r.costs[x] for r in ranks if r.costs and r.costs[x] >= 0] for x in names}
-        return {name: min(some) for name, some in values.items() if some}
-
-    @staticmethod
     def _asking(ended: list[RankLog]) -> dict[str, float]:
         """Return ``response`` if ranks sleep between polls: the mean delay in seconds until they
         notice a message; {} if they sleep for at most half of the time in which they poll.
@@ -322,31 +309,29 @@ class RecordMonitor:
 
     @staticmethod
     def _warnings_of(rank: RankLog) -> list[str]:
-        out = []
+        out, end = [], rank.end
         if rank.lost:
             out.append(f"{rank.lost} operations were lost in transmission")
-        if not rank.end:
-            out.append(f"it ended without MPI_Finalize: {rank.n_ops} operations are known")
-            return out
-        if not rank.end["finalized"]:
+        if not end:
+            return [*out, f"it ended without MPI_Finalize: {rank.n_ops} operations are known"]
+        if not end["finalized"]:
             out.append("it never called MPI_Finalize: recorded up to the end of its process")
-        if rank.end["ops"] != rank.n_ops:
-            out.append(f"only {rank.n_ops} of {rank.end['ops']} operations arrived")
-        if rank.end["foreign"]:
+        if end["ops"] != rank.n_ops:
+            out.append(f"only {rank.n_ops} of {end['ops']} operations arrived")
+        if end["foreign"]:
             out.append(
-                f"{rank.end['foreign']} MPI calls of other threads (MPI_THREAD_MULTIPLE) are not "
+                f"{end['foreign']} MPI calls of other threads (MPI_THREAD_MULTIPLE) are not "
                 "recorded, so their messages and waits are not simulated"
             )
-        seconds = 1e-9 * rank.end["ns"]
-        if rank.end["beyond"] > 0.02 * rank.end["ns"]:
+        if end["beyond"] > 0.02 * end["ns"]:
             out.append(
-                f"its threads used {1e-9 * rank.end['beyond']:.3g} s of processor time in "
-                "parallel: predictions treat them as one thread"
+                f"its threads used {1e-9 * end['beyond']:.3g} s of processor time in parallel: "
+                "predictions treat them as one thread"
             )
         drift = abs(rank.end_offset - rank.offset)
         # A rank on the monitor's host has the same clock as the monitor.
         elsewhere = rank.hello["host"] != socket.gethostname()
-        if elsewhere and drift > max(0.05, DRIFT * seconds):
+        if elsewhere and drift > max(0.05, DRIFT * 1e-9 * end["ns"]):
             out.append(f"its clock and the monitor's clock drifted apart by {drift:.3g} s")
         if not rank.hello["delays"]:
             out.append("no /proc/self/schedstat: waits for a core may count as computing")
@@ -371,20 +356,15 @@ class Online:
         say: Callable[[str], None],
         period: float = 1.0,
     ) -> None:
-        self._monitor = monitor
-        self._given = targets
-        self._say = say
-        self._period = period
-        self._last = time.monotonic()
-        self._failed = False
+        self._monitor, self._given, self._say = monitor, targets, say
+        self._period, self._last = period, time.monotonic()
         self._aims: list[Target] = []
 
     def __call__(self) -> None:
         """Simulate the operations that have arrived, if a period has passed."""
-        now = time.monotonic()
-        if self._failed or now - self._last < self._period:
+        now, monitor = time.monotonic(), self._monitor
+        if now - self._last < self._period:
             return
-        monitor = self._monitor
         try:
             if not self._aims and 0 < monitor.size == len(monitor.ranks):
                 recording = monitor.recording([])
@@ -394,7 +374,7 @@ class Online:
                 self._last = time.monotonic()
                 self._period = max(self._period, 10.0 * (self._last - now))
         except PylbError as error:  # the program and its recording continue
-            self._failed = True
+            self._period = math.inf
             self._say(f"no more predictions while the program runs: {error}")
 
     def _simulate(self, aim: Target, given: Mapping[str, Any]) -> None:
@@ -490,15 +470,6 @@ def signals_end(child: subprocess.Popen[bytes] | None = None) -> Iterator[list[i
             signal.signal(number, action)
 
 
-def _never_called(procedures: Sequence[str], recording: Recording) -> list[str]:
-    return [
-        f"procedure {name!r} was never called, or its program was not compiled with "
-        "-finstrument-functions -rdynamic"
-        for name in procedures
-        if name not in recording.procedures
-    ]
-
-
 def record(
     command: Sequence[str],
     *,
@@ -520,18 +491,10 @@ def record(
     procedures : sequence of str
         Functions to mark, in a program compiled with ``-finstrument-functions``.
     host : str
-        Address by which the ranks reach this process.  The default works if all ranks are on this
-        machine.
-    online : sequence of mappings
-        Targets, each as arguments of `pylb.whatif`.  While the program runs, it is also simulated
-        on each of them.
-    say : callable
-        With `online`, ``say(line)`` is called every second with a line for each target.
-
-    Returns
-    -------
-    Recorded
-        ``recording.warnings`` lists what the recording lacks.
+        Address by which the ranks reach this process, if some run on other machines.
+    online, say : sequence of mappings, callable
+        Targets, each as arguments of `pylb.whatif`, on which the program is simulated while it
+        runs: every second, ``say(line)`` is called with a line for each target.
 
     Examples
     --------
@@ -546,8 +509,12 @@ def record(
         with subprocess.Popen(words, env=env) as child, signals_end(child):
             monitor.serve_until(lambda: child.poll() is not None, between=between)
             recording = monitor.recording(list(command))
-            if recording.n_ops:
-                recording.warnings += _never_called(procedures, recording)
+            recording.warnings += [
+                f"procedure {name!r} was never called, or its program was not compiled with "
+                "-finstrument-functions -rdynamic"
+                for name in procedures
+                if recording.n_ops and name not in recording.procedures
+            ]
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
         return Recorded(code, recording)
     finally:

@@ -7,10 +7,10 @@ import functools
 import json
 import os
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +41,7 @@ OP = np.dtype(
 
 STEP = np.dtype(
     [
-        ("begin", "f8"),
-        ("end", "f8"),
+        *((x, "f8") for x in ("begin", "end")),
         ("cause_op", "i8"),
         ("cause_rank", "i4"),
         ("pad", "i4"),
@@ -140,15 +139,10 @@ class Recording:
         comms: Sequence[Sequence[int]] | None = None,
         **info: Any,
     ) -> Recording:
-        """Make a recording from arrays or lists of dicts, for tests and tools.
+        """Make a recording from the operations of each rank, for tests and tools.
 
-        Parameters
-        ----------
-        ops : sequence
-            For each rank a structured array, or a sequence of mappings: ``kind`` (a name such as
-            ``"SEND"``) and other fields.
-        comms : sequence of sequences of int, optional
-            Default: only the world communicator.
+        ``ops[r]`` is a structured array, or a sequence of mappings: ``kind`` (a name such as
+        ``"SEND"``) and other fields.  By default, there is only the world communicator.
         """
         arrays = [_operations(rank) for rank in ops]
         world = [range(len(arrays))] if comms is None else comms
@@ -171,18 +165,10 @@ class Recording:
         return self.info.get("seconds")
 
     def speeds(self, elsewhere: Recording) -> NDArray[np.float64]:
-        """Compute the speeds of other processors, on which the same program was also recorded.
+        """Return (p,) the speed of another processor of each rank, relative to its processor here.
 
-        Parameters
-        ----------
-        elsewhere : Recording
-            A recording of the same program on the other processors, with the same input.  Short
-            runs are enough if both do the same work.
-
-        Returns
-        -------
-        (p,) float64
-            Speed of the other processor of each rank, relative to its processor in this recording.
+        `elsewhere` is a recording of the same program on the other processors, with the same input.
+        Short runs are enough.
 
         Examples
         --------
@@ -211,11 +197,7 @@ class Recording:
 
     @staticmethod
     def check_writable(path: str | os.PathLike[str]) -> None:
-        """Check, before a long run, that `save` will be able to write there.
-
-        Raises MissingPartError without h5py, MissingFileError if there is no such folder, and
-        StateError if `path` is not writable, or is neither a new file nor a recording.
-        """
+        """Check, before a long run, that `save` can write there: a new file, or a recording."""
         optional.require("h5py")
         name = named(path)
         folder = os.path.dirname(os.path.abspath(name))
@@ -224,7 +206,10 @@ class Recording:
         _check_regular(name)
         if not os.access(folder, os.W_OK):
             raise StateError(f"{name}: the folder {folder} is not writable")
-        if os.path.exists(name) and os.path.getsize(name) and not _is_ours(path):
+        if os.path.exists(name) and os.path.getsize(name):
+            with suppress(Exception), hdf5.reading(path, DTYPES) as file:
+                if file.text("format").startswith(FORMAT[:-1]):
+                    return
             raise StateError(f"{name} exists and is not a recording: it is not overwritten")
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -280,14 +265,6 @@ def _check_regular(path: str | os.PathLike[str]) -> None:
     if os.path.exists(path) and not os.path.isfile(path):
         kind = kind_of(os.stat(path).st_mode)
         raise StateError(f"{os.fspath(path)} is {kind}: expected a regular file, or a new one")
-
-
-def _is_ours(path: str | os.PathLike[str]) -> bool:
-    try:
-        with hdf5.reading(path, DTYPES) as file:
-            return (file.text("format") or "").startswith(FORMAT[:-1])
-    except Exception:  # a file that is not a recording may cause any error
-        return False
 
 
 def _read(file: hdf5.Input) -> Recording:
@@ -350,7 +327,7 @@ def _recorder() -> ctypes.CDLL | None:
 
 
 @overload
-def procedure(function: Function, /) -> Function: ...
+def procedure(function: Function, /, *, name: str | None = None) -> Function: ...
 @overload
 def procedure(*, name: str) -> Callable[[Function], Function]: ...
 def procedure(function: Any = None, /, *, name: str | None = None) -> Any:
@@ -375,11 +352,7 @@ def procedure(function: Any = None, /, *, name: str | None = None) -> Any:
     'a request'
     """
     if function is None:
-        return functools.partial(_mark, name)
-    return _mark(name, function)
-
-
-def _mark(name: str | None, function: Function) -> Function:
+        return functools.partial(procedure, name=name)
     recorder = _recorder()
     if recorder is None:
         return function
@@ -395,4 +368,4 @@ def _mark(name: str | None, function: Function) -> Function:
         finally:
             leave(number)
 
-    return cast(Function, marked)
+    return marked

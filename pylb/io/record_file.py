@@ -1,4 +1,6 @@
-"""Run records in HDF5: flat arrays that only grow, so that a truncated file can still be read.
+"""Run records: HDF5 from Python programs, JSON from the C library (``csrc/lib/record.c``).
+
+The HDF5 file has flat arrays that only grow, so that a truncated file can still be read.
 
 A stretch is a number of consecutive iterations with the same objects on the same ranks.  Each
 dataset has the data of all stretches, one after the other; the table ``stretch`` has their lengths.
@@ -23,9 +25,10 @@ from typing import IO, Any
 import numpy as np
 
 from pylb._version import __version__
+from pylb.decide.decider import receipt_of
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import FormatError
-from pylb.files import begins, decoded, understood, writing
+from pylb.files import begins, decoded, json_of, understood, writing
 from pylb.io import hdf5
 from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import (
@@ -64,7 +67,7 @@ STARTS = -1  # written as the number of iterations if `Stretch.starts`
 
 
 class Writer:
-    """Writes a run record, which grows with each call of `append`.
+    """Writes a run record, which grows with each call of `extend`.
 
     `where` is as for `pylb.io.hdf5.Output`.  `n_objects` is the expected number of objects, for the
     chunk size of the loads.  Each method raises OSError if the disk is full.
@@ -87,16 +90,13 @@ class Writer:
         for name, dtype in DTYPES.items():
             chunk = min(max(n_objects, CHUNK), MOST_CHUNK) if name == "load" else CHUNK
             self._file.create_dataset(name, (0,), dtype, maxshape=(None,), chunks=(chunk,))
-        width = len(STRETCH)
-        self._file.create_dataset(
-            "stretch", (0, width), np.int64, maxshape=(None, width), chunks=(64, width)
-        )
-        width = len(Loop._fields)
-        self._file.create_dataset(
-            "loops", (0, width), np.float64, maxshape=(None, width), chunks=(16, width)
-        )
+        for name, dtype, rows, width in (
+            ("stretch", np.int64, 64, len(STRETCH)),
+            ("loops", np.float64, 16, len(Loop._fields)),
+        ):
+            limits = {"maxshape": (None, width), "chunks": (rows, width)}
+            self._file.create_dataset(name, (0, width), dtype, **limits)
         self._said: dict[int, str] = {}
-        self._loops: list[Loop] = []
         self._n_answers = 0
         self._out.flush()
 
@@ -105,12 +105,9 @@ class Writer:
 
         `figures` (k, 8) has the `FIGURES` of all iterations of these stretches.
         """
-        if facts.loops != self._loops:  # write all again: costs are measured later
-            self._loops = list(facts.loops)
-            dataset = self._file["loops"]
-            dataset.resize(len(self._loops), axis=0)
-            dataset[:] = np.array(self._loops, np.float64).reshape(-1, len(Loop._fields))
-            self._out.flush()
+        loops = self._file["loops"]  # all again, because costs are measured later
+        loops.resize(len(facts.loops), axis=0)
+        loops[:] = np.array(facts.loops, np.float64).reshape(-1, len(Loop._fields))
         # A single answer is not written, because the parameters contain it.
         if len(facts.answers) > 1:
             self._append_lines("answers", map(json.dumps, facts.answers[self._n_answers :]))
@@ -122,41 +119,27 @@ class Writer:
             self._append_lines("phase_names", [json.dumps(facts.phases)])
         for s in stretches:
             at = s.first - stretches[0].first
-            self.append(s, figures[at : at + s.iterations], facts.history)
-        self.receipts(facts.history)
-
-    def append(self, stretch: Stretch, rows: Any, history: History) -> None:
-        """Append a stretch, the `FIGURES` of its iterations (k, 8), and the receipts so far."""
-        load = np.ascontiguousarray(stretch.load)
-        for name in (*OF_OBJECTS, *OF_EDGES):
-            self._extend(name, getattr(stretch, name))
-        self._extend("load", load.ravel())
-        table = np.array(rows, np.float64).reshape(len(load), len(FIGURES))
-        for i, name in enumerate(FIGURES):
-            self._extend(name, table[:, i])
-        counts = []
-        for name in OPTIONAL:
-            values = np.ravel([] if getattr(stretch, name) is None else getattr(stretch, name))
-            self._extend(name, values)
-            counts.append(len(values))
-        head = (
-            stretch.first,
-            STARTS if stretch.starts else len(load),
-            load.shape[1],
-            len(stretch.src),
-        )
-        self._extend("load_check", [_check(row) for row in load])
-        self._extend("stretch", [[*head, _check_of(stretch, table), *counts]])
-        self.receipts(history)
-
-    def receipts(self, history: History) -> None:
-        """Append the receipts that are new or changed."""
+            self._append(s, np.ascontiguousarray(figures[at : at + s.iterations], np.float64))
         before, self._said = self._said, {}
-        for i, receipt in enumerate(history):
-            number = history.dropped.number(i)
+        for i, receipt in enumerate(facts.history):
+            number = facts.history.dropped.number(i)
             self._said[number] = json.dumps([number, receipt.to_dict()])
         self._append_lines("receipts", (x for i, x in self._said.items() if before.get(i) != x))
         self._out.flush()
+
+    def _append(self, stretch: Stretch, table: F64) -> None:
+        load = np.ascontiguousarray(stretch.load)
+        columns = {name: getattr(stretch, name) for name in (*OF_OBJECTS, *OF_EDGES, *OPTIONAL)}
+        columns |= {"load": load, "load_check": [_check(row) for row in load]}
+        columns |= dict(zip(FIGURES, table.T, strict=True))
+        columns = {name: np.ravel([] if x is None else x) for name, x in columns.items()}
+        for name, values in columns.items():
+            self._extend(name, values)
+        k, n = (STARTS if stretch.starts else len(load)), load.shape[1]
+        counts = (len(columns[name]) for name in OPTIONAL)
+        check = _check_of(stretch, table)
+        self._extend("stretch", [[stretch.first, k, n, len(stretch.src), check, *counts]])
+        self._out.flush()  # so that this stretch can be read if the disk is full later
 
     def _append_lines(self, name: str, lines: Iterable[str]) -> None:
         content = "".join(line + "\n" for line in lines)
@@ -182,10 +165,8 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     """Write the record of a whole run; the file appears when it is complete."""
     n_objects = len(run.stretches[0].key) if run.stretches else 0
     # Objects that remain after iteration i - 1 are written before the iterations from i on.
-    stretches = sorted(
-        [*run.remaining.values(), *run.starting.values(), *run.stretches],
-        key=lambda s: (s.first, s.iterations),
-    )
+    stretches = [*run.remaining.values(), *run.starting.values(), *run.stretches]
+    stretches.sort(key=lambda s: (s.first, s.iterations))
     with (
         writing(path, "w+b") as file,
         contextlib.closing(Writer(file, run.n_ranks, run.parameters, n_objects)) as writer,
@@ -211,17 +192,19 @@ def _check_of(stretch: Stretch, table: Any) -> int:
 
 
 def is_record(path: str | os.PathLike[str]) -> bool:
-    """Say whether the path has an HDF5 suffix, or the file begins with HDF5's signature."""
-    if Path(decoded(path)).suffix in SUFFIXES:
-        return True
-    return begins(path, hdf5.SIGNATURE)
+    """Say whether a file is a run record, by its suffix or its first bytes."""
+    suffix = Path(decoded(path)).suffix
+    return suffix in SUFFIXES or begins(path, hdf5.SIGNATURE) or begins(path, JSON_START)
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
-    """Read a run record; if it is truncated, read it up to its last complete iteration."""
+    """Read a run record; if HDF5 is truncated, read it up to its last complete iteration."""
     name = decoded(path)
-    with understood(name, "a readable run record"), hdf5.reading(name, DTYPES, cut=True) as file:
-        return _record(name, file)
+    with understood(name, "a readable run record"):
+        if begins(name, JSON_START):
+            return _of_json(name, json_of(name))
+        with hdf5.reading(name, DTYPES, cut=True) as file:
+            return _record(name, file)
 
 
 def _record(name: str, file: hdf5.Input) -> RunData:
@@ -241,7 +224,6 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         raise FormatError(f"{name}: n_ranks is {n_ranks}: expected 1 or more")
     stretches, table, remaining, starting = _stretches(file, n_ranks)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
-    columns = [np.ascontiguousarray(column) for column in table.T]
     parameters = dict(json.loads(file.bytes("parameters")))
     for new in _lines(file, "changes"):
         parameters |= new if isinstance(new, dict) else {}
@@ -249,7 +231,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         n_ranks=n_ranks,
         parameters=parameters,
         stretches=stretches,
-        **dict(zip(FIGURES, columns, strict=True)),
+        **dict(zip(FIGURES, table.T.copy(), strict=True)),
         history=_history(file, end),
         loops=_loops_of(file, end, end in starting),
         remaining=remaining,
@@ -266,7 +248,7 @@ def _loops_of(file: hdf5.Input, end: int, starts: bool) -> list[Loop]:
     `starts` says whether the last loop began with an LB step and has no complete iteration.
     """
     rows = file.rows("loops")
-    loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
+    loops = () if rows is None else (Loop(*map(float, row)) for row in rows)
     known = [
         x for x in loops if x.first < end or end == 0 or (x.first == end and (x.n == 0 or starts))
     ]
@@ -283,7 +265,9 @@ def _stretches(file: hdf5.Input, n_ranks: int) -> tuple[list[Stretch], Any, Any,
     starting: dict[int, Any] = {}
     tables = [np.zeros((0, len(FIGURES)))]
     at = dict.fromkeys(("objects", "edges", "iterations", "load", *OPTIONAL), 0)
-    for first, k, n, m, check, *counts in _prefix(file):
+    rows = (file.rows("stretch", i, 1) for i in range(file.length("stretch")))
+    for row in itertools.takewhile(lambda row: row is not None, rows):
+        first, k, n, m, check, *counts = map(int, row[0])
         expected = out[-1].first + out[-1].iterations if out else 0
         more = dict.fromkeys(OPTIONAL, 0) | dict(zip(OPTIONAL, counts, strict=False))
         starts = k == STARTS
@@ -327,27 +311,16 @@ def _stretches(file: hdf5.Input, n_ranks: int) -> tuple[list[Stretch], Any, Any,
 
 def _loads(file: hdf5.Input, at: int, iteration: int, k: int, n: int) -> tuple[Any, int]:
     """Read the loads of the complete iterations; return them and their number."""
-    load, checks = np.zeros((0, n)), file.rows("load_check", iteration, k)
-    whole = file.rows("load", at, k * n)
+    checks, load = file.rows("load_check", iteration, k), file.rows("load", at, k * n)
     if checks is None:
-        return load, 0
-    if whole is not None:
-        load = whole.reshape(k, n)
-    else:  # row by row, up to the first one that cannot be read
-        some = (file.rows("load", at + i * n, n) for i in range(k))
-        load = np.array(list(itertools.takewhile(lambda row: row is not None, some))).reshape(-1, n)
+        return np.zeros((0, n)), 0
+    if load is None:  # row by row, up to the first one that cannot be read
+        rows = (file.rows("load", at + i * n, n) for i in range(k))
+        load = np.array([*itertools.takewhile(lambda row: row is not None, rows)])
+    load = load.reshape(-1, n) if n else np.zeros((k, 0))
     good = [_check(row) == check for row, check in zip(load, checks, strict=False)]
-    complete = good.index(False) if False in good else len(good)
+    complete = [*good, False].index(False)
     return load[:complete], complete
-
-
-def _prefix(file: hdf5.Input) -> Iterator[tuple[int, ...]]:
-    """Read the table of stretches, row by row, up to the first row that cannot be read."""
-    for i in range(file.length("stretch")):
-        row = file.rows("stretch", i, 1)
-        if row is None:
-            return
-        yield tuple(map(int, row[0]))
 
 
 def _check_values(s: Stretch, n_ranks: int) -> None:
@@ -371,22 +344,21 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
     rows = {**dict.fromkeys(used("optional"), n), "edge_multicast": len(s.src)}
     wrong = [] if np.all(np.diff(s.key) > 0) else ["key"]
     for name in {**rows, **allowed}:
-        values = getattr(s, name)
-        if values is not None and len(values) != rows.get(name, len(values)):
+        values, (low, high) = getattr(s, name), allowed.get(name, (-math.inf, math.inf))
+        if values is not None and (
+            len(values) != rows.get(name, len(values))
+            or (values.size and not low <= values.min() <= values.max() <= high)
+        ):
             wrong.append(name)
-        elif values is not None and values.size and name in allowed:
-            low, high = allowed[name]
-            wrong += [name] * (not (low <= values.min() and values.max() <= high))
     if wrong:
         raise FormatError(f"{wrong[0]} is out of range from iteration {s.first} on")
 
 
 def _answers(file: hdf5.Input, n_ranks: int) -> list[tuple[int, Any]]:
-    out: list[tuple[int, Any]] = []
-    for moment, given in _lines(file, "answers"):
+    out = [(int(moment), given) for moment, given in _lines(file, "answers")]
+    for _, given in out:
         if not {*given} <= {*OF_RANKS} or any(len(row) != n_ranks for row in given.values()):
             raise FormatError(f"answers: expected {', '.join(OF_RANKS)}, one number for each rank")
-        out.append((int(moment), given))
     return out
 
 
@@ -405,3 +377,64 @@ def _history(file: hdf5.Input, end: int) -> History:
             i, fields = line
             content[i] = Receipt.from_dict(fields)
     return History(content[i] for i in sorted(content) if content[i].iteration < end)
+
+
+# ---- records of the C library ----------------------------------------------------------------
+
+
+JSON_FORMAT, JSON_VERSION = "pylb advisor", 1
+JSON_START = f'{{"format": "{JSON_FORMAT}"'.encode()
+SETTINGS = (
+    *("pylb", "strategy", "strategy_params", "trigger", "trigger_params"),
+    *("mode", "lag", "seed", "clock", "pause_if_useless"),
+)
+
+
+def _of_json(name: str, record: dict[str, Any]) -> RunData:
+    """Return the run of a record.  Each rank counts as one object, with its load in each step."""
+    if record.get("format") != JSON_FORMAT:
+        raise FormatError(f"{name}: JSON, but not a run record of pylb's C library")
+    if record["version"] != JSON_VERSION:
+        raise FormatError(f"{name}: version {record['version']}: expected version {JSON_VERSION}")
+    figures = np.array(record["figures"], np.float64).reshape(-1, len(FIGURES))
+    p = int(record["n_ranks"])
+    load = np.array(record["loads"], np.float64).reshape(p, -1).T
+    if len(load) != len(figures) or not ((load >= 0) & (load <= MOST)).all():
+        raise FormatError(
+            f"{name}: loads: expected numbers from 0 to {MOST:g} for each of {len(figures)} steps"
+        )
+    check_figures(figures)
+    columns: dict[str, Any] = dict(zip(FIGURES, figures.T, strict=True))
+    parameters = {word: record[word] for word in SETTINGS}
+    parameters |= {word: record[word] for word in ("cores",) if word in record}
+    if known := record.get("sharing"):  # assume that successive ranks are on the same host
+        n = max(int(known["ranks"]), 1)
+        group = [r // n * n for r in range(p)]
+        parameters["sharing"] = {**known, "group": group, "cores": [known["cores"]] * p}
+    return RunData(
+        n_ranks=p,
+        stretches=[_stretch(load)] if len(load) else [],
+        parameters=parameters | {"advisor": True, "keyed": False},
+        history=History(_receipt(row, record) for row in record["receipts"]),
+        loops=[Loop(0, len(load))],
+        path=name,
+        **columns,
+    )
+
+
+def _stretch(load: F64) -> Stretch:
+    """Return a stretch with one object per rank, which may not migrate."""
+    p = load.shape[1]
+    rank, none, nothing = np.arange(p, dtype=np.int32), np.zeros(0, np.int32), np.zeros(0)
+    objects = np.arange(p), rank, np.zeros(p, np.int64), np.full(p, -1), np.zeros(p, bool)
+    return Stretch(0, *objects, load, none, none, nothing, nothing, home=rank)
+
+
+def _receipt(row: dict[str, Any], record: dict[str, Any]) -> Receipt:
+    def number(x: Any) -> Any:
+        return math.nan if x is None else x
+
+    known = {k: number(v) for k, v in row.items()}
+    known["speed"] = tuple(row["speed"])
+    known["alternatives"] = [list(map(number, pair)) for pair in row["alternatives"]]
+    return receipt_of(known, record["strategies"], record["trigger"], record["seed"])
