@@ -12,7 +12,7 @@ import numpy as np
 
 from pylb import _core, console, optional
 from pylb._version import __version__
-from pylb.cli import common
+from pylb.cli.common import JSON, arg, command, print_json, without_mpi
 from pylb.decide.registry import triggers
 from pylb.errors import DomainError
 from pylb.optional import PARTS, OptionalPart, first_line, needed_first
@@ -73,11 +73,18 @@ def _mpi() -> dict[str, str | bool | None]:
     return {**strings, "agree": strings["pylb"] == strings["mpi4py"] if both else None}
 
 
-def info(args: argparse.Namespace) -> int:
-    common.without_mpi()
+@command(
+    "show versions, compiler, MPI and optional parts",
+    JSON,
+)
+def info(args: argparse.Namespace) -> None:
+    """pylb info
+    pylb info --json
+    """
+    without_mpi()
     found = gather()
-    if common.print_json(args, found):
-        return 0
+    if print_json(args, found):
+        return
     console.show(["", ""], _head(found))
     print()
     rows = [
@@ -91,7 +98,6 @@ def info(args: argparse.Namespace) -> int:
             missing.setdefault(part["command"], []).append(part["name"])
     for command, names in missing.items():  # not wrapped, so that the command can be copied
         print(f"\nto install {', '.join(names)}:\n  {command}")
-    return 0
 
 
 def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
@@ -117,7 +123,16 @@ LISTS = ("strategy", "trigger")
 FILES = ("run", "recording", "first", "second")  # file arguments, besides metavar FILE or FOLDER
 
 
-def completion(args: argparse.Namespace) -> int:
+@command(
+    "print a script that makes your shell complete the words of pylb commands",
+    arg("shell", "the shell", choices=["bash", "zsh", "fish", "tcsh"]),
+)
+def completion(args: argparse.Namespace) -> None:
+    """eval "$(pylb completion bash)"
+    pylb completion zsh > ~/.zfunc/_pylb       (or another folder in $fpath)
+    pylb completion fish > ~/.config/fish/completions/pylb.fish
+    pylb completion bash > ~/.local/share/bash-completion/completions/pylb
+    """
     shtab = optional.require("shtab")
     if args.shell not in shtab.SUPPORTED_SHELLS:
         raise DomainError(
@@ -127,7 +142,6 @@ def completion(args: argparse.Namespace) -> int:
     for command in args.parser._subparsers._group_actions[0].choices.values():
         _teach(command, shtab.FILE)
     print(shtab.complete(args.parser, shell=args.shell, preamble=_preamble()))
-    return 0
 
 
 def _teach(command: argparse.ArgumentParser, file: Any) -> None:

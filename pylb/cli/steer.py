@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import console
-from pylb.cli import common
+from pylb.cli.common import PROGRAM, SUMMARY, arg, command, write_json
 from pylb.cli.programs import check_program
 from pylb.console import note, seconds
 from pylb.errors import DomainError
@@ -243,13 +243,28 @@ def _runs(child: subprocess.Popen[bytes], wait: float) -> bool:
     return False
 
 
+@command(
+    "run an MPI program that knows nothing of pylb, and call commands that balance it",
+    arg("plan FILE", "a file that says which commands redistribute; -: none, only measure"),
+    SUMMARY,
+    PROGRAM,
+)
 def steer(args: argparse.Namespace) -> int:
+    """pylb steer steer.yaml -- mpiexec -n 4 ./a.out
+    pylb steer - -- mpiexec -n 4 ./a.out        (only measure what balancing would save)
+
+    steer.yaml, for a program that redistributes when there is a file, and deletes it afterwards:
+    redistribute: touch balance; while [ -e balance ]; do sleep 0.1; done
+    for a program that can only be started again, from a file that it has written:
+    stop: touch stop
+    start: mpiexec -n 4 ./a.out --restart
+    """
     plan = SteerPlan.load(args.plan)
     check_program(args.command[0])
     steering = Steering(plan)
     code = steering.run(args.command)
     told = steering.summary()
-    common.write_json(args, {**told, "exit_code": code})
+    write_json(args, {**told, "exit_code": code})
     if not told["iterations"]:
         note("no interval was measured: the program has ended too early, or does not use MPI")
         return code

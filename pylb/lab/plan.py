@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pylb import optional
-from pylb.errors import DomainError
+from pylb.errors import DomainError, nearest
 from pylb.files import text, understood
 from pylb.lab import caps, units
 from pylb.model import checks
@@ -175,16 +174,17 @@ class LabPlan(NamedTuple):
         network = _fields("network.", table_of("network", top.get("network", {}), LINK), Link())
         if "network" in top and "hosts" not in top:
             raise DomainError("network is given without hosts: expected hosts, too")
-        ranks = _list("ranks", top.get("ranks", [{}]))
-        changes = top.get("changes", [])
-        changes = changes if changes == [] else _list("changes", changes)
+        lists = {"ranks": top.get("ranks", [{}]), "changes": top.get("changes", [])}
+        for name, found in lists.items():
+            if not isinstance(found, list):
+                raise DomainError(f"{name} is {units.shortened(found)}: expected a list")
         plan = cls(
             tuple(
                 _fields(f"ranks[{i}].", table_of(f"ranks[{i}]", rank, PROFILE), common)
-                for i, rank in enumerate(ranks)
+                for i, rank in enumerate(lists["ranks"])
             ),
             _hosts(top.get("hosts", {}), common, network),
-            tuple(_change(f"changes[{i}]", change) for i, change in enumerate(changes)),
+            tuple(_change(f"changes[{i}]", change) for i, change in enumerate(lists["changes"])),
             round(units.quantity(units.BYTES, "swap", top.get("swap", SWAP))),
             units.microseconds("period", top["period"]) if "period" in top else None,
         )
@@ -327,13 +327,12 @@ def shown(name: str, value: Any) -> str:
     return f"{value:g}" + (" W" if name == "cap" else "")
 
 
-def _unknown(name: Any, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(name), list(known), 1)
-    hint = f", perhaps {near[0]}?" if near else ""
-    return f"{units.shortened(name)} is unknown{hint} (known: {', '.join(known)})"
+def _unknown(name: Any, known: Sequence[str]) -> str:
+    near = nearest(str(name), known)
+    return f"{units.shortened(name)} is unknown, expected {', '.join(known)}{near}"
 
 
-def table_of(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
+def table_of(where: str, found: Any, keys: Sequence[str]) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DomainError(
             f"{where} is {units.shortened(found)}: expected keys with values ({', '.join(keys)})"
@@ -341,12 +340,6 @@ def table_of(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
     for key in found:
         if key not in keys:
             raise DomainError(f"{where}: key {_unknown(key, keys)}")
-    return found
-
-
-def _list(where: str, found: Any) -> list[Any]:
-    if not isinstance(found, list) or not found:
-        raise DomainError(f"{where} is {units.shortened(found)}: expected a list that is not empty")
     return found
 
 
@@ -379,8 +372,6 @@ def _fields(where: str, found: Mapping[str, Any], common: T) -> T:
 
 
 def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
-    if found == {}:
-        return ()
     if not isinstance(found, dict) or len(found) > MOST_HOSTS:
         raise DomainError(
             f"hosts is {units.shortened(found)}: expected at most {MOST_HOSTS} names with profiles"
@@ -412,17 +403,12 @@ def _check_hosts(hosts: Sequence[Host]) -> None:
 def _change(where: str, found: Any) -> Change:
     table = table_of(where, found, ["at", "when", "ranks", "hosts", *PROFILE, *LINK])
     values = {k: value_of(f"{where}.", k, table[k]) for k in (*PROFILE, *LINK) if k in table}
-    return Change(
-        units.quantity(units.TIME, f"{where}.at", table["at"]) if "at" in table else None,
-        table.get("when"),
-        _several(table.get("ranks")),
-        _several(table.get("hosts")),
-        values,
+    at = units.quantity(units.TIME, f"{where}.at", table["at"]) if "at" in table else None
+    ranks, hosts = (
+        None if found is None else tuple(found if isinstance(found, list) else [found])
+        for found in (table.get("ranks"), table.get("hosts"))
     )
-
-
-def _several(found: Any) -> tuple[Any, ...] | None:
-    return None if found is None else tuple(found if isinstance(found, list) else [found])
+    return Change(at, table.get("when"), ranks, hosts, values)
 
 
 # ---- shares of a core in microseconds -----------------------------------------------------------

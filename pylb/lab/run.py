@@ -20,17 +20,16 @@ from pylb import files
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError, StateError
 from pylb.lab import state
-from pylb.lab.cgroup import Groups, Guard, control, parents
+from pylb.lab.cgroup import Groups, control, parents
 from pylb.lab.network import HostNetwork
 from pylb.lab.plan import SLACK, Change, LabPlan, Limit, Profile, Usage
-from pylb.lab.state import swap_on
 from pylb.model import checks
 
 PROGRAM = [sys.executable, "-I", "-S", str(Path(__file__).with_name("programs.py"))]
 BEAT_US = 500  # microseconds between two checks of the quotas; the checks take 3 to 5 % of a core
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5.0  # seconds between asking the command to end and killing it
-TYPED = 2.0  # seconds before SIGINT is passed on to the command, see `_plan`
+TYPED = 2.0  # seconds before SIGINT is passed on to the command, see `_wait`
 
 
 class Lab:
@@ -82,16 +81,16 @@ class Lab:
             Path("/proc/self/cgroup").read_text(),
             plan.needs_memory,
         )
-        self._groups = Groups(where, plan.needs_memory)
-        self.notes = self._groups.removed + state.remove_stale()
+        self.notes = state.remove_stale()
+        self._state = state.State()
         try:
-            self._guard = Guard(where)
-            self._state = state.State()
             if plan.needs_memory:
-                self.notes.append(swap_on(self._state, plan.swap))
+                self.notes.append(state.swap_on(self._state, plan.swap))
             if plan.hosts:
                 self.network = HostNetwork(self._state, plan.hosts)
                 self.notes += self.network.notes
+            # The last entry in the journal: processes end before what they use is removed.
+            self._groups = Groups(self._state, where, plan.needs_memory)
         except BaseException:
             self.close()
             raise
@@ -104,11 +103,7 @@ class Lab:
 
     def close(self) -> None:
         """Kill all remaining processes and clean up; may be called twice."""
-        self._groups.remove()
-        if hasattr(self, "_state"):
-            self.notes += self._state.remove()
-        if hasattr(self, "_guard"):
-            self._guard.close()
+        self.notes += self._state.remove()
 
     # ---- the command ---------------------------------------------------------------------------
 
@@ -323,19 +318,16 @@ def _wait(child: subprocess.Popen[bytes], wake: int) -> int:
             if wake in ready:
                 number = os.read(wake, 1)[0]
                 if number in STOP:
-                    plan = _plan(number, now) if not stopped else [(now, signal.SIGKILL)]
+                    # A terminal sends Ctrl-C to the command, too, and a second SIGINT makes Open
+                    # MPI abort less gracefully.  So SIGINT is passed on only after a while.
+                    first = now + (TYPED if number == signal.SIGINT else 0.0)
+                    gently = [(first, number), (first + GRACE, int(signal.SIGKILL))]
+                    plan = [(now, signal.SIGKILL)] if stopped else gently
                     stopped = stopped or number
             elif plan:
                 child.send_signal(plan.pop(0)[1])
     finally:
         os.close(ended)
-
-
-def _plan(number: int, now: float) -> list[tuple[float, int]]:
-    # A terminal sends Ctrl-C to the command, too, and a second SIGINT makes Open MPI abort less
-    # gracefully.  So SIGINT is passed on only if the command still runs after a while.
-    first = now + (TYPED if number == signal.SIGINT else 0.0)
-    return [(first, number), (first + GRACE, signal.SIGKILL)]
 
 
 # ---- changes while the command runs: at a given time, or at a moment that it announces ----------
@@ -532,12 +524,13 @@ def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Hel
         while stop < len(limits) and (stop == first or total + limits[stop].share <= cores):
             total += limits[stop].share
             stop += 1
-        shares += _run_together([[*c, "spin", str(SECONDS)] for c in commands[first:stop]])
+        spinning = [[*c, "spin", str(SECONDS)] for c in commands[first:stop]]
+        shares += map(float, _outputs(*spinning))
     out = []
     for share, limit, command in zip(shares, limits, commands, strict=True):
         memory, touched = None, round(BEYOND * (limit.memory or 0))
         if 0 < touched <= MOST_TOUCHED:
-            memory = round(_run_together([[*command, "touch", str(touched)]])[0])
+            memory = int(_outputs([*command, "touch", str(touched)])[0])
         out.append(Held(share, memory))
     return out
 
@@ -552,7 +545,7 @@ def joined(network: HostNetwork) -> list[Joined]:
                 assert server.stdout is not None
                 port = server.stdout.readline().strip()
                 words = [*PROGRAM, "transfer", target, port, str(SECONDS)]
-                found = _output_of(_start(network.entered(source, words)))
+                found = _outputs(network.entered(source, words))[0]
             finally:
                 server.kill()
         out.append(Joined(source, target, *map(float, found.split())))
@@ -563,20 +556,17 @@ def _start(words: Sequence[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _run_together(commands: Sequence[Sequence[str]]) -> list[float]:
-    """Run programs at the same time; return the number that each of them prints."""
-    children = [_start(words) for words in commands]
-    return [float(_output_of(child)) for child in children]
-
-
-def _output_of(child: subprocess.Popen[str]) -> str:
-    with child:
-        try:
-            out, complaint = child.communicate(timeout=PATIENCE)
-        except BaseException:
-            child.kill()
-            raise
-    if child.returncode:
-        why = complaint.strip() or f"the program ended with code {child.returncode}"
-        raise StateError(f"a limit could not be measured: {why}")
+def _outputs(*commands: Sequence[str]) -> list[str]:
+    """Run programs at the same time; return what each of them prints."""
+    out = []
+    with ExitStack() as stack:
+        children = [stack.enter_context(_start(words)) for words in commands]
+        for child in children:
+            stack.callback(child.kill)  # after an error: the others would run on
+        for child in children:
+            said, complaint = child.communicate(timeout=PATIENCE)
+            if child.returncode:
+                why = complaint.strip() or f"the program ended with code {child.returncode}"
+                raise StateError(f"a limit could not be measured: {why}")
+            out.append(said)
     return out

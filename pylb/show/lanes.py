@@ -42,10 +42,9 @@ def labels(n_ranks: int) -> list[str]:
 
 
 def of(course: Course, first: int, end: int, columns: int) -> tuple[int, list[Lanes]]:
-    """Return the number of iterations per column, and the lanes without LB steps and with them.
+    """Return how many of the iterations `first` to `end` - 1 form a column, and the runs.
 
-    The lanes without LB steps are left out if the run had no LB step or they are not known.  The
-    iterations `first` to `end` - 1 are shown.
+    The run without LB steps comes first, if the run had LB steps and its times are known.
     """
     part, width = slice(first, end), aggregate.step(end - first, columns)
 

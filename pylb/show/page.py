@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs no network and can be sent to a colleague.
+"""The report: one HTML page that needs no network and can be sent to a colleague; the widgets.
 
 For safety, texts of the run are in the page only as JSON, and the script shows them only as text.
 A policy in the page permits only the page's script and style, and embedded pictures.  The constants
@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from pylb import files
+from pylb import files, optional
 from pylb._version import __version__
 from pylb.console import clip, digits, json_text, packed, script_json, text
 from pylb.decide.figures import RECEIPT, RUN
 from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64
+from pylb.replaying.replayed import Replay
+from pylb.replaying.trace import RunRecord, Trace
 from pylb.show import aggregate, course, efficiency, lanes
 from pylb.show.course import Course, Migrations
 
@@ -104,10 +106,11 @@ def _hash(text: str) -> str:
 
 
 def data(course: Course) -> dict[str, Any]:
-    shown = _chosen(course)
     groups = course.n_ranks, course.moves, MOST_GROUPS
     (step, moved), (_, load) = (aggregate.between_groups(*groups, s) for s in ("objects", "load"))
     by_iteration = {m.iteration: m for m in course.moves}
+    most, shown = sorted(course.moves, key=lambda m: -int(m.objects.sum())), course.objects
+    frames = [] if shown is None else shown.frames([m.iteration for m in most])
     regions = efficiency.regions(course)
     return {
         "title": clip(course.title),
@@ -118,24 +121,15 @@ def data(course: Course) -> dict[str, Any]:
         "picture": loads(course),
         "timeline": timeline(course),
         "columns": columns(),
-        "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
+        "decisions": [decision(r, by_iteration.get(r.iteration)) for r in _chosen(course)],
         "decisions_in_all": len(course.history),
         "groups": [[int(i), int(j), moved[i, j], 0, load[i, j]] for i, j in np.argwhere(moved)],
         "group": step,
         "regions": [r._asdict() for r in regions[:MOST_REGIONS]],
         "regions_in_all": len(regions),
         "heaviest": [[str(h.key), clip(h.name), *h[2:]] for h in course.heaviest],
-        "objects": objects(course),
+        "objects": None if shown is None else {**shown.base(course.coords), "frames": frames},
     }
-
-
-def objects(course: Course) -> dict[str, Any] | None:
-    """Return data about the objects in some iterations, mainly before and after LB steps."""
-    if course.objects is None:
-        return None
-    most = sorted(course.moves, key=lambda m: -int(m.objects.sum()))
-    frames = course.objects.frames([m.iteration for m in most])
-    return {**course.objects.base(course.coords), "frames": frames}
 
 
 def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) -> dict[str, Any]:
@@ -187,10 +181,10 @@ def facts(course: Course) -> list[tuple[str, str]]:
     """Return the rows (heading, text) of the table below the title."""
     known, out = course.figures(), []
     for f in RUN:
-        if f.printed and known.get(f.name) is not None:
+        value = known.get(f.name)
+        if f.printed and value is not None:
             would = course.is_shadow and (f.when in ("step", "lending") or f.name == "saved")
             heading = f.heading.removeprefix("... ").replace("this rank", "rank 0")
-            value = known[f.name]
             whole = isinstance(value, int) and f.kind == "number"
             said = f"{value:,}" if whole else text(f.cell(value))
             out.append(("would be " * would + heading, said))
@@ -199,14 +193,11 @@ def facts(course: Course) -> list[tuple[str, str]]:
 
 def _chosen(course: Course) -> list[Receipt]:
     """Return at most `MOST_RECEIPTS` decisions; LB steps of high cost or gain are preferred."""
-    history = list(course.history)
-    if len(history) <= MOST_RECEIPTS:
-        return history
 
     def weight(r: Receipt) -> tuple[bool, float]:
         return r.balanced, max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0)
 
-    kept = sorted(history, key=weight, reverse=True)[:MOST_RECEIPTS]
+    kept = sorted(course.history, key=weight, reverse=True)[:MOST_RECEIPTS]
     return sorted(kept, key=lambda r: r.iteration)
 
 
@@ -246,9 +237,6 @@ def flows(moves: Migrations) -> list[list[float]]:
 
 
 # ---- pylb.report --------------------------------------------------------------------------------
-
-
-SUFFIXES = (".html", ".json")
 
 
 def report(
@@ -291,11 +279,108 @@ def report(
     'refined.html'
     """
     out = Path(files.named(path))
-    if out.suffix not in SUFFIXES:
-        raise DomainError(f"path is {str(out)!r}: expected a suffix {' or '.join(SUFFIXES)}")
+    if out.suffix not in (".html", ".json"):
+        raise DomainError(f"path is {str(out)!r}: expected a suffix .html or .json")
     check_used(out.suffix == ".html", names=names, coords=coords)
     shown = course.of(run, title=title, names=names, coords=coords, stem=stem)
     if out.suffix == ".html":
         return write(shown, out)
     files.write_text(out, json_text(efficiency.talp(shown), indent=2) + "\n")
     return out
+
+
+# ---- pylb.explore, pylb.watch: widgets ----------------------------------------------------------
+
+
+def explore(
+    run: Any,
+    *,
+    stem: str | None = None,
+    coords: Mapping[int, Any] | None = None,
+    **settings: Any,
+) -> Any:
+    """Explore a recorded run in a notebook: move through its iterations, and replay it.
+
+    At first, the run is shown as recorded, beside the unbalanced run.  Sliders and lists change the
+    strategy, the trigger, the number of ranks, the network, the cost of an LB step and the speed of
+    one rank.  The C core replays the run after each change.  A click on a decision shows its
+    receipt and its migrations.
+
+    Parameters
+    ----------
+    run : Trace, RunRecord, Replay or path
+    stem : str, optional
+        Selects one of several runs in a folder, see `Trace.load`.
+    coords : mapping from int to 1 ... 3 floats, optional
+        Coordinates of the objects by key, for the view of the objects.  Default: objects that
+        communicate are drawn close to each other.
+    **settings
+        Initial settings: `strategy` (default: "none", as recorded; with a trigger or `every`:
+        "auto"), `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
+        per message and per byte), `cost` (seconds of an LB step; default: the mean of the recorded
+        LB steps, else as in `pylb.replay`), `rank` and `speed` (the factor on the speed of `rank`).
+
+    Returns
+    -------
+    Explorer
+        An anywidget, for JupyterLab, Notebook 7 and VS Code.  Its attribute ``replay`` is the run
+        that is shown.
+
+    Examples
+    --------
+    >>> explorer = pylb.explore("run.h5", strategy="RefineLB")  # in a notebook: a cell's last line
+    >>> explorer.replay.strategy
+    'RefineLB'
+    """
+    optional.require("anywidget")
+    from pylb.show.widget import Explorer, ExplorerSettings
+
+    if {"trigger", "every"} & settings.keys():
+        settings.setdefault("strategy", "auto")
+    if "every" in settings:
+        settings.setdefault("trigger", "")
+    if isinstance(run, (str, os.PathLike)):
+        run = course.read(run, stem)
+    if not isinstance(run, (Trace, RunRecord, Replay)):
+        raise DomainError(
+            f"run is {type(run).__name__}: expected a path, Trace, RunRecord or Replay"
+        )
+    trace: Any = run if isinstance(run, Trace) else run.trace
+    if not len(trace):
+        raise DomainError("run has no phases: expected one or more")
+    if isinstance(run, RunRecord) and (done := run.history.lb_steps):
+        settings.setdefault("cost", sum(r.cost for r in done) / len(done))
+    return Explorer(trace, ExplorerSettings.of(settings), coords)
+
+
+def watch(path: str | os.PathLike[str], *, interval: float = 1.0) -> Any:
+    """Show a run in a notebook while its program writes the record, e.g. ``record="run.h5"``.
+
+    The widget has what the page of `pylb.report` has, and follows the file until the run has ended.
+    It returns at once, also if there is no file yet, and uses at most 0.5 % of a core.
+
+    Parameters
+    ----------
+    path : path
+        The run record that `Balancer` or `Advisor` writes.
+    interval : float
+        Seconds from one look at the file to the next, 0.05 or more.
+
+    Returns
+    -------
+    Watch
+        An anywidget; its method ``stop()`` ends it early.
+
+    Examples
+    --------
+    >>> following = pylb.watch("run.h5")  # in a notebook: the last line of a cell
+    >>> following.stop()
+    >>> following.ended
+    True
+    """
+    optional.require("anywidget")
+    from pylb.show.widget import Watch
+
+    if not 0.05 <= interval <= 3600:
+        raise DomainError(f"interval is {interval}: expected seconds, 0.05 ... 3600")
+    return Watch(files.named(path), float(interval))

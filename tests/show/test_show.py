@@ -480,7 +480,7 @@ def test_how_a_run_stands(record):
     now = live.state(course.of(record))
     assert (now["iterations"], now["n_ranks"], now["n_lb_steps"]) == (60, 4, 5)
     assert now["decision"] == record.history[-1].headline
-    assert len(live.rows(now)) == 4
+    assert len(live.ranks(now)) == 2 + 4  # below the headings
     assert "60 iterations of 32 objects on 4 ranks" in live.head(now)
     alone = live.head({**now, "n_ranks": 1, "n_objects": 1})
     assert alone.startswith("60 iterations of 1 object on 1 rank in ")
