@@ -110,22 +110,14 @@ class Course:
         return [r.iteration for r in self.lb_steps]
 
     @functools.cached_property
-    def costs(self) -> F64:
-        """`Receipt.cost` of the LB step after each iteration, (m,): seconds, 0 without an LB step.
-
-        The first entry includes LB steps before the first iteration.
-        """
-        return self._after_each("cost")
-
-    @functools.cached_property
     def step_seconds(self) -> F64:
-        """`Receipt.step_seconds` of the LB step after each iteration, (m,), like `costs`."""
-        return self._after_each("step_seconds")
+        """`Receipt.step_seconds` of the LB step after each iteration, (m,)."""
+        return self.after_each("step_seconds")
 
     @functools.cached_property
     def moving(self) -> F64:
-        """Seconds in which the LB step after each iteration moved objects, (m,), like `costs`."""
-        return np.minimum(self._after_each("seconds_migration"), self.step_seconds)
+        """Seconds in which the LB step after each iteration moved objects, (m,)."""
+        return np.minimum(self.after_each("seconds_migration"), self.step_seconds)
 
     @functools.cached_property
     def hidden(self) -> F64:
@@ -136,7 +128,11 @@ class Course:
                 out[r.iteration + 1] += r.seconds_hidden
         return np.minimum(out, self.iteration_time)
 
-    def _after_each(self, name: str) -> F64:
+    def after_each(self, name: str) -> F64:
+        """Return a figure in seconds of the LB step after each iteration, (m,); 0 without it.
+
+        The first entry includes LB steps before the first iteration.
+        """
         out = np.zeros(self.n_iterations)
         for r in self.lb_steps:
             if r.iteration < len(out) and not math.isnan(value := getattr(r, name)):
@@ -155,15 +151,12 @@ class Course:
         return None if self.gained is None else np.cumsum(self.gained - self.step_seconds)
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the run by name, see `pylb.decide.figures.RUN`.
-
-        In shadow mode, the figures of LB steps are estimates, because none was carried out.
-        """
+        """Return the figures of the run by name, see `pylb.decide.figures.RUN`."""
         most, mean = float(self.max.sum()), float(self.mean.sum())
         done, steps = self.lb_steps, float(self.step_seconds.sum())
         messages = self.seconds - steps - most
         saved = math.nan if self.saved is None else float(self.saved[-1])
-        if self.is_shadow:
+        if self.is_shadow:  # estimates, because no LB step was carried out
             done, saved = self.history.lb_steps, self.would_save
             steps = math.fsum(r.step_seconds for r in done)
         # Prefer the receipts: their bytes include messages that migrated with their objects, and
@@ -223,7 +216,6 @@ def of(
     if isinstance(run, (str, os.PathLike)):
         title = Path(run).name if title is None else title
         run = read(run, stem)
-    known = names or {}
     if isinstance(run, RunRecord):
         moved = any(r.moved for r in run.history.lb_steps)
         base = run.trace.replay("none") if moved else None
@@ -235,7 +227,7 @@ def of(
             history=run.history,
             parameters=run.parameters,
             title=title or Path(run.path or "run").name,
-            names=known,
+            names=names,
             gained=np.zeros(run.n_iterations) if base is None else gained(base),
             times_without=None if base is None else base.unbalanced.rank_times,
             most=run.max if run.phases else None,
@@ -254,7 +246,7 @@ def of(
         out = replace(
             of_replay(shown, recorded, title or said),
             moves=list(_moves_of(phases, p)),
-            heaviest=_heaviest_of(phases, known),
+            heaviest=_heaviest_of(phases, names),
             objects=Objects(phases, p),
         )
     else:
@@ -296,8 +288,8 @@ def of_stretches(
 ) -> Course:
     """Make the course of a run of `Balancer` or `Advisor` from its stretches.
 
-    `times` (m, p) has the seconds of each rank in each iteration.  `figures` are three (m,) arrays:
-    time, mean and idle seconds of each iteration, see `IterationMetrics`.  For `most` see `Course`.
+    `figures` are (m,) time, mean and idle seconds, see `IterationMetrics`; for the rest see
+    `Course`.
     """
     # A stretch without iterations only lists the objects at the end of the run.
     stretches = [s for s in stretches if s.iterations]
@@ -308,6 +300,12 @@ def of_stretches(
     waited = np.append(idle[1:], 0.0)[:m] if is_late else idle
     objects = Objects(stretches, n_ranks) if stretches else None
     busiest = times.max(axis=1, initial=0.0)
+    hidden = (None, {}, "", 0, "on")  # values that say nothing
+    facts = {k: v for k, v in parameters.items() if k in SAID and v not in hidden}
+    if parameters.get("learn_speeds") and parameters.get("mode") not in ("off", "shadow"):
+        facts["speeds of ranks"] = "learned"
+    for name, x in (phases or {}).items():
+        facts[f"max/mean of phase {name}"] = f"{x.max_over_mean:.3f}"
     return Course(
         title=title,
         n_ranks=n_ranks,
@@ -316,12 +314,8 @@ def of_stretches(
         elapsed=np.maximum.reduce([time, mean + waited, busiest]),
         history=history,
         moves=list(_moves_of(stretches, n_ranks)),
-        facts=_facts_of(parameters)
-        | {
-            f"max/mean of phase {name}": f"{x.max_over_mean:.3f}"
-            for name, x in (phases or {}).items()
-        },
-        heaviest=_heaviest_of(stretches, names or {}),
+        facts=facts,
+        heaviest=_heaviest_of(stretches, names),
         strategy=str(parameters.get("strategy", "")),
         iteration_time=np.maximum(time, busiest),
         in_loops=parameters.get("seconds") or None,
@@ -333,12 +327,6 @@ def of_stretches(
         of_rank_0={name: parameters[name] for name in OF_RANK_0 if parameters.get(name)},
         most=None if most is None else most[:m],
     )
-
-
-def _facts_of(parameters: dict[str, Any]) -> dict[str, Any]:
-    out = {k: v for k, v in parameters.items() if k in SAID and v not in (None, {}, "", 0, "on")}
-    learned = parameters.get("learn_speeds") and parameters.get("mode") not in ("off", "shadow")
-    return {**out, "speeds of ranks": "learned"} if learned else out
 
 
 def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
@@ -364,10 +352,11 @@ def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
 MOST_HEAVY = 30
 
 
-def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Heavy]:
+def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str] | None) -> list[Heavy]:
     """Return the heaviest objects, each with its last rank."""
     if not stretches:
         return []
+    names = names or {}
     known, which = np.unique(np.concatenate([s.key for s in stretches]), return_inverse=True)
     total = np.bincount(which, np.concatenate([s.load.sum(axis=0) for s in stretches]))
     counts = [np.full(len(s.key), s.iterations) for s in stretches]

@@ -88,10 +88,7 @@ def pair(**values: ArrayLike) -> tuple[F64, F64]:
 
 
 def colours(cells: F64, relative: bool) -> dict[str, Any]:
-    """Return the map and the scale of colours for seconds, or (`relative`) for ratios to the mean.
-
-    All seconds above `aggregate.brightest` have one colour.
-    """
+    """Return map and scale of colours for seconds, or (`relative`) for ratios to the mean."""
     from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
     if not relative:
@@ -109,21 +106,15 @@ def mark(ax: Any, lb_step_iterations: Sequence[int], colour: str) -> None:
     if at.size <= MOST_LINES:
         for x in at:
             ax.axvline(x, color=colour, linewidth=0.8, linestyle=(0, (4, 2)))
-    above = {"clip_on": False, "transform": ax.get_xaxis_transform()}
-    y = np.full(at.size, 1.015)
-    ax.plot(at, y, "v", color="black", markersize=4, label="LB step", **above)
+    above = {"clip_on": False, "transform": ax.get_xaxis_transform(), "label": "LB step"}
+    ax.plot(at, np.full(at.size, 1.015), "v", color="black", markersize=4, **above)
 
 
 def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
-    """Add a bar that explains the colours.
-
-    The bar ends in an arrow if some values are above the value of the brightest colour.
-    """
+    """Add a bar that explains the colours; it ends in arrows if some values have no own colour."""
     values = np.ma.compressed(drawn.get_array())
-    above = values.size > 0 and float(values.max()) > drawn.norm.vmax
-    below = values.size > 0 and float(values.min()) < drawn.norm.vmin
-    ends = {(True, True): "both", (True, False): "max", (False, True): "min"}
-    extend = ends.get((above, below), "neither")
+    above, below = (values > drawn.norm.vmax).any(), (values < drawn.norm.vmin).any()
+    extend = ("both" if below else "max") if above else ("min" if below else "neither")
     bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, extend=extend)
     bar.set_label(label)
     said = size if label.startswith("bytes") else None if "/ mean" in label else seconds
@@ -134,15 +125,12 @@ def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
 
 
 def finish(ax: Axes, x: str, y: str, *, whole: str = "x") -> Axes:
-    """Name the axes and add the legend; the axes named in `whole` have ticks only at integers.
-
-    An axis of "seconds" has ticks with a unit: 1 ms, not 0.001.
-    """
+    """Name the axes and add the legend; the axes named in `whole` have ticks only at integers."""
     from matplotlib.ticker import MaxNLocator
 
     for axis, name in ((ax.xaxis, x), (ax.yaxis, y)):
         axis.set_label_text("time" if name == "seconds" else name)
-        if name == "seconds":
+        if name == "seconds":  # ticks with a unit: 1 ms, not 0.001
             axis.set_major_formatter(lambda value, _: seconds(value))
     for name in whole:
         axis = ax.xaxis if name == "x" else ax.yaxis
@@ -171,9 +159,9 @@ def rank_loads(
 ) -> Axes:
     """Draw the time of each rank in each iteration as a heat map, and mark the LB steps.
 
-    If there are more ranks or iterations than pixels, neighbours are drawn as one cell with their
-    largest value, so that a single slow rank remains visible.  If a few cells are far above the
-    other cells, they share the brightest colour; the colour bar gives their largest value.
+    Neighbours that share a pixel are drawn as one cell with their largest value, so that a single
+    slow rank remains visible.  If a few cells are far above the other cells, they share the
+    brightest colour; the colour bar gives their largest value.
 
     Parameters
     ----------
@@ -261,9 +249,7 @@ def before_after(
 ) -> Axes:
     """Draw the seconds of each rank before and after an LB step.
 
-    Up to 40 ranks are drawn as bars, in the order of the ranks.  More than 40 ranks are drawn as
-    two curves: the seconds before and those after, each sorted from the slowest rank to the
-    fastest.
+    Up to 40 ranks are drawn as bars, more ranks as two curves, sorted from the slowest rank on.
 
     Parameters
     ----------
@@ -288,17 +274,16 @@ def before_after(
         f"{name}, max/mean {t.max() / mean if mean > 0 else 1.0:.3g}"
         for name, t, mean in zip(both, (old, new), means, strict=True)
     ]
-    if len(x) <= MOST_BARS:
+    few = len(x) <= MOST_BARS
+    if few:
         ax.bar(x - 0.2, old, 0.4, color=VERMILLION, label=labels[0])
         ax.bar(x + 0.2, new, 0.4, color=BLUE, label=labels[1])
-        what = "rank"
     else:
         ax.plot(x, np.sort(old)[::-1], color=VERMILLION, label=labels[0])
         ax.plot(x, np.sort(new)[::-1], color=BLUE, linestyle="--", label=labels[1])
-        what = "ranks, the slowest first"
     ax.axhline(means[1], color="black", linewidth=0.8, linestyle=":", label="mean after")
     ax.set_ylim(bottom=0.0)
-    finish(ax, what, "seconds")
+    finish(ax, "rank" if few else "ranks, the slowest first", "seconds")
     if three:
         ax.set_xticks(x, ["slowest rank", "mean", "fastest rank"])
         ax.set_xlabel("")
@@ -336,10 +321,8 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     for r in (r for r in shown.history if r.balanced):
         x = np.array([first, r.iteration])
         for name, colour in (("max", VERMILLION), ("mean", BLUE)):
-            slope, offset = (
-                r.figures.get(f"{name}_{what}", math.nan) for what in ("slope", "offset")
-            )
-            if math.isfinite(slope) and math.isfinite(offset):
+            slope, offset = (r.figures.get(f"{name}_{k}", math.nan) for k in ("slope", "offset"))
+            if math.isfinite(slope + offset):
                 y = offset + slope * (x - first + 1)  # offset: value at the previous LB step
                 ax.plot(x, y, color=colour, label=labels.pop(name, None), **thick)
         if math.isfinite(r.tau):
@@ -490,18 +473,17 @@ def objects(
         ax.add_patch(Rectangle((x0, y0), side, side, fill=False, color="#999999", linewidth=0.6))
         said = f"{r}" if len(chosen) > MOST_SAID else f"{r}: {seconds(float(load[members].sum()))}"
         ax.text(x0, y0 - 0.06 * side, said, fontsize=7, va="bottom")
-        for i in range(len(members)):
-            corner = x0 + i % side + 0.06, y0 + i // side + 0.06
-            boxes.append(Rectangle(corner, 0.88, 0.88))
+        corners = ((x0 + i % side, y0 + i // side) for i in range(len(members)))
+        boxes += [Rectangle((x + 0.06, y + 0.06), 0.88, 0.88) for x, y in corners]
     shown, free = np.concatenate(mine), snapshot.migratable
     frames = "none" if free is None else np.where(free[shown], "none", "black").tolist()
     drawn = PatchCollection(boxes, cmap="cividis", edgecolors=frames, linewidths=1.0)
     drawn.set_array(load[shown])
     drawn.set_clim(0.0, float(load.max(initial=0.0)) or 1.0)
     ax.add_collection(drawn)
-    ax.set_xlim(-0.3, min(across, len(chosen)) * pitch_x)
-    ax.set_ylim(-(-len(chosen) // across) * pitch_y, -0.4 * side - 0.4)
-    ax.set_aspect("equal")
+    low = -(-len(chosen) // across) * pitch_y
+    xlim, ylim = (-0.3, min(across, len(chosen)) * pitch_x), (low, -0.4 * side - 0.4)
+    ax.set(xlim=xlim, ylim=ylim, aspect="equal")
     ax.axis("off")
     colour_bar(ax, drawn, "load of the object")
     return ax
@@ -513,11 +495,8 @@ def _chosen(snapshot: Snapshot, ranks: int | Iterable[int] | None) -> list[int]:
         slowest = np.argsort(-snapshot.rank_times, kind="stable")[:MOST_PANELS]
         return sorted(slowest.tolist())
     out = [int(ranks)] if isinstance(ranks, (int, np.integer)) else [int(r) for r in ranks]
-    for r in out:
-        if not 0 <= r < p:
-            raise OutOfRangeError(f"rank is {r}: expected 0 ... {p - 1}")
-    if not out:
-        raise OutOfRangeError(f"ranks is empty: expected some of 0 ... {p - 1}")
+    if not out or not 0 <= min(out) <= max(out) < p:
+        raise OutOfRangeError(f"ranks is {out[:20]}: expected one or more of 0 ... {p - 1}")
     return out
 
 
@@ -531,7 +510,7 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     Parameters
     ----------
     run : RunRecord, Replay, Trace or path
-        A run with at most 64 ranks and 20,000 objects.
+        At most 64 ranks and 20,000 objects.
     path : path
         ``.gif``; ``.mp4`` needs ffmpeg.
     most : int
@@ -708,15 +687,14 @@ def timeline(
     """Draw when each rank computes and waits, on an axis of seconds.
 
     For a run with LB steps, the run without them is drawn above the run itself.  A thin line shows
-    for how long objects moved while ranks computed.  More than 64 ranks are drawn as the slowest
-    rank of each iteration, the median and other quantiles.  For a `Recording`, a prediction and the
-    critical path are drawn.
+    for how long objects moved while ranks computed.  More than 64 ranks are drawn as quantiles of
+    each iteration, from the slowest rank to the fastest.
 
     Parameters
     ----------
     run : RunRecord, Replay, Trace, path or Recording
     prediction : Prediction, optional
-        A prediction for a `Recording`, made with ``steps=True``.
+        For a `Recording`, and only for it: a prediction made with ``steps=True``.
     path : CriticalPath, optional
         The critical path of a `Recording`, drawn as a line over the ranks.
     iterations : int or (int, int), optional
@@ -761,13 +739,11 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
             if len(late):
                 ax.broken_barh(late, (low + r + 0.08, 0.16), color=VERMILLION, linewidth=0)
         after = begin + shown.iteration
-        for name, at, long in (
-            (steps[0], after, shown.deciding),
-            (steps[1], after + shown.deciding, shown.moving),
-        ):
+        parts = {steps[0]: shown.deciding, steps[1]: shown.moving}
+        for at, (name, long) in zip((after, after + shown.deciding), parts.items(), strict=True):
             bars = np.stack([at, long], axis=1)[long > 0]
-            thin = {"linewidth": 0.5 if len(bars) <= MOST_LINES else 0.0}
-            ax.broken_barh(bars, (low, n), color=legends[name], **thin)
+            thin = 0.5 if len(bars) <= MOST_LINES else 0.0
+            ax.broken_barh(bars, (low, n), color=legends[name], linewidth=thin)
         whole = shown.seconds if (first, end) == (0, m) else float(each.sum())
         ax.text(0.0, low + 1.09 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
         at = after[shown.deciding + shown.moving > 0]
@@ -793,8 +769,7 @@ def _operations(
             f"the run has {run.n_ranks} ranks with up to {max(map(len, run.ops))} operations: "
             f"expected at most {MOST_RANKS} ranks and {MOST_OPS} operations of each"
         )
-    ax = axes(ax)
-    met = []  # for each rank and operation: when the rank stops computing and begins to wait
+    ax, met = axes(ax), []  # met: when a rank stops computing and begins to wait, by operation
     for rank, steps in enumerate(prediction.steps):
         begin, end, ops = steps["begin"], steps["end"], run.ops[rank]
         speed = prediction.target.speed[prediction.target.placement[rank]]
