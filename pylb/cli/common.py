@@ -102,7 +102,7 @@ COMMANDS: dict[str, Command] = {}
 
 
 def command(help: str, *arguments: Argument) -> Callable[[Run], Run]:
-    """Make a function the subcommand of its name; its docstring has examples, a blank line, notes."""
+    """Make a function the subcommand of its name; its docstring: examples, blank line, notes."""
 
     def add(run: Run) -> Run:
         first, blank, notes = (inspect.getdoc(run) or "").partition("\n\n")

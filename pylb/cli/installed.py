@@ -85,7 +85,20 @@ def info(args: argparse.Namespace) -> None:
     found = gather()
     if print_json(args, found):
         return
-    console.show(["", ""], _head(found))
+    mpi, theirs = found["mpi"], found["mpi"]["mpi4py"] or "none"
+    if mpi["agree"] is not None:
+        differs = f"{theirs} (differs from pylb's: a process can use only one of them)"
+        theirs = "the same" if mpi["agree"] else differs
+    head = [
+        ("pylb", found["version"]),
+        ("compiler", found["compiler"]),
+        ("Python", found["python"]),
+        ("NumPy", found["numpy"]),
+        ("MPI of pylb", mpi["pylb"] or "none"),
+        ("MPI of mpi4py", theirs),
+        *((f"{name} overrides programs", value) for name, value in found["environment"].items()),
+    ]
+    console.show(["", ""], head)
     print()
     rows = [
         (p["name"], (p["version"] or p["problem"] or "missing").partition(",")[0], p["purpose"])
@@ -96,30 +109,13 @@ def info(args: argparse.Namespace) -> None:
     for part in found["parts"]:
         if part["version"] is None:
             missing.setdefault(part["command"], []).append(part["name"])
-    for command, names in missing.items():  # not wrapped, so that the command can be copied
-        print(f"\nto install {', '.join(names)}:\n  {command}")
-
-
-def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
-    mpi, theirs = found["mpi"], found["mpi"]["mpi4py"] or "none"
-    if mpi["agree"] is not None:
-        differs = f"{theirs} (differs from pylb's: a process can use only one of them)"
-        theirs = "the same" if mpi["agree"] else differs
-    return [
-        ("pylb", found["version"]),
-        ("compiler", found["compiler"]),
-        ("Python", found["python"]),
-        ("NumPy", found["numpy"]),
-        ("MPI of pylb", mpi["pylb"] or "none"),
-        ("MPI of mpi4py", theirs),
-        *((f"{name} overrides programs", value) for name, value in found["environment"].items()),
-    ]
+    for words, names in missing.items():  # not wrapped, so that the command can be copied
+        print(f"\nto install {', '.join(names)}:\n  {words}")
 
 
 # ---- pylb completion ----------------------------------------------------------------------------
 
 
-LISTS = ("strategy", "trigger")
 FILES = ("run", "recording", "first", "second")  # file arguments, besides metavar FILE or FOLDER
 
 
@@ -139,40 +135,26 @@ def completion(args: argparse.Namespace) -> None:
             f"shell is {args.shell!r}: expected one that shtab {shtab.__version__} supports, "
             f"{', '.join(shtab.SUPPORTED_SHELLS)}; for a newer shtab: pip install -U shtab"
         )
-    for command in args.parser._subparsers._group_actions[0].choices.values():
-        _teach(command, shtab.FILE)
-    print(shtab.complete(args.parser, shell=args.shell, preamble=_preamble()))
-
-
-def _teach(command: argparse.ArgumentParser, file: Any) -> None:
-    """Set what completes each argument of a command: files, or names of strategies or triggers."""
-    for action in command._actions:
-        if action.dest in LISTS:
+    lists = {
+        "strategy": " ".join(["auto", "unbalanced", *strategies()]),
+        "trigger": " ".join(triggers()),
+    }
+    subparsers = args.parser._subparsers._group_actions[0].choices.values()
+    for action in (action for sub in subparsers for action in sub._actions):
+        if action.dest in lists:
             function = f"_pylb_{action.dest}"
-            words = {
-                "bash": function,
-                "zsh": f"{{{function}}}",
-                "fish": " ".join(_words(action.dest)),
-            }
-            action.complete = words  # type: ignore[attr-defined]
+            how = {"bash": function, "zsh": f"{{{function}}}", "fish": lists[action.dest]}
+            action.complete = how
         elif action.dest in FILES or str(action.metavar).startswith(("FILE", "FOLDER")):
-            action.complete = file  # type: ignore[attr-defined]
-
-
-def _words(what: str) -> list[str]:
-    return ["auto", "unbalanced", *strategies()] if what == "strategy" else list(triggers())
-
-
-def _preamble() -> dict[str, str]:
-    """Return shell functions that complete the last word of a list such as ``auto,Greedy``."""
-    bash, zsh = "", ""
-    for what in LISTS:
-        words = " ".join(_words(what))
+            action.complete = shtab.FILE
+    bash, zsh = "", ""  # functions that complete the last word of a list such as auto,Greedy
+    for what, names in lists.items():
         bash += f"""\
 _pylb_{what}() {{
   local before="${{1%"${{1##*,}}"}}"
-  compgen -P "$before" -W "{words}" -- "${{1##*,}}"
+  compgen -P "$before" -W "{names}" -- "${{1##*,}}"
 }}
 """
-        zsh += f"_pylb_{what}() {{ _values -s , {what} {words} }}\n"
-    return {"bash": bash, "zsh": zsh}
+        zsh += f"_pylb_{what}() {{ _values -s , {what} {names} }}\n"
+    preamble = {"bash": bash, "zsh": zsh}
+    print(shtab.complete(args.parser, shell=args.shell, preamble=preamble))

@@ -23,8 +23,9 @@ from pylb.console import Column, show
 from pylb.errors import DomainError, MissingFileError
 from pylb.lab import Lab, LabPlan, Profile, Usage, units
 from pylb.lab.plan import shown, values_of
-from pylb.partitioning import files
+from pylb.partitioning import METHODS, files
 from pylb.partitioning import partition as divide
+from pylb.partitioning.libraries import APPROACHES
 from pylb.prediction import factors, prediction
 from pylb.prediction.recorder import launch
 from pylb.prediction.recorder.recording import Recording
@@ -38,8 +39,8 @@ from pylb.prediction.suggestion import Suggestion, suggest
     common.PROGRAM,
 )
 def run(args: argparse.Namespace) -> int:
-    """pylb run -- mpiexec -n 4 python prog.py     (for pylb.Advisor: its clock "auto" is then "mpi")
-    pylb run -- mpiexec -n 4 ./a.out            (the same for pylb's C library)
+    """pylb run -- mpiexec -n 4 python prog.py    (for pylb.Advisor: its clock "auto" is then "mpi")
+    pylb run -- mpiexec -n 4 ./a.out           (the same for pylb's C library)
     """
     check_program(args.command[0])
     words = launch.preloading(args.command, "_pmpi", more=_for_lammps(args.command))
@@ -96,7 +97,16 @@ def record(args: argparse.Namespace) -> int:
     online = [{"placement": place, **speed} for place in args.place]
     how: Any = {"procedures": args.procedures, "host": args.host, "online": online}
     code, recording = launch.record(args.command, say=console.note, **how)
-    written = _save(recording, args.output) if recording.n_ranks else args.output
+    written = args.output
+    if recording.n_ranks:
+        with launch.signals_end():
+            try:
+                recording.save(written)
+            except OSError as error:
+                console.note(f"{written} cannot be written: {error}")
+                folder = tempfile.mkdtemp(prefix="pylb-")
+                written = os.path.join(folder, os.path.basename(written))
+                recording.save(written)
     for text in recording.warnings:
         console.note(text)
     if not recording.n_ranks:
@@ -116,18 +126,6 @@ def record(args: argparse.Namespace) -> int:
     return code or int(written != args.output)
 
 
-def _save(recording: Recording, path: str) -> str:
-    """Write the recording, to a temporary folder if `path` cannot be written; return its path."""
-    with launch.signals_end():
-        try:
-            recording.save(path)
-        except OSError as error:
-            console.note(f"{path} cannot be written: {error}")
-            path = os.path.join(tempfile.mkdtemp(prefix="pylb-"), os.path.basename(path))
-            recording.save(path)
-    return path
-
-
 # ---- whatif, procedures -------------------------------------------------------------------------
 
 
@@ -139,6 +137,7 @@ def _ranks(placement: Any) -> str:
     return ",".join(map(str, placement))
 
 
+RECORDING = arg("recording RUN", "file that pylb record wrote")
 PREDICTED = (
     Column("placement", lambda p: _ranks(p.target.placement)),
     Column("seconds", lambda p: p.time, "predicted, from the end of MPI_Init to MPI_Finalize"),
@@ -416,7 +415,14 @@ def lab(args: argparse.Namespace) -> int:
             usage = made.usage()
             if usage and not args.quiet:
                 _show_usage(usage, made)
-            common.write_json(args, _usage_as_json(usage, made, code))
+            ranks = []
+            for use in usage:
+                row, limit = use._asdict(), use.limit
+                del row["limit"]
+                row |= {"share": limit.share, "period_us": limit.period_us}
+                ranks.append({**row, "memory_limit": limit.memory})
+            json = {"seconds": made.seconds, "exit_code": code, "ranks": ranks}
+            common.write_json(args, json)
         told = len(made.notes)
     _say(made.notes[told:])
     return code
@@ -481,16 +487,6 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
 
 def _bytes(value: int | None) -> str | None:
     return None if value is None else units.shown_bytes(value)
-
-
-def _usage_as_json(usage: list[Usage], lab: Lab, code: int) -> dict[str, Any]:
-    ranks = []
-    for use in usage:
-        row = use._asdict()
-        limit = row.pop("limit")
-        held = {"share": limit.share, "period_us": limit.period_us, "memory_limit": limit.memory}
-        ranks.append({**row, **held})
-    return {"seconds": lab.seconds, "exit_code": code, "ranks": ranks}
 
 
 def _show_usage(usage: list[Usage], lab: Lab) -> None:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pylb import console, files, optional
 from pylb.cli import common
@@ -20,7 +20,6 @@ from pylb.cli.common import JSON, arg, command, print_json, progress
 from pylb.console import Column, count, seconds, show
 from pylb.decide import registry as kinds
 from pylb.decide.figures import RECEIPT
-from pylb.decide.receipts import Receipt
 from pylb.decide.sentences import OWN
 from pylb.errors import (
     DomainError,
@@ -236,14 +235,6 @@ def demo(args: argparse.Namespace) -> None:
 
 # ---- replay -------------------------------------------------------------------------------------
 
-ONE_PHASE = (
-    "the run has one iteration, so an LB step at its end has no effect; --foresight rebalances "
-    "before it"
-)
-OWN_DATA = (
-    "the program itself has moved its data, and no replay can undo this: all rows have the loads "
-    "of the recorded run"
-)
 STRATEGIES = ["unbalanced", "auto", "GreedyLB", "RefineLB"]
 REPLAYED = (
     Column("strategy", lambda r: "as recorded" if r["strategy"] == "none" else r["strategy"]),
@@ -306,9 +297,15 @@ def replay(args: argparse.Namespace) -> None:
     found = _read(args)
     trace = _trace_of(found)
     if isinstance(found, RunRecord) and any(r.strategy == OWN for r in found.history):
-        console.note(OWN_DATA)
+        console.note(
+            "the program itself has moved its data, and no replay can undo this: all rows have the "
+            "loads of the recorded run"
+        )
     if trace.n_phases == 1 and not args.foresight:
-        console.note(ONE_PHASE)
+        console.note(
+            "the run has one iteration, so an LB step at its end has no effect; --foresight "
+            "rebalances before it"
+        )
     options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
     rows = []
     with progress("replaying") as say:
@@ -572,7 +569,10 @@ def compare(args: argparse.Namespace) -> None:
     for name, run in ((a, both.first), (b, both.second)):
         common.print_text(f"{name}: {run.verdict}.")
     print()
-    rows = [[i, *_cells(one), *_cells(other)] for i, one, other in both.steps()]
+    rows = [
+        [i, *(None if r is None else f.cell(f.of(r)) for r in (one, other) for f in STEP)]
+        for i, one, other in both.steps()
+    ]
     if not rows:
         print("Neither run had an LB step.")
         return
@@ -586,10 +586,6 @@ def _times(speedup: float) -> str:
     longer = speedup < 1
     percent = 100 * (1 / speedup - 1 if longer else 1 - 1 / speedup)
     return f"{percent:.3g} % {'longer' if longer else 'less time'} than"
-
-
-def _cells(step: Receipt | None) -> list[Any]:
-    return [None if step is None else f.cell(f.of(step)) for f in STEP]
 
 
 # ---- report, convert ----------------------------------------------------------------------------
@@ -632,7 +628,10 @@ def report(args: argparse.Namespace) -> None:
     common.check_output("--html", args.html, (".html",))
     is_page = args.html is not None or not (args.csv or args.chrome or args.json)
     page.check_used(is_page, **{"--names": args.names, "--coords": args.coords})
-    found: Any = _replay_shown(args) if args.strategy else _read(args)
+    how = _how(args, Functions(args.imports)) if args.strategy else None
+    found: Any = _read(args)
+    if how is not None:
+        found = _trace_of(found).replay(**how)
     for word, value in (("every", args.every), ("trigger", args.trigger), ("import", args.imports)):
         if value and not args.strategy:
             raise DomainError(f"--{word} without --strategy: expected both or neither")
@@ -661,11 +660,6 @@ def report(args: argparse.Namespace) -> None:
     if len(regions) > MOST_REGIONS:
         more = count(len(regions) - MOST_REGIONS, "further region")
         common.print_text(f"{more}: on the page, or by --json")
-
-
-def _replay_shown(args: argparse.Namespace) -> Replay:
-    how = _how(args, Functions(args.imports))
-    return _trace_of(_read(args)).replay(**how)
 
 
 def _how(args: argparse.Namespace, functions: Functions) -> dict[str, Any]:
@@ -716,27 +710,20 @@ def convert(args: argparse.Namespace) -> None:
     if args.compress and kind != "vt":
         raise DomainError(f"--compress is for --to vt only, but the format is {FORMATS[kind]}")
     common.check_targets(args.run, args.target)
-    found = _read(args)
-    written = list(map(str, _written(found, target, kind, args)))
-    if not print_json(args, {"run": args.run, "format": kind, "written": written}):
-        console.note(f"wrote {count(len(written), 'file')}")
-        print("\n".join(written))
-
-
-def _written(
-    found: RunRecord | Trace, target: Path, kind: str, args: argparse.Namespace
-) -> list[Path]:
+    found, written = _read(args), [target]
+    title = Path(args.run).resolve().name
     if kind == "vt":
-        return _trace_of(found).save(target, compress=args.compress)
-    if kind == "h5":
+        written = _trace_of(found).save(target, compress=args.compress)
+    elif kind == "h5":
         h5.write(RunRecord.of(found) if isinstance(found, Trace) else found, target)
-        return [target]
-    shown = course.of(found, title=Path(args.run).resolve().name)
-    return (
-        exports.write_tables(shown, target)
-        if kind == "csv"
-        else [exports.write_timeline(shown, target)]
-    )
+    elif kind == "csv":
+        written = exports.write_tables(course.of(found, title=title), target)
+    else:
+        exports.write_timeline(course.of(found, title=title), target)
+    names = list(map(str, written))
+    if not print_json(args, {"run": args.run, "format": kind, "written": names}):
+        console.note(f"wrote {count(len(names), 'file')}")
+        print("\n".join(names))
 
 
 # ---- watch --------------------------------------------------------------------------------------
