@@ -73,10 +73,7 @@ def _mpi() -> dict[str, str | bool | None]:
     return {**strings, "agree": strings["pylb"] == strings["mpi4py"] if both else None}
 
 
-@command(
-    "show versions, compiler, MPI and optional parts",
-    JSON,
-)
+@command("show versions, compiler, MPI and optional parts", JSON)
 def info(args: argparse.Namespace) -> None:
     """pylb info
     pylb info --json

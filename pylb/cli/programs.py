@@ -34,10 +34,7 @@ from pylb.prediction.suggestion import Suggestion, suggest
 # ---- run, record --------------------------------------------------------------------------------
 
 
-@command(
-    "run an MPI program with a clock that does not count waits within MPI",
-    common.PROGRAM,
-)
+@command("run an MPI program with a clock that does not count waits within MPI", common.PROGRAM)
 def run(args: argparse.Namespace) -> int:
     """pylb run -- mpiexec -n 4 python prog.py    (for pylb.Advisor: its clock "auto" is then "mpi")
     pylb run -- mpiexec -n 4 ./a.out           (the same for pylb's C library)

@@ -496,12 +496,7 @@ def experience(args: argparse.Namespace) -> None:
         show(columns, rows)
 
 
-@command(
-    "find the best schedule of LB steps for a recorded run",
-    *RUN,
-    *SCHEDULE,
-    JSON,
-)
+@command("find the best schedule of LB steps for a recorded run", *RUN, *SCHEDULE, JSON)
 def optimum(args: argparse.Namespace) -> None:
     """pylb optimum run/ --cost 0.05
     pylb optimum run.h5 --strategy RefineLB --json
