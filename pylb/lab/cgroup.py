@@ -53,7 +53,7 @@ def control(limit: Limit) -> list[tuple[str, str]]:
     ]
     if limit.memory is not None:
         out.append(("memory.max", str(limit.memory)))
-        out.append(("memory.limit_in_bytes", str(limit.memory + SLACK)))  # SLACK: see `run.keeping`
+        out.append(("memory.limit_in_bytes", str(limit.memory + SLACK)))  # SLACK: see `Lab._keeping`
     return out
 
 

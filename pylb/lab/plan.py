@@ -424,7 +424,7 @@ PERIOD_US = 5_000
 it is stopped until the period ends, and delays ranks that wait for it.  So the period is short."""
 
 SLACK = 2**28
-"""Bytes by which a group of version 1 may briefly exceed the memory limit (see `run.keeping`)."""
+"""Bytes by which a group of version 1 may briefly exceed the memory limit; see `Lab`."""
 
 
 class Limit(NamedTuple):

@@ -28,6 +28,7 @@ from pylb.model import checks
 PROGRAM = [sys.executable, "-I", "-S", str(Path(__file__).with_name("programs.py"))]
 BEAT_US = 500  # microseconds between two checks of the quotas; the checks take 3 to 5 % of a core
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PAUSE = 0.002  # seconds between two checks of memory; a fast disk reads some 2 MB in this time
 GRACE = 5.0  # seconds between asking the command to end and killing it
 TYPED = 2.0  # seconds before SIGINT is passed on to the command, see `_wait`
 
@@ -38,11 +39,10 @@ class Lab:
     Parameters
     ----------
     plan : LabPlan or iterable of float
-        The description of the lab (`LabPlan.load` reads one from a file).  Or the number of cores
-        of each rank; this list repeats if there are more ranks.
+        The description of the lab, or the number of cores of each rank; this list repeats if there
+        are more ranks.
     period_us : int, optional
-        Period of the quotas in microseconds: in each period, a rank gets share * period.  Default:
-        5 ms; longer for shares below 0.2.
+        See `LabPlan.period_us`.  Default: 5 ms; longer for shares below 0.2.
 
     Attributes
     ----------
@@ -53,8 +53,7 @@ class Lab:
     done : list of Done
         Changes that were made during the last command, with their times.
     notes : list of str
-        Messages: what the lab uses, what this machine cannot provide, and what was cleaned up after
-        killed labs.
+        What the lab uses, what this machine cannot provide, what killed labs have left.
 
     Examples
     --------
@@ -108,10 +107,7 @@ class Lab:
     # ---- the command ---------------------------------------------------------------------------
 
     def held(self, command: Sequence[str]) -> list[str]:
-        """Return `command`, changed so that each program first moves into the group of its rank.
-
-        With hosts, the command starts on the first host, and mpiexec starts ranks on all hosts.
-        """
+        """Return `command`, changed so that each program first moves into the group of its rank."""
         if not command or isinstance(command, str):
             what = repr(command) if command else "empty"
             raise DomainError(f"command is {what}: expected a program and its arguments, a list")
@@ -159,13 +155,13 @@ class Lab:
         """
         self._divide(n_ranks(command) if command and is_mpiexec(command[0]) else 1)
         words = self.held(command)
-        # mpiexec numbers its ranks; a program without mpiexec is rank 0.
-        env = os.environ if is_mpiexec(command[0]) else {**os.environ, "PYLB_LAB_RANK": "0"}
-        moments = self._state.folder / "moments"
+        moments, env = self._state.folder / "moments", {**os.environ}
+        if not is_mpiexec(command[0]):  # mpiexec numbers its ranks; another program is rank 0
+            env["PYLB_LAB_RANK"] = "0"
         if self.plan.changes:
-            env = {**env, VARIABLE: str(moments)}
+            env[VARIABLE] = str(moments)
         if self.network:
-            env = {**env, **self.network.environment()}
+            env |= self.network.environment()
         start = time.perf_counter()
         try:
             with (
@@ -188,25 +184,15 @@ class Lab:
 
     @contextmanager
     def _enforcing(self) -> Iterator[None]:
-        """Run helpers, so that the kernel enforces the limits: `programs.beat`, and `keeping`."""
+        """Run helpers, so that the kernel enforces the limits: `programs.beat`, and `_keeping`."""
         with ExitStack() as helpers:
             for core in sorted(os.sched_getaffinity(0)):
                 words = [*PROGRAM, "beat", str(core), str(BEAT_US), str(os.getpid())]
                 beat = helpers.enter_context(subprocess.Popen(words))
                 helpers.callback(beat.kill)
             if self.plan.needs_memory:
-                helpers.enter_context(keeping(self._memories))
+                helpers.enter_context(self._keeping())
             yield
-
-    def _memories(self) -> list[tuple[Path, int]]:
-        """Return (group, bytes) for each group of version 1 with a memory limit."""
-        out = []
-        for rank in self._groups.ranks():
-            folder = self._groups.folder(rank, "memory.limit_in_bytes")
-            memory = self.limits[self._node(rank)].memory
-            if folder is not None and memory is not None:
-                out.append((folder, memory))
-        return out
 
     # ---- limits and usage ------------------------------------------------------------------------
 
@@ -228,10 +214,9 @@ class Lab:
         self._divide(n_ranks)
         commands = []
         for i in range(len(self.limits)):
-            number = ["env", f"PYLB_LAB_RANK={i}"]
-            words = [*number, *self._join("rank"), *PROGRAM]
-            host = self.plan.hosts[i].name if self.network else ""
-            commands.append(self.network.entered(host, words) if self.network else words)
+            words = ["env", f"PYLB_LAB_RANK={i}", *self._join("rank"), *PROGRAM]
+            hosts, net = self.plan.hosts, self.network
+            commands.append(net.entered(hosts[i].name, words) if net else words)
         with self._enforcing():
             found = held(self.limits, commands)
         self._groups.clear()
@@ -253,8 +238,8 @@ class Lab:
         DomainError
             A limit is out of range, or the change does not fit the lab; nothing has changed.
         OSError
-            The kernel refuses, e.g. because more memory is in use than can go to swap; it is
-            possible that some ranks have their new limits.
+            The kernel refuses, e.g. because more memory is in use than can go to swap; some ranks
+            may have their new limits.
         """
         self.plan.check_change("change", change)
         plan = self.plan.expanded(self._n_ranks, [change]).after(change)
@@ -263,16 +248,15 @@ class Lab:
         self.plan, self.limits = plan, plan.limits(self._n_ranks)
         self._write_limits()
         for rank in self._groups.ranks():
-            self._groups.change(rank, self.limits[self._node(rank)])
+            self._groups.change(rank, self._limit(rank))
         if self.network:
             for host in self.plan.hosts:
                 self.network.shape(host.name, host.link)
 
-    def _node(self, rank: int) -> int:
-        """Return the index of a rank's limit in `limits`."""
+    def _limit(self, rank: int) -> Limit:
         if not self.plan.hosts:
-            return rank % len(self.limits)
-        return [host.name for host in self.plan.hosts].index(self._host(rank))
+            return self.limits[rank % len(self.limits)]
+        return self.limits[[host.name for host in self.plan.hosts].index(self._host(rank))]
 
     def _host(self, rank: int) -> str:
         return (self._state.folder / f"rank{rank}").read_text() if self.plan.hosts else ""
@@ -280,9 +264,45 @@ class Lab:
     def usage(self) -> list[Usage]:
         """Return the limits of each rank and what it used in all commands so far, by rank."""
         return [
-            self._groups.usage(rank, self.limits[self._node(rank)], self._host(rank))
+            self._groups.usage(rank, self._limit(rank), self._host(rank))
             for rank in self._groups.ranks()
         ]
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Keep the ranks within their memory limits while the block runs, without killing them.
+
+        A program that keeps using more memory than the limit of its control group (version 1) is
+        sometimes killed, although swap is free: Linux tries sixteen times to find a page to swap
+        out, and gives up (seen with Linux 6.18, once in 10^4 to 10^5 page faults).  If killing is
+        switched off, system calls fail instead.  So the group has a higher limit than the rank, by
+        `SLACK` bytes.  A thread makes the kernel swap out the memory above the rank's limit, and
+        tries again if that fails.
+        """
+        end = threading.Event()
+
+        def keep() -> None:
+            with suppress(OSError):  # real-time priority if permitted
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            while not end.wait(PAUSE):
+                for rank in self._groups.ranks():
+                    group = self._groups.folder(rank, "memory.limit_in_bytes")
+                    memory = self._limit(rank).memory
+                    if group is None or memory is None:
+                        continue
+                    with suppress(OSError):  # raised if the group is gone
+                        if int((group / "memory.usage_in_bytes").read_text()) > memory:
+                            with suppress(OSError):  # the kernel found no page to swap out
+                                (group / "memory.limit_in_bytes").write_text(str(memory))
+                            (group / "memory.limit_in_bytes").write_text(str(memory + SLACK))
+
+        thread = threading.Thread(target=keep)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
 
 
 @contextmanager
@@ -444,47 +464,6 @@ def announce(moment: str) -> bool:
         line.sendall(moment.encode())
         line.shutdown(socket.SHUT_WR)
         return line.recv(1) == b"1"
-
-
-# ---- memory limits ------------------------------------------------------------------------------
-
-
-PAUSE = 0.002  # seconds between two checks; a fast disk reads some 2 MB in this time
-
-
-@contextmanager
-def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
-    """Keep the ranks within their memory limits while the block runs, without killing them.
-
-    A program that keeps using more memory than the limit of its control group (version 1) is
-    sometimes killed, although swap is free: Linux tries sixteen times to find a page to swap out,
-    and gives up (seen with Linux 6.18, once in 10^4 to 10^5 page faults).  If killing is switched
-    off, system calls fail instead.  So the group has a higher limit than the rank, by `SLACK`
-    bytes.  A thread makes the kernel swap out the memory above the rank's limit, and tries again if
-    that fails.
-
-    ``ranks()`` returns (group, limit in bytes) for each rank.
-    """
-    end = threading.Event()
-
-    def keep() -> None:
-        with suppress(OSError):  # real-time priority if permitted
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        while not end.wait(PAUSE):
-            for group, memory in ranks():
-                with suppress(OSError):  # raised if the group is gone
-                    if int((group / "memory.usage_in_bytes").read_text()) > memory:
-                        with suppress(OSError):  # the kernel found no page to swap out
-                            (group / "memory.limit_in_bytes").write_text(str(memory))
-                        (group / "memory.limit_in_bytes").write_text(str(memory + SLACK))
-
-    thread = threading.Thread(target=keep)
-    thread.start()
-    try:
-        yield
-    finally:
-        end.set()
-        thread.join()
 
 
 # ---- measuring: programs that try to use more than the limits -----------------------------------
