@@ -647,7 +647,7 @@ def report(args: argparse.Namespace) -> None:
     common.print_text(f"{shown.verdict}.")
     show_lb_steps(shown.history, sys.stdout)
     print()
-    if waited := shown.of_rank_0.get("waited"):
+    if waited := shown.parameters.get("waited"):
         said = f"Rank 0 waited {seconds(waited)} for a core, which lowers these efficiencies:"
         common.print_text(said)
     regions = [region._asdict() for region in efficiency.regions(shown)]

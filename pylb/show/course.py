@@ -61,16 +61,12 @@ class Course:
     moves: list[Migrations] = field(default_factory=list)  # in the order of the iterations
     facts: dict[str, Any] = field(default_factory=dict)  # further properties to show, by name
     heaviest: list[Heavy] = field(default_factory=list)
-    strategy: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # those of the record
     recorded: F64 | None = None  # (m,) seconds of the slowest rank as recorded; only in a replay
     objects: Objects | None = None
     coords: Mapping[int, Any] | None = None  # coordinates of the objects, by key
-    in_loops: float | None = None  # seconds from the start of the loops to their end, if known
     times_without: F64 | None = None  # (m, p) like `times`, without LB steps; None if not known
     gained: F64 | None = None  # (m,), see the function `gained`; None if not known
-    others: float = 0.0  # number of cores that other programs used, if this disturbed the run
-    would_save: float = math.nan  # in shadow mode: seconds that LB steps would have saved
-    of_rank_0: dict[str, float] = field(default_factory=dict)  # figures of rank 0 that are not 0
     # (m,) seconds of each phase's slowest rank, added up over the phases; None without phases
     most: F64 | None = None
 
@@ -102,7 +98,7 @@ class Course:
     @property
     def is_shadow(self) -> bool:
         """Whether LB steps were decided and not carried out."""
-        return self.facts.get("mode") == "shadow"
+        return self.parameters.get("mode") == "shadow"
 
     @property
     def lb_step_iterations(self) -> list[int]:
@@ -143,7 +139,7 @@ class Course:
     def seconds(self) -> float:
         """Seconds of the whole run: of its loops if measured, else of iterations and LB steps."""
         known = float(self.elapsed.sum() + self.step_seconds.sum())
-        return known if self.in_loops is None else max(self.in_loops, known)
+        return max(self.parameters.get("seconds") or 0.0, known)
 
     @functools.cached_property
     def saved(self) -> F64 | None:
@@ -152,12 +148,13 @@ class Course:
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the run by name, see `pylb.decide.figures.RUN`."""
+        known = self.parameters
         most, mean = float(self.max.sum()), float(self.mean.sum())
         done, steps = self.lb_steps, float(self.step_seconds.sum())
         messages = self.seconds - steps - most
         saved = math.nan if self.saved is None else float(self.saved[-1])
         if self.is_shadow:  # estimates, because no LB step was carried out
-            done, saved = self.history.lb_steps, self.would_save
+            done, saved = self.history.lb_steps, float(known.get("would_save", math.nan))
             steps = math.fsum(r.step_seconds for r in done)
         # Prefer the receipts: their bytes include messages that migrated with their objects, and
         # they count objects that moved before their first iteration, or after the last one.
@@ -168,7 +165,7 @@ class Course:
         return {
             "n_ranks": self.n_ranks,
             "n_objects": self.n_objects,
-            "strategy": self.strategy,
+            "strategy": str(known.get("strategy", "")),
             "iterations": self.n_iterations,
             "seconds": self.seconds,
             "replayed_seconds": float(self.iteration_time.sum()),
@@ -182,14 +179,15 @@ class Course:
             "migrations": None if unknown else migrations,
             "nbytes": None if unknown else nbytes or None,
             "saved": None if math.isnan(saved) else saved,
-            **self.of_rank_0,
+            **{name: known[name] for name in OF_RANK_0 if known.get(name)},
         }
 
     @functools.cached_property
     def verdict(self) -> str:
         """Whether LB steps helped, by how much, or why not: one sentence."""
-        said = {name: self.facts.get(name) for name in ("mode", "cores")}
-        return verdict({**self.figures(), **said, "others": self.others}, self.history)
+        said = {name: self.parameters.get(name) for name in ("mode", "cores")}
+        said["others"] = float(self.parameters.get("others", 0.0))
+        return verdict({**self.figures(), **said}, self.history)
 
     @property
     def when(self) -> str:
@@ -316,15 +314,11 @@ def of_stretches(
         moves=list(_moves_of(stretches, n_ranks)),
         facts=facts,
         heaviest=_heaviest_of(stretches, names),
-        strategy=str(parameters.get("strategy", "")),
+        parameters=parameters,
         iteration_time=np.maximum(time, busiest),
-        in_loops=parameters.get("seconds") or None,
         objects=objects,
         gained=None if gained is None else gained[:m],
         times_without=None if times_without is None else times_without[:m],
-        others=float(parameters.get("others", 0.0)),
-        would_save=float(parameters.get("would_save", math.nan)),
-        of_rank_0={name: parameters[name] for name in OF_RANK_0 if parameters.get(name)},
         most=None if most is None else most[:m],
     )
 
@@ -382,7 +376,7 @@ def of_replay(run: Replay, recorded: Replay | None, title: str = "") -> Course:
         elapsed=np.maximum(run.iteration_time, run.rank_times.max(axis=1, initial=0.0)),
         history=run.decisions,
         facts={"trigger": run.trigger, "seed": run.seed} if run.trigger else {},
-        strategy=run.strategy,
+        parameters={"strategy": run.strategy},
         recorded=None if recorded is None else recorded.metrics["max"],
         iteration_time=run.iteration_time,
         gained=gained(run),
