@@ -34,23 +34,10 @@ if TYPE_CHECKING:
 else:
     Axes = Any
 
-__all__ = [
-    "BLUE",
-    "GREY",
-    "ORANGE",
-    "VERMILLION",
-    "before_after",
-    "communication",
-    "decisions",
-    "film",
-    "fits",
-    "imbalance",
-    "migrations",
-    "objects",
-    "optimum",
-    "rank_loads",
-    "timeline",
-]
+__all__ = (
+    "BLUE GREY ORANGE VERMILLION before_after communication decisions film fits imbalance "
+    "migrations objects optimum rank_loads timeline"
+).split()
 
 BLUE, ORANGE, VERMILLION, GREY, GREEN = "#0072B2", "#E69F00", "#D55E00", "#666666", "#009E73"
 DIVERGING = ["#00447A", "#56A0CE", "#F3F3F0", "#E68C3C", "#963700"]
@@ -71,31 +58,18 @@ def axes(ax: Axes | None) -> Any:
     return plt.subplots(figsize=(7.0, 3.2), layout="constrained")[1]
 
 
-def checked(name: str, values: ArrayLike, ndim: int) -> F64:
-    """Return the values as floats, after a check: `ndim` axes, none of them empty."""
-    out = checks.array(name, values, np.float64)
-    if out.ndim != ndim or out.size == 0:
-        raise DomainError(f"{name} has shape {out.shape}: expected {ndim} axes, none of them empty")
-    return out
-
-
-def pair(**values: ArrayLike) -> tuple[F64, F64]:
-    """Return two arguments as arrays, after a check: one axis each, and the same length."""
-    (one, a), (other, b) = ((name, checked(name, v, 1)) for name, v in values.items())
-    if a.shape != b.shape:
-        raise DomainError(f"{one} has shape {a.shape} and {other} {b.shape}: expected the same")
-    return a, b
-
-
-def colours(cells: F64, relative: bool) -> dict[str, Any]:
-    """Return map and scale of colours for seconds, or (`relative`) for ratios to the mean."""
-    from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
-
-    if not relative:
-        return {"cmap": "cividis", "norm": Normalize(0.0, aggregate.brightest(cells) or 1.0)}
-    high = aggregate.spread(cells)
-    diverging = LinearSegmentedColormap.from_list("diverging", DIVERGING)
-    return {"cmap": diverging, "norm": LogNorm(1.0 / high, high)}
+def checked(ndim: int, **values: ArrayLike) -> list[F64]:
+    """Return arguments as arrays, after a check: `ndim` axes, none empty, and the same shape."""
+    out = {name: checks.array(name, value, np.float64) for name, value in values.items()}
+    for name, a in out.items():
+        if a.ndim != ndim or a.size == 0:
+            raise DomainError(
+                f"{name} has shape {a.shape}: expected {ndim} axes, none of them empty"
+            )
+    if len({a.shape for a in out.values()}) > 1:
+        shapes = " and ".join(f"{name} {a.shape}" for name, a in out.items())
+        raise DomainError(f"the shapes are {shapes}: expected the same")
+    return list(out.values())
 
 
 def mark(ax: Any, lb_step_iterations: Sequence[int], colour: str) -> None:
@@ -180,24 +154,28 @@ def rank_loads(
     >>> axes = pylb.plots.rank_loads(run.rank_times, run.lb_step_iterations)
     """
     ax = axes(ax)
-    data = checked("times", times, 2).T
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
+
+    data = checked(2, times=times)[0].T
     if checks.flag("relative", relative):
         mean = data.mean(axis=0)
         data = np.divide(data, mean, out=np.ones_like(data), where=mean > 0)
     p, m = data.shape
-    rows, columns = -(-p // MOST_ROWS), -(-m // MOST_COLUMNS)
+    rows, columns = aggregate.step(p, MOST_ROWS), aggregate.step(m, MOST_COLUMNS)
     cells = aggregate.largest(data, rows, columns)
     extent = (-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5)
-    label = "time of rank / mean" if relative else "time of the rank"
-    how = colours(cells, relative)
-    if (high := float(cells.max())) > how["norm"].vmax:
-        label += f"\n(up to {high:.3g})" if relative else f"\n(brightest: up to {seconds(high)})"
-    how |= {"interpolation": "nearest", "extent": extent}
-    bar = colour_bar(ax, ax.imshow(cells, aspect="auto", origin="lower", **how), label)
+    top, high, far = aggregate.brightest(cells) or 1.0, aggregate.spread(cells), float(cells.max())
+    label, more = "time of the rank", f"\n(brightest: up to {seconds(far)})" * (far > top)
+    how: dict[str, Any] = {"cmap": "cividis", "norm": Normalize(0.0, top)}
+    if relative:
+        label, more = "time of rank / mean", f"\n(up to {far:.3g})" * (far > high)
+        diverging = LinearSegmentedColormap.from_list("diverging", DIVERGING)
+        how = {"cmap": diverging, "norm": LogNorm(1.0 / high, high)}
+    how |= {"interpolation": "nearest", "extent": extent, "origin": "lower", "aspect": "auto"}
+    bar = colour_bar(ax, ax.imshow(cells, **how), label + more)
     ax.set(xlim=(-0.5, m - 0.5), ylim=(-0.5, p - 0.5))
     if relative:
-        low, high = 0.999 * bar.vmin, 1.001 * bar.vmax
-        bar.set_ticks([tick for tick in RATIOS if low <= tick <= high])
+        bar.set_ticks([tick for tick in RATIOS if 0.999 / high <= tick <= 1.001 * high])
         bar.minorticks_off()
         bar.formatter = "{x:g}"
     x, y = (
@@ -233,7 +211,7 @@ def imbalance(
     >>> axes = pylb.plots.imbalance(run.metrics["max"], run.metrics["mean"], run.lb_step_iterations)
     """
     ax = axes(ax)
-    high, low = pair(maximum=maximum, mean=mean)
+    high, low = checked(1, maximum=maximum, mean=mean)
     x = np.arange(len(high))
     marker = "o" if len(x) <= MOST_BARS else ""
     ax.fill_between(x, low, high, color=ORANGE, alpha=0.2, linewidth=0, label="waiting")
@@ -267,7 +245,7 @@ def before_after(
     both: dict[str, Any] = {"before": before, "after": after}
     if three := all(isinstance(m, Metrics) for m in both.values()):
         both = {k: (m.max, m.mean, m.min) for k, m in both.items()}
-    old, new = pair(**both)
+    old, new = checked(1, **both)
     x = np.arange(len(old))
     means = [float(t[1] if three else t.mean()) for t in (old, new)]
     labels = [
