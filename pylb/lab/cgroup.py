@@ -41,10 +41,7 @@ READ = {
 
 
 def control(limit: Limit) -> list[tuple[str, str]]:
-    """Return the (file, text) pairs to write, in this order, for a limit.
-
-    They are for cgroups v1 and v2: the caller skips the files that a group does not have.
-    """
+    """Return (file, text) pairs to write, in this order, of v1 and v2: a group has some of them."""
     quota, period = str(limit.quota_us), str(limit.period_us)
     out = [
         ("cpu.max", f"{quota} {period}"),
@@ -53,18 +50,10 @@ def control(limit: Limit) -> list[tuple[str, str]]:
     ]
     if limit.memory is not None:
         out.append(("memory.max", str(limit.memory)))
-        out.append(("memory.limit_in_bytes", str(limit.memory + SLACK)))  # SLACK: see `Lab._keeping`
+        out.append(
+            ("memory.limit_in_bytes", str(limit.memory + SLACK))
+        )  # SLACK: see `Lab._keeping`
     return out
-
-
-def _figure(groups: Sequence[Path], field: str) -> Any:
-    """Return a field of `Usage` from the groups of one rank, or None if no file has it."""
-    for file, key, unit in READ[field]:
-        for found in (words(group / file) for group in groups):
-            known = dict(zip(found[::2], found[1::2], strict=True)) if key else {"": "".join(found)}
-            if value := known.get(key):
-                return unit * int(value)
-    return None
 
 
 # ---- where groups can be made -------------------------------------------------------------------
@@ -73,8 +62,7 @@ def _figure(groups: Sequence[Path], field: str) -> Any:
 def hierarchies(mountinfo: str, cgroup: str) -> dict[str, tuple[Path, Path]]:
     """Return the hierarchy of each controller: its top directory, and this process's group in it.
 
-    The hierarchy of version 2 has the key "".  The arguments are the texts of /proc/self/mountinfo
-    and of /proc/self/cgroup; see proc(5) and cgroups(7).
+    The hierarchy of version 2 has the key "".  For the arguments see proc(5) and cgroups(7).
     """
     own, out = {}, {}
     for line in cgroup.splitlines():
@@ -97,8 +85,8 @@ def hierarchies(mountinfo: str, cgroup: str) -> dict[str, tuple[Path, Path]]:
 def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
     """Return where a lab makes its directories: one place in each hierarchy that it needs.
 
-    If version 1 controls the processor, the lab uses version 1, because version 2 cannot then
-    control the processor.  `memory` says whether a rank has a memory limit.
+    The arguments are the texts of /proc/self/mountinfo and /proc/self/cgroup, and whether a rank
+    has a memory limit.  If version 1 controls the processor, version 2 cannot control it.
     """
     seen = hierarchies(mountinfo, cgroup)
     found = {name: seen[name][1] for name in ("cpu", "cpuacct", "memory") if name in seen}
@@ -120,12 +108,11 @@ def _absent(controller: str) -> NotAllowedError:
 
 
 def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
-    """Return the nearest directory, from `own` up to `top`, whose groups can have controllers.
+    """Return the nearest directory from `own` up to `top` whose groups can have the controllers.
 
-    `wanted` names these controllers.  A directory that already permits them is preferred.  In
-    version 2, only the machine's root group can have both processes and children with controllers.
-    So if this process is alone in a group, it moves to a child group; then the other children can
-    have controllers.
+    A directory that already permits them is preferred.  In version 2, only the machine's root group
+    can have both processes and children with controllers.  So if this process is alone in a group,
+    it moves to a child group.
     """
     up_to_top = itertools.takewhile(lambda f: f != top.parent, (own, *own.parents))
     folders = [
@@ -155,10 +142,7 @@ def _enabling(controllers: Iterable[str]) -> str:
 
 
 class Groups:
-    """The directories of one lab, `bases`: one in each hierarchy of control groups.
-
-    Each directory has a group for each rank, and one for other processes.
-    """
+    """A directory in each hierarchy, `bases`, with a group for each rank and one for the rest."""
 
     def __init__(self, lab: state.State, where: Sequence[Path], memory: bool = False) -> None:
         self.bases = [folder / lab.name for folder in where]
@@ -195,8 +179,16 @@ class Groups:
 
     def usage(self, rank: int, limit: Limit, host: str = "") -> Usage:
         """Return what a rank has used so far."""
-        figures = {field: _figure(self._groups_of(rank), field) for field in READ}
-        return Usage(rank, limit, host=host, **{**figures, "killed": figures["killed"] or 0})
+        out: dict[str, Any] = dict.fromkeys(READ) | {"killed": 0}
+        for field, places in READ.items():
+            for (file, key, unit), group in itertools.product(places, self._groups_of(rank)):
+                found = words(group / file)
+                known = (
+                    dict(zip(found[::2], found[1::2], strict=True)) if key else {"": "".join(found)}
+                )
+                if not out[field] and known.get(key):
+                    out[field] = unit * int(known[key])
+        return Usage(rank, limit, host=host, **out)
 
     def kill(self) -> None:
         """Kill all processes in the groups."""

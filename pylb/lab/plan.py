@@ -48,10 +48,7 @@ class Profile(NamedTuple):
     memory: int | None = None
 
     def limit(self, node: int, equal: float, cores: int, period_us: int | None) -> Limit:
-        """Convert to limits for the kernel.
-
-        `node` is the index of the rank or host for `caps.speed`; `equal` is the default share.
-        """
+        """Convert to limits for the kernel; `equal` is the default share; `node`: `caps.speed`."""
         share = equal if self.share is None else checks.number("share", self.share)
         if self.cap is not None:
             share *= caps.speed(checks.number("cap", self.cap), node)
@@ -205,15 +202,12 @@ class LabPlan(NamedTuple):
         return tuple(host.profile for host in self.hosts) or self.profiles
 
     def limits(self, n_ranks: int | None = None, cores: int | None = None) -> list[Limit]:
-        """Return the limits of the hosts; without hosts, those of the ranks.
-
-        Without hosts, rank i has the limit with index i modulo the number of limits.
+        """Return the limits of the hosts; without hosts, those of the ranks, which repeat.
 
         Parameters
         ----------
         n_ranks : int, optional
-            Number of ranks that the command starts; not used with hosts (see `Host.ranks`).
-            Default: the number of profiles.
+            Number of ranks of the command, without hosts.  Default: the number of profiles.
         cores : int, optional
             Cores of the machine.  Default: `os.cpu_count()`.
         """
@@ -229,12 +223,8 @@ class LabPlan(NamedTuple):
         return [p.limit(i, equal, cores, self.period_us) for i, p in enumerate(nodes)]
 
     def expanded(self, n_ranks: int | None, changes: Iterable[Change] | None = None) -> LabPlan:
-        """Return the plan with a profile for each rank, if changes name ranks.
-
-        `changes` are by default those of the plan.
-        """
-        changes = self.changes if changes is None else changes
-        named = [r + 1 for c in changes for r in c.ranks or ()]
+        """Return the plan with a profile for each rank if `changes`, or its own, name ranks."""
+        named = [r + 1 for c in changes or self.changes for r in c.ranks or ()]
         if not named:
             return self
         n = max([n_ranks or 0, len(self.profiles), *named])
@@ -473,17 +463,13 @@ class Usage(NamedTuple):
 
 
 def limit_of(share: float, cores: int, period_us: int | None = None) -> Limit:
-    """Return the limit for a share, on a machine with this number of cores.
-
-    The default period is 5 ms, or longer if the quota would be below the kernel's minimum of 1 ms.
-    """
+    """Return the limit for a share; the default period is 5 ms, or longer for a quota of 1 ms."""
     if period_us is not None and not LEAST <= period_us <= MOST:
         raise DomainError(
             f"period is {period_us / 1e3:.7g} ms: expected {LEAST / 1e3:g} ... {MOST / 1e3:g} ms"
         )
-    least = LEAST / MOST
-    if not least <= share <= cores:
-        raise DomainError(f"share is {share:g}: expected {least:g} ... {cores} cores")
+    if not LEAST / MOST <= share <= cores:
+        raise DomainError(f"share is {share:g}: expected {LEAST / MOST:g} ... {cores} cores")
     shortest = LEAST / share
     period = period_us or max(PERIOD_US, min(MOST, round(shortest)))
     quota = round(share * period)
