@@ -43,11 +43,12 @@ def mean(values: F64, width: int) -> F64:
     return np.asarray(np.add.reduceat(values, starts, axis=-1) / counts)
 
 
-def between_groups(n_ranks: int, flows: Sequence[Any], most: int, what: str) -> tuple[int, F64]:
-    """Return the number of ranks in a group, and the "objects" or "load" that moved (from, to)."""
+def between_groups(n_ranks: int, flows: Sequence[Any], most: int) -> tuple[int, F64, F64]:
+    """Return the ranks per group, and the objects and the load that moved (from, to) a group."""
     width = step(n_ranks, most)
-    n = -(-n_ranks // width)
-    out = np.zeros((n, n))
+    objects, load = np.zeros((2, -(-n_ranks // width), -(-n_ranks // width)))
     for f in flows:
-        np.add.at(out, (f.source // width, f.target // width), getattr(f, what))
-    return width, out
+        pairs = f.source // width, f.target // width
+        np.add.at(objects, pairs, f.objects)
+        np.add.at(load, pairs, f.load)
+    return width, objects, load

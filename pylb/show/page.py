@@ -106,8 +106,7 @@ def _hash(text: str) -> str:
 
 
 def data(course: Course) -> dict[str, Any]:
-    groups = course.n_ranks, course.moves, MOST_GROUPS
-    (step, moved), (_, load) = (aggregate.between_groups(*groups, s) for s in ("objects", "load"))
+    step, moved, load = aggregate.between_groups(course.n_ranks, course.moves, MOST_GROUPS)
     by_iteration = {m.iteration: m for m in course.moves}
     most, shown = sorted(course.moves, key=lambda m: -int(m.objects.sum())), course.objects
     frames = [] if shown is None else shown.frames([m.iteration for m in most])
@@ -219,21 +218,19 @@ def listed(r: Receipt) -> dict[str, Any]:
 
 def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
     """Return all data of a decision: values, explanation, fitted lines and migrations."""
+    flows: list[list[float]] = []  # from, to, objects, bytes, load of the pairs with the most load
+    if moves is not None:
+        order, digits = np.argsort(-moves.load, kind="stable")[:MOST_FLOWS], "{:.4g}".format
+        flows = [[*(int(a[i]) for a in moves[1:5]), float(digits(moves.load[i]))] for i in order]
     return {
         **listed(r),
         "trigger": clip(r.trigger),
         "headline": clip(r.headline, 500),
         "said": clip(r.explain(), 3000),
         "fit": {name: r.figures.get(name) for name in FIT},
-        "flows": [] if moves is None else flows(moves),
+        "flows": flows,
         "pairs": 0 if moves is None else len(moves.source),
     }
-
-
-def flows(moves: Migrations) -> list[list[float]]:
-    """Return (from, to, objects, bytes, load) for the pairs of ranks with the most load."""
-    order = np.argsort(-moves.load, kind="stable")[:MOST_FLOWS]
-    return [[*(int(a[i]) for a in moves[1:5]), float(f"{moves.load[i]:.4g}")] for i in order]
 
 
 # ---- pylb.report --------------------------------------------------------------------------------

@@ -588,7 +588,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
             f"iteration is {iteration}: expected one after which objects moved, {known[:20]}"
         )
     ax = axes(ax)
-    step, load = aggregate.between_groups(shown.n_ranks, moves, MOST_CELLS, "load")
+    step, _, load = aggregate.between_groups(shown.n_ranks, moves, MOST_CELLS)
     matrix(ax, load, step, "load of the objects that moved")
     when = "in the whole run" if iteration is None else f"after iteration {iteration}"
     number = sum(int(m.objects.sum()) for m in moves)
