@@ -438,9 +438,11 @@ def _plan(args: argparse.Namespace) -> LabPlan:
         if not any(given.values()):
             raise DomainError("no limit is given: expected --share, --cap, --memory or --lab")
         lists = [[None] if text is None else values_of(name, text) for name, text in given.items()]
-        n = math.lcm(*map(len, lists))
-        columns = [itertools.islice(itertools.cycle(some), n) for some in lists]
-        plan = LabPlan(tuple(Profile(*values) for values in zip(*columns, strict=True)))
+        profiles = (
+            Profile(*(some[i % len(some)] for some in lists))
+            for i in range(math.lcm(*map(len, lists)))
+        )
+        plan = LabPlan(tuple(profiles))
     if args.period is not None:
         plan = plan._replace(period_us=units.microseconds("period", args.period))
     return plan

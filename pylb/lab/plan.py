@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pylb import optional
+from pylb.console import scaled
 from pylb.errors import DomainError, nearest
 from pylb.files import text, understood
 from pylb.lab import caps, units
@@ -250,7 +251,17 @@ class LabPlan(NamedTuple):
         checks.whole("swap", self.swap, 0, "bytes")
         if not self.nodes:
             raise DomainError("profiles is empty: expected a profile, or a share, for each rank")
-        _check_hosts(self.hosts)
+        for i, host in enumerate(self.hosts):
+            where, name = f"hosts.{host.name}", str(host.name)
+            if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", name) or name == "localhost":
+                raise DomainError(
+                    f"{where}: expected a host name other than localhost: a letter a-z, then at "
+                    "most 30 of a-z, 0-9 and -"
+                )
+            if name in [other.name for other in self.hosts[:i]]:
+                raise DomainError(f"{where}: expected each name once")
+            checks.whole(f"{where}.ranks", host.ranks, 1, "a number of ranks", 1001)
+            host.link.check(f"{where}.")
         for i, change in enumerate(self.changes):
             self.check_change(f"changes[{i}]", change)
             if (change.at is None) == (change.when is None):
@@ -311,7 +322,7 @@ def shown(name: str, value: Any) -> str:
     if name == "memory":
         return units.shown_bytes(value)
     if name == "bandwidth":
-        return units.shown_rate(value)
+        return scaled(value, ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")), 4)
     if name == "latency":
         return f"{1e3 * value:.3f} ms"
     return f"{value:g}" + (" W" if name == "cap" else "")
@@ -374,20 +385,6 @@ def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
         link = _fields(f"{where}.", table, network)
         out.append(Host(name, table.get("ranks", 1), profile, link))
     return tuple(out)
-
-
-def _check_hosts(hosts: Sequence[Host]) -> None:
-    for i, host in enumerate(hosts):
-        where = f"hosts.{host.name}"
-        if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", str(host.name)) or host.name == "localhost":
-            raise DomainError(
-                f"{where}: expected a host name other than localhost: a letter a-z, then at most "
-                "30 of a-z, 0-9 and -"
-            )
-        if host.name in [other.name for other in hosts[:i]]:
-            raise DomainError(f"{where}: expected each name once")
-        checks.whole(f"{where}.ranks", host.ranks, 1, "a number of ranks", 1001)
-        host.link.check(f"{where}.")
 
 
 def _change(where: str, found: Any) -> Change:
