@@ -428,11 +428,8 @@ def lab(args: argparse.Namespace) -> int:
 def _plan(args: argparse.Namespace) -> LabPlan:
     given = {name: getattr(args, name) for name in ("share", "cap", "memory")}
     if args.lab is not None:
-        doubled = [f"--{name}" for name, value in given.items() if value is not None]
-        if doubled:
-            raise DomainError(
-                f"--lab with {', '.join(doubled)}: expected these limits only in {args.lab}"
-            )
+        if doubled := ", ".join(f"--{name}" for name, value in given.items() if value is not None):
+            raise DomainError(f"--lab with {doubled}: expected these limits only in {args.lab}")
         plan = LabPlan.load(args.lab)
     else:
         if not any(given.values()):

@@ -132,9 +132,8 @@ def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
                 (folder / "pylb/cgroup.procs").write_text(str(os.getpid()))
             (folder / "cgroup.subtree_control").write_text(_enabling(wanted))
             return folder
-    raise NotAllowedError(
-        f"no group from {own} upwards can have children with {', '.join(wanted)}: {ADVICE}"
-    )
+    what = f"can have children with {', '.join(wanted)}"
+    raise NotAllowedError(f"no group from {own} upwards {what}: {ADVICE}")
 
 
 def _enabling(controllers: Iterable[str]) -> str:

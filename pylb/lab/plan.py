@@ -13,10 +13,10 @@ from pylb.console import scaled
 from pylb.errors import DomainError, nearest
 from pylb.files import text, understood
 from pylb.lab import caps, units
+from pylb.lab.units import shortened
 from pylb.model import checks
 
 MOST_HOSTS = 200  # an address has one byte for the host
-LEAST_MEMORY = 2**20  # smallest memory limit of a rank in bytes
 SWAP = 2**30  # default of `LabPlan.swap` in bytes
 MOST_RANKS = 100_000  # a change may name only ranks below this number
 MOST_BYTES = 2**20  # largest size of a lab's file
@@ -53,10 +53,8 @@ class Profile(NamedTuple):
         share = equal if self.share is None else checks.number("share", self.share)
         if self.cap is not None:
             share *= caps.speed(checks.number("cap", self.cap), node)
-        if self.memory is not None and checks.whole("memory", self.memory, 0) < LEAST_MEMORY:
-            raise DomainError(
-                f"memory is {self.memory} B: expected at least {units.shown_bytes(LEAST_MEMORY)}"
-            )
+        if self.memory is not None and checks.whole("memory", self.memory, 0) < 2**20:
+            raise DomainError(f"memory is {self.memory} B: expected at least 1 MiB")
         return limit_of(share, cores, period_us)._replace(memory=self.memory)
 
 
@@ -165,17 +163,14 @@ class LabPlan(NamedTuple):
         top = table_of("the file", found, [*PROFILE, "ranks", "hosts", "network", *TOP])
         common = _fields("", top, Profile())
         if "ranks" in top and "hosts" in top:
-            raise DomainError(
-                "ranks and hosts are both given: expected one of them; with hosts, write the "
-                "limits of ranks below each host"
-            )
+            raise DomainError("ranks and hosts are both given: expected one, or ranks in each host")
         network = _fields("network.", table_of("network", top.get("network", {}), LINK), Link())
         if "network" in top and "hosts" not in top:
             raise DomainError("network is given without hosts: expected hosts, too")
         lists = {"ranks": top.get("ranks", [{}]), "changes": top.get("changes", [])}
         for name, found in lists.items():
             if not isinstance(found, list):
-                raise DomainError(f"{name} is {units.shortened(found)}: expected a list")
+                raise DomainError(f"{name} is {shortened(found)}: expected a list")
         plan = cls(
             tuple(
                 _fields(f"ranks[{i}].", table_of(f"ranks[{i}]", rank, PROFILE), common)
@@ -254,10 +249,8 @@ class LabPlan(NamedTuple):
         for i, host in enumerate(self.hosts):
             where, name = f"hosts.{host.name}", str(host.name)
             if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", name) or name == "localhost":
-                raise DomainError(
-                    f"{where}: expected a host name other than localhost: a letter a-z, then at "
-                    "most 30 of a-z, 0-9 and -"
-                )
+                words = "a host name other than localhost: a-z, then at most 30 of a-z, 0-9 and -"
+                raise DomainError(f"{where}: expected {words}")
             if name in [other.name for other in self.hosts[:i]]:
                 raise DomainError(f"{where}: expected each name once")
             checks.whole(f"{where}.ranks", host.ranks, 1, "a number of ranks", 1001)
@@ -265,9 +258,7 @@ class LabPlan(NamedTuple):
         for i, change in enumerate(self.changes):
             self.check_change(f"changes[{i}]", change)
             if (change.at is None) == (change.when is None):
-                raise DomainError(
-                    f"changes[{i}]: expected either at (a time) or when (the name of a moment)"
-                )
+                raise DomainError(f"changes[{i}]: expected either at (a time) or when (a moment)")
             if change.at is not None:
                 checks.seconds(f"changes[{i}].at", change.at)
         plan = self.expanded(None)
@@ -330,14 +321,12 @@ def shown(name: str, value: Any) -> str:
 
 def _unknown(name: Any, known: Sequence[str]) -> str:
     near = nearest(str(name), known)
-    return f"{units.shortened(name)} is unknown, expected {', '.join(known)}{near}"
+    return f"{shortened(name)} is unknown, expected {', '.join(known)}{near}"
 
 
 def table_of(where: str, found: Any, keys: Sequence[str]) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise DomainError(
-            f"{where} is {units.shortened(found)}: expected keys with values ({', '.join(keys)})"
-        )
+        raise DomainError(f"{where} is {shortened(found)}: expected keys {', '.join(keys)}")
     for key in found:
         if key not in keys:
             raise DomainError(f"{where}: key {_unknown(key, keys)}")
@@ -352,12 +341,11 @@ def value_of(where: str, key: str, found: Any) -> Any:
         try:
             return float(found)
         except (TypeError, ValueError, OverflowError):
-            raise DomainError(
-                f"{where}share is {units.shortened(found)}: expected cores, a number such as 0.25"
-            ) from None
+            said = f"{where}share is {shortened(found)}: expected cores, a number such as 0.25"
+            raise DomainError(said) from None
     value = units.quantity(UNITS[key], f"{where}{key}", found)
     if value == 0 and key != "latency":
-        raise DomainError(f"{where}{key} is {units.shortened(found)}: expected more than 0")
+        raise DomainError(f"{where}{key} is {shortened(found)}: expected more than 0")
     return round(value) if key == "memory" else value
 
 
@@ -374,9 +362,8 @@ def _fields(where: str, found: Mapping[str, Any], common: T) -> T:
 
 def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
     if not isinstance(found, dict) or len(found) > MOST_HOSTS:
-        raise DomainError(
-            f"hosts is {units.shortened(found)}: expected at most {MOST_HOSTS} names with profiles"
-        )
+        what = f"at most {MOST_HOSTS} names with profiles"
+        raise DomainError(f"hosts is {shortened(found)}: expected {what}")
     out = []
     for name, values in found.items():
         where = f"hosts.{name}"
@@ -471,8 +458,8 @@ def limit_of(share: float, cores: int, period_us: int | None = None) -> Limit:
     period = period_us or max(PERIOD_US, min(MOST, round(shortest)))
     quota = round(share * period)
     if quota < LEAST:
+        need = f"a share of {share:g} needs at least {shortest / 1e3:g} ms"
         raise DomainError(
-            f"period is {period / 1e3:g} ms: a share of {share:g} needs at least "
-            f"{shortest / 1e3:g} ms, because the kernel's minimum of a quota is {LEAST / 1e3:g} ms"
+            f"period is {period / 1e3:g} ms: {need}, for a quota of {LEAST / 1e3:g} ms"
         )
     return Limit(quota, period)

@@ -115,10 +115,8 @@ class Lab:
             words = insert_before_programs(command, self._join("rank"))
             words = [*self._join("rest"), *words]
         elif len(self.plan.nodes) > 1:
-            raise DomainError(
-                f"{len(self.plan.nodes)} limits for {command[0]!r}: expected one limit, or a "
-                "command that begins with mpiexec or mpirun"
-            )
+            n, expected = len(self.plan.nodes), "one limit, or mpiexec or mpirun and a program"
+            raise DomainError(f"{n} limits for {command[0]!r}: expected {expected}")
         else:
             words = [*self._join("rank"), *command]
         return self.network.entered(self.plan.hosts[0].name, words) if self.network else words

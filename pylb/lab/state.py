@@ -235,9 +235,8 @@ def swap_on(state: State, size: int) -> str:
     if free >= size:
         return f"swap: the machine's own, {units.shown_bytes(free)} free"
     if size > MOST * shutil.disk_usage(FOLDER).free:
-        raise NotAllowedError(
-            f"swap is {units.shown_bytes(size)}: expected at most half the free space of {FOLDER}"
-        )
+        most = f"at most half the free space of {FOLDER}"
+        raise NotAllowedError(f"swap is {units.shown_bytes(size)}: expected {most}")
     path = FOLDER / f"{state.name}.swap"
     state.will("swap", str(path))
     try:

@@ -171,8 +171,7 @@ def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) ->
 
 def timeline(course: Course, columns: int = MOST_COLUMNS) -> dict[str, Any]:
     """Return when the ranks compute and wait, in the run itself and in the run without LB steps."""
-    width, runs = lanes.of(course, 0, course.n_iterations, columns)
-    names = lanes.labels(course.n_ranks)
+    width, names, runs = lanes.of(course, 0, course.n_iterations, columns)
     return {"step": width, "labels": names, "runs": [run.to_dict() for run in runs]}
 
 

@@ -701,11 +701,11 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
     first, end = (one, one + 1) if isinstance(one, (int, np.integer)) else map(int, one)
     if not 0 <= first < end <= m:
         raise DomainError(f"iterations is {iterations}: expected some of 0 ... {m - 1}")
-    names = lanes.labels(run.n_ranks)
+    _, names, runs = lanes.of(run, first, end, MOST_STRIPES)
     n, every = len(names), max(1, len(names) // 8)
     ticks, where, longest, steps = [], [], 0.0, ("LB step", "moves objects")
     legends = {"computes": BLUE, "waits": SAND, steps[0]: "black", steps[1]: VERMILLION}
-    for k, shown in enumerate(reversed(lanes.of(run, first, end, MOST_STRIPES)[1])):
+    for k, shown in enumerate(reversed(runs)):
         low = k * n * (1 + SPACE) - 0.5
         each = shown.iteration + shown.deciding + shown.moving
         begin = np.cumsum(each) - each
