@@ -152,6 +152,14 @@ floats = _values(float, "numbers")
 counts = _values(int, "numbers of iterations, 1 or more", lambda n: n >= 1)
 
 
+def pair(text: str) -> tuple[str, str]:
+    """Read NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE")
+    return name, value
+
+
 REPEATED: dict[str, Any] = {"action": "append", "default": []}
 PRICES = (
     arg("--alpha", "seconds per message", float, 0.0),

@@ -298,8 +298,7 @@ def of_stretches(
     waited = np.append(idle[1:], 0.0)[:m] if is_late else idle
     objects = Objects(stretches, n_ranks) if stretches else None
     busiest = times.max(axis=1, initial=0.0)
-    hidden = (None, {}, "", 0, "on")  # values that say nothing
-    facts = {k: v for k, v in parameters.items() if k in SAID and v not in hidden}
+    facts = {k: v for k, v in parameters.items() if k in SAID and v and v != "on"}
     if parameters.get("learn_speeds") and parameters.get("mode") not in ("off", "shadow"):
         facts["speeds of ranks"] = "learned"
     for name, x in (phases or {}).items():

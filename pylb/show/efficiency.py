@@ -56,10 +56,10 @@ def _region(course: Course, name: str, first: int, end: int) -> Region:
         elapsed = course.seconds
     mean, most = float(useful.mean()), float(useful.max())
     pairs = (mean, elapsed), (mean, most), (most, elapsed)
-    efficiencies = [_ratio(*pair) for pair in pairs]
+    parallel, balance, communication = (_ratio(*pair) for pair in pairs)
     of_iterations = _ratio(float(course.mean[part].sum()), float(course.max[part].sum()))
-    useful_sum = float(useful.sum())
-    return Region(name, first, end - first, elapsed, useful_sum, most, *efficiencies, of_iterations)
+    efficiencies = (parallel, balance, communication, of_iterations)
+    return Region(name, first, end - first, elapsed, float(useful.sum()), most, *efficiencies)
 
 
 def _ratio(part: float, whole: float) -> float:
