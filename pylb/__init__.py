@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from pylb.prediction import Recording, procedure, whatif
     from pylb.run.mpi_engines import cluster
     from pylb.show import plots
-    from pylb.show.page import explore, report, watch
+    from pylb.show.explorer import explore, watch
+    from pylb.show.page import report
 
 __all__ = [
     "Advisor",
@@ -97,8 +98,8 @@ __all__ = [
 _MODULES = {name: f"pylb.{name}" for name in ("adapters", "eplb", "lab", "lib", "prediction")}
 _MODULES["plots"] = "pylb.show.plots"
 _NAMES = dict.fromkeys(("Recording", "procedure", "whatif"), "pylb.prediction")
-_NAMES |= dict.fromkeys(("explore", "report", "watch"), "pylb.show.page")
-_NAMES["cluster"] = "pylb.run.mpi_engines"
+_NAMES |= dict.fromkeys(("explore", "watch"), "pylb.show.explorer")
+_NAMES |= {"report": "pylb.show.page", "cluster": "pylb.run.mpi_engines"}
 
 if not TYPE_CHECKING:
 

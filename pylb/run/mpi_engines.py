@@ -151,7 +151,7 @@ class Cluster:
         if not hasattr(get_ipython(), "kernel") or find_spec("anywidget") is None:
             shown = None
         else:
-            from pylb.show.page import watch
+            from pylb.show.explorer import watch
 
             shown = watch(record)
             display(shown)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs no network and can be sent to a colleague; the widgets.
+"""The report: one HTML page that needs no network and can be sent to a colleague.
 
 For safety, texts of the run are in the page only as JSON, and the script shows them only as text.
 A policy in the page permits only the page's script and style, and embedded pictures.  The constants
@@ -16,15 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from pylb import files, optional
+from pylb import files
 from pylb._version import __version__
 from pylb.console import clip, digits, json_text, packed, script_json, text
 from pylb.decide.figures import RECEIPT, RUN
 from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64
-from pylb.replaying.replayed import Replay
-from pylb.replaying.trace import RunRecord, Trace
 from pylb.show import aggregate, course, efficiency, lanes
 from pylb.show.course import Course, Migrations
 
@@ -283,100 +281,3 @@ def report(
         return write(shown, out)
     files.write_text(out, json_text(efficiency.talp(shown), indent=2) + "\n")
     return out
-
-
-# ---- pylb.explore, pylb.watch: widgets ----------------------------------------------------------
-
-
-def explore(
-    run: Any,
-    *,
-    stem: str | None = None,
-    coords: Mapping[int, Any] | None = None,
-    **settings: Any,
-) -> Any:
-    """Explore a recorded run in a notebook: move through its iterations, and replay it.
-
-    At first, the run is shown as recorded, beside the unbalanced run.  Sliders and lists change the
-    strategy, the trigger, the number of ranks, the network, the cost of an LB step and the speed of
-    one rank.  The C core replays the run after each change.  A click on a decision shows its
-    receipt and its migrations.
-
-    Parameters
-    ----------
-    run : Trace, RunRecord, Replay or path
-    stem : str, optional
-        Selects one of several runs in a folder, see `Trace.load`.
-    coords : mapping from int to 1 ... 3 floats, optional
-        Coordinates of the objects by key, for the view of the objects.  Default: objects that
-        communicate are drawn close to each other.
-    **settings
-        Initial settings: `strategy` (default: "none", as recorded; with a trigger or `every`:
-        "auto"), `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
-        per message and per byte), `cost` (seconds of an LB step; default: the mean of the recorded
-        LB steps, else as in `pylb.replay`), `rank` and `speed` (the factor on the speed of `rank`).
-
-    Returns
-    -------
-    Explorer
-        An anywidget, for JupyterLab, Notebook 7 and VS Code.  Its attribute ``replay`` is the run
-        that is shown.
-
-    Examples
-    --------
-    >>> explorer = pylb.explore("run.h5", strategy="RefineLB")  # in a notebook: a cell's last line
-    >>> explorer.replay.strategy
-    'RefineLB'
-    """
-    optional.require("anywidget")
-    from pylb.show.widget import Explorer, ExplorerSettings
-
-    if {"trigger", "every"} & settings.keys():
-        settings.setdefault("strategy", "auto")
-    if "every" in settings:
-        settings.setdefault("trigger", "")
-    if isinstance(run, (str, os.PathLike)):
-        run = course.read(run, stem)
-    if not isinstance(run, (Trace, RunRecord, Replay)):
-        raise DomainError(
-            f"run is {type(run).__name__}: expected a path, Trace, RunRecord or Replay"
-        )
-    trace: Any = run if isinstance(run, Trace) else run.trace
-    if not len(trace):
-        raise DomainError("run has no phases: expected one or more")
-    if isinstance(run, RunRecord) and (done := run.history.lb_steps):
-        settings.setdefault("cost", sum(r.cost for r in done) / len(done))
-    return Explorer(trace, ExplorerSettings.of(settings), coords)
-
-
-def watch(path: str | os.PathLike[str], *, interval: float = 1.0) -> Any:
-    """Show a run in a notebook while its program writes the record, e.g. ``record="run.h5"``.
-
-    The widget has what the page of `pylb.report` has, and follows the file until the run has ended.
-    It returns at once, also if there is no file yet, and uses at most 0.5 % of a core.
-
-    Parameters
-    ----------
-    path : path
-        The run record that `Balancer` or `Advisor` writes.
-    interval : float
-        Seconds from one look at the file to the next, 0.05 or more.
-
-    Returns
-    -------
-    Watch
-        An anywidget; its method ``stop()`` ends it early.
-
-    Examples
-    --------
-    >>> following = pylb.watch("run.h5")  # in a notebook: the last line of a cell
-    >>> following.stop()
-    >>> following.ended
-    True
-    """
-    optional.require("anywidget")
-    from pylb.show.widget import Watch
-
-    if not 0.05 <= interval <= 3600:
-        raise DomainError(f"interval is {interval}: expected seconds, 0.05 ... 3600")
-    return Watch(files.named(path), float(interval))
