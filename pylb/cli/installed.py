@@ -33,44 +33,35 @@ def gather() -> dict[str, Any]:
         - ``parts``: for each optional part ``name``, ``version`` (None: missing or broken),
           ``problem`` (why it cannot be loaded), ``purpose``, and ``command``, which installs it
     """
+    mpi: dict[str, Any] = {"pylb": None, "mpi4py": None}
+    with suppress(ImportError):  # the list of parts says why MPI is missing
+        mpi["pylb"] = first_line(import_module("pylb._mpi").library_version())
+    with suppress(ImportError):
+        mpi["mpi4py"] = first_line(import_module("mpi4py.MPI").Get_library_version())
+    mpi["agree"] = mpi["pylb"] == mpi["mpi4py"] if all(mpi.values()) else None
     return {
         "version": __version__,
         "compiler": _core.compiler,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "numpy": np.__version__,
-        "mpi": _mpi(),
+        "mpi": mpi,
         "environment": settings_in_force(),
         "parts": [_state(part) for part in PARTS.values()],
     }
 
 
 def _state(part: OptionalPart) -> dict[str, str | None]:
-    version, problem, command = None, None, part.command
+    out: dict[str, str | None] = {"name": part.name, "version": None, "problem": None}
+    out |= {"purpose": part.purpose, "command": part.command}
     try:
-        version = part.find()
+        out["version"] = part.find()
     except ModuleNotFoundError as error:  # absent, not broken: there is no problem to report
         needed = needed_first(part, error)
         if needed.name != part.name:
-            problem, command = f"needs {needed.name}", needed.command
+            out |= {"problem": f"needs {needed.name}", "command": needed.command}
     except (ImportError, OSError) as error:
-        problem = str(error)
-    return {
-        "name": part.name,
-        "version": version,
-        "problem": problem,
-        "purpose": part.purpose,
-        "command": command,
-    }
-
-
-def _mpi() -> dict[str, str | bool | None]:
-    strings: dict[str, str | None] = {"pylb": None, "mpi4py": None}
-    with suppress(ImportError):  # the list of parts says why MPI is missing
-        strings["pylb"] = first_line(import_module("pylb._mpi").library_version())
-    with suppress(ImportError):
-        strings["mpi4py"] = first_line(import_module("mpi4py.MPI").Get_library_version())
-    both = strings["pylb"] is not None and strings["mpi4py"] is not None
-    return {**strings, "agree": strings["pylb"] == strings["mpi4py"] if both else None}
+        out["problem"] = str(error)
+    return out
 
 
 @command("show versions, compiler, MPI and optional parts", JSON)

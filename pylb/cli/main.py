@@ -99,7 +99,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (PylbError, OSError) as error:
-        print(f"pylb: {_one_line(error)}", file=sys.stderr)
+        said = " ".join(str(error).split())
+        if isinstance(error, OSError) and error.strerror and error.filename is not None:
+            said = f"{os.fspath(error.filename)}: {error.strerror}"
+        print(f"pylb: {said}", file=sys.stderr)
         return USAGE_ERROR
     return code
 
@@ -111,10 +114,3 @@ def _make_usable(name: str) -> None:
         setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     elif isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
-
-
-def _one_line(error: Exception) -> str:
-    """Return the error's message without line breaks; for an OSError, its file and reason."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{os.fspath(error.filename)}: {error.strerror}"
-    return " ".join(str(error).split())

@@ -765,7 +765,14 @@ def watch(args: argparse.Namespace) -> None:
                     lines = live.lines(now, console.width_of(sys.stdout))
                     print(*lines, "", sep="\n", flush=True)
         else:
-            _live(args)
+            optional.require("rich")
+            from rich.live import Live
+            from rich.text import Text
+
+            with Live(Text(f"{args.run}: nothing yet"), refresh_per_second=4) as shown:
+                for now in _news(args):
+                    first, *rest = live.lines(now, *shown.console.size)
+                    shown.update(Text.assemble((first, "bold"), "\n", "\n".join(rest)))
     except KeyboardInterrupt:
         if args.once:
             raise
@@ -777,9 +784,8 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     while True:
         try:
             stat = os.stat(args.run)
-            changed = (stat.st_mtime_ns, stat.st_size) != seen
-            seen = (stat.st_mtime_ns, stat.st_size)
-            if changed:
+            before, seen = seen, (stat.st_mtime_ns, stat.st_size)
+            if seen != before:
                 yield live.state(course.of(RunRecord.load(args.run)))
         except (FileNotFoundError, DomainError, FormatError):
             if args.once:
@@ -788,14 +794,3 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         if args.once:
             return
         time.sleep(args.interval)
-
-
-def _live(args: argparse.Namespace) -> None:
-    optional.require("rich")
-    from rich.live import Live
-    from rich.text import Text
-
-    with Live(Text(f"{args.run}: nothing yet"), refresh_per_second=4) as shown:
-        for now in _news(args):
-            first, *rest = live.lines(now, *shown.console.size)
-            shown.update(Text.assemble((first, "bold"), "\n", "\n".join(rest)))
