@@ -50,7 +50,14 @@ class HostNetwork:
         self._state, self.hosts = state, tuple(hosts)
         self.notes: list[str] = []
         self._links: dict[str, Link] = {}
-        self._write_files()
+        folder, slots = state.folder, "".join(f"{h.name} slots={h.ranks}\n" for h in self.hosts)
+        names = [f"{NETWORK}{i + 1} {host.name}" for i, host in enumerate(self.hosts)]
+        (folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *names, ""]))
+        (folder / "hostfile").write_text(slots)
+        (folder / "hostfile.hydra").write_text(slots.replace(" slots=", ":"))
+        for name, text in (("enter", ENTER), ("agent", AGENT)):
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o700)
         self._add_namespace("switch.")
         _do(f"ip -n {self._space('switch.')} link add switch type bridge forward_delay 0")
         _do(f"ip -n {self._space('switch.')} link set switch up")
@@ -94,17 +101,6 @@ class HostNetwork:
                 note = f"no latency: this kernel has no netem ({failed})"
                 if failed and note not in self.notes:
                     self.notes.append(note)
-
-    def _write_files(self) -> None:
-        folder, hosts = self._state.folder, self.hosts
-        names = [f"{NETWORK}{i + 1} {host.name}" for i, host in enumerate(hosts)]
-        (folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *names, ""]))
-        slots = "".join(f"{host.name} slots={host.ranks}\n" for host in hosts)
-        (folder / "hostfile").write_text(slots)
-        (folder / "hostfile.hydra").write_text(slots.replace(" slots=", ":"))
-        for name, text in (("enter", ENTER), ("agent", AGENT)):
-            (folder / name).write_text(text)
-            (folder / name).chmod(0o700)
 
     def entered(self, name: str, command: Sequence[str]) -> list[str]:
         """Return the command line that starts `command` on a host."""

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -89,7 +89,7 @@ class State:
         )
 
     def will(self, kind: str, name: str) -> None:
-        """Write to the journal what will be made: its kind (a key of `UNDO`) and its name."""
+        """Write to the journal what will be made: a "group", "namespace" or "swap", by its name."""
         with open(self.folder / JOURNAL, "a") as journal:
             journal.write(f"{kind} {name}\n")
             journal.flush()
@@ -135,9 +135,9 @@ def _undo(folder: Path) -> tuple[list[str], list[str]]:
     for line in reversed(lines):
         kind, _, name = line.partition(" ")
         try:
-            if UNDO[kind](name):
+            if _remove(kind, name):
                 done.append(f"{kind} {name}")
-        except (OSError, KeyError) as why:
+        except OSError as why:
             failed.append(f"cannot remove {kind} {name}: {why}")
     if not failed:  # otherwise the folder stays, and the next lab tries again
         shutil.rmtree(folder, ignore_errors=True)
@@ -190,36 +190,21 @@ def remove_groups(base: Path, *more: Path) -> None:
             raise OSError(f"{folder} still has processes")
 
 
-def _remove_group(name: str) -> bool:
-    base = Path(name)
-    existed = base.exists()
-    remove_groups(base, base)
-    return existed
-
-
-def _remove_namespace(name: str) -> bool:
-    path = Path("/run/netns") / name
-    if not path.exists():
-        return False
-    must(["ip", "netns", "delete", name])
-    return True
-
-
-def _remove_swap(name: str) -> bool:
-    path = Path(name)
-    used = any(line.split()[0] == name for line in Path("/proc/swaps").read_text().splitlines()[1:])
-    if used:
-        must(["swapoff", name])
+def _remove(kind: str, name: str) -> bool:
+    """Remove a thing of the journal; return whether it was still there."""
+    path = Path("/run/netns" if kind == "namespace" else "", name)
     existed = path.exists()
-    path.unlink(missing_ok=True)
+    if kind == "group":
+        remove_groups(path, path)
+    elif kind == "namespace" and existed:
+        must(["ip", "netns", "delete", name])
+    elif kind == "swap":
+        swaps = Path("/proc/swaps").read_text().splitlines()[1:]
+        if name in (line.split()[0] for line in swaps):
+            must(["swapoff", name])
+        path.unlink(missing_ok=True)
     return existed
 
-
-UNDO: dict[str, Callable[[str], bool]] = {
-    "group": _remove_group,
-    "namespace": _remove_namespace,
-    "swap": _remove_swap,
-}
 
 FOLDER = Path("/var/tmp")  # usually on a disk; /tmp can be in memory
 MOST = 0.5  # largest size of a swap file, as a fraction of the free disk space

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +16,11 @@ from pylb.console import clip, json_text
 from pylb.decide.figures import RECEIPT
 from pylb.show.course import Course
 
-Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
-
 
 def write_tables(course: Course, folder: str | os.PathLike[str]) -> list[Path]:
     """Write ``iterations.csv``, ``ranks.csv``, ``decisions.csv`` and ``moves.csv`` in `folder`."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    out = []
-    how = {"newline": "", "encoding": "utf-8", "errors": "backslashreplace"}
-    for name, (columns, rows) in tables(course).items():
-        out.append(path / f"{name}.csv")
-        with files.writing(out[-1], "w", **how) as file:
-            csv.writer(file).writerows(itertools.chain([columns], rows))
-    return out
-
-
-def tables(course: Course) -> dict[str, Table]:
-    """Return each table by name: its columns and its rows."""
     m, done = course.n_iterations, set(course.lb_step_iterations)
     lines = (course.elapsed, course.max, course.mean, course.max_over_mean)
     balanced, costs = (i in done for i in range(m)), course.after_each("cost")
@@ -45,15 +32,17 @@ def tables(course: Course) -> dict[str, Table]:
         for m in course.moves
         for *row, nbytes in zip(*(a.tolist() for a in m[1:5]), strict=True)
     )
-    return {
-        "iterations": (
-            ("iteration", "seconds", "max", "mean", "max_over_mean", "balanced", "cost"),
-            iterations,
-        ),
-        "ranks": (("iteration", "rank", "seconds"), ranks),
-        "decisions": ([f.name for f in RECEIPT], decisions),
-        "moves": (("iteration", "from", "to", "objects", "bytes"), moves),
+    tables: dict[str, tuple[str, Iterable[Any]]] = {
+        "iterations": ("iteration seconds max mean max_over_mean balanced cost", iterations),
+        "ranks": ("iteration rank seconds", ranks),
+        "decisions": (" ".join(f.name for f in RECEIPT), decisions),
+        "moves": ("iteration from to objects bytes", moves),
     }
+    how = {"newline": "", "encoding": "utf-8", "errors": "backslashreplace"}
+    for name, (headings, rows) in tables.items():
+        with files.writing(path / f"{name}.csv", "w", **how) as file:
+            csv.writer(file).writerows(itertools.chain([headings.split()], rows))
+    return [path / f"{name}.csv" for name in tables]
 
 
 def _cell(value: Any) -> Any:
