@@ -50,9 +50,8 @@ def control(limit: Limit) -> list[tuple[str, str]]:
     ]
     if limit.memory is not None:
         out.append(("memory.max", str(limit.memory)))
-        out.append(
-            ("memory.limit_in_bytes", str(limit.memory + SLACK))
-        )  # SLACK: see `Lab._keeping`
+        slack = str(limit.memory + SLACK)  # see `Lab._keeping`
+        out.append(("memory.limit_in_bytes", slack))
     return out
 
 
