@@ -149,10 +149,7 @@ def show(
     file: TextIO | None = None,
     drop_empty: bool = False,
 ) -> None:
-    """Print a table as aligned text.
-
-    If the table is wider than the terminal, or than `PAPER` characters in a pipe or a file, texts
-    in its cells are wrapped between words.
+    """Print a table as aligned text, wrapped to the terminal, or to `PAPER` characters elsewhere.
 
     Parameters
     ----------
@@ -190,11 +187,7 @@ def show(
 
 
 def lines(columns: Iterable[tuple[str, Sequence[Any]]], room: float = math.inf) -> list[str]:
-    """Return the lines of a table: headings, a line below them, and the rows.
-
-    Each column has a heading and its cells.  If a line would have more than `room` characters,
-    texts in the cells are wrapped between words.
-    """
+    """Return a table of (heading, cells) as lines, texts wrapped to `room` characters per line."""
     names, table = zip(*columns, strict=True)
     right, widths, least, texts = [], [], [], []
     for name, cells in zip(names, table, strict=True):
@@ -265,10 +258,7 @@ MOST_BARS = 64  # if there are more values, a bar shows the largest of some neig
 
 
 def card(said: str, bars: Mapping[str, Any] | None = None) -> str:
-    """Return a line of text as HTML, and small bars for each name in `bars`.
-
-    The bars have the colour of the text, so they suit light and dark pages.
-    """
+    """Return a line of text as HTML, and small bars in its colour for each name in `bars`."""
     parts = [f"<div>{escape(said)}</div>"]
     for name, given in (bars or {}).items():
         values = np.asarray(given, np.float64).ravel()
@@ -304,10 +294,7 @@ Value = TypeVar("Value")
 
 
 class Listing(dict[str, Value]):
-    """A dictionary that is shown as a table: a row for each value.
-
-    ``columns[heading]`` names the attribute that the column shows.
-    """
+    """A dictionary shown as a table, a row for each value, whose attributes `columns` names."""
 
     def __init__(self, values: Mapping[str, Value], columns: Mapping[str, str]) -> None:
         super().__init__(values)

@@ -54,10 +54,7 @@ def noting_warnings() -> Iterator[None]:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[str], None]]:
-    """Show `what` and the seconds so far on a terminal's standard error, if rich is installed.
-
-    Yields a function that sets the text after `what`, e.g. ``say("with GreedyLB")``.
-    """
+    """Show `what` and the seconds on a terminal, if rich is there; yield what adds a text to it."""
     if not (sys.stderr.isatty() and importlib.util.find_spec("rich")):
         yield lambda more: None
         return

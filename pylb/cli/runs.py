@@ -91,10 +91,7 @@ def _name_and_parameters(text: str) -> tuple[str, dict[str, Any]]:
 
 
 class Functions:
-    """Find strategies and triggers by name, also those of the modules that ``--import`` names.
-
-    `strategies` and `triggers` are the names on the command line, which are checked at once.
-    """
+    """Find strategies and triggers by name, also of ``--import``; check those given at once."""
 
     def __init__(
         self, imports: Sequence[str], strategies: Sequence[str] = (), triggers: Sequence[str] = ()

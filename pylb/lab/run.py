@@ -373,10 +373,7 @@ class Done(NamedTuple):
 def changing(
     changes: Sequence[Change], path: Path, apply: Callable[[Change], None]
 ) -> Iterator[list[Done]]:
-    """Make each change when its time comes, in a thread; yield the list of changes made so far.
-
-    `path` is the socket to which `announce` sends names of moments.  `apply` makes a change.
-    """
+    """`apply` each change when its time comes, in a thread; yield the list of those made so far."""
     done: list[Done] = []
     if not changes:
         yield done
@@ -417,7 +414,7 @@ def changing(
 
     mine, theirs = socket.socketpair()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, mine, theirs:
-        path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)  # the socket to which `announce` sends names of moments
         listener.bind(str(path))
         listener.listen(1024)
         thread = threading.Thread(target=serve, args=(listener, theirs))
@@ -436,8 +433,7 @@ VARIABLE = "PYLB_LAB_MOMENTS"
 def announce(moment: str) -> bool:
     """Tell the lab that a moment has come; return after the lab has made the changes for it.
 
-    Any rank may call this function; only the first call for a moment counts.  Outside a lab,
-    nothing happens.
+    Any rank may call it; only the first call for a moment counts.  Outside a lab, nothing happens.
 
     Parameters
     ----------
@@ -490,13 +486,10 @@ class Joined(NamedTuple):
 
 
 def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Held]:
-    """Measure each limit; `commands[i]` starts a program in the group with `limits[i]`.
-
-    As many programs measure their shares at the same time as the cores allow.
-    """
+    """Measure each limit; `commands[i]` starts a program in the group with `limits[i]`."""
     cores = len(os.sched_getaffinity(0))
     shares: list[float] = []
-    while len(shares) < len(limits):
+    while len(shares) < len(limits):  # at the same time as many programs as the cores allow
         first, stop, total = len(shares), len(shares), 0.0
         while stop < len(limits) and (stop == first or total + limits[stop].share <= cores):
             total += limits[stop].share

@@ -1,9 +1,8 @@
 """Pictures of a run, drawn by matplotlib: one function for each picture.
 
 Each function draws on the axes `ax`, by default those of a new figure, and returns them.  Without
-matplotlib it raises `MissingPartError`.  If there are more ranks or iterations than pixels, groups
-of neighbours are drawn as one.  The colours (Okabe and Ito's, and the map cividis) are colour-blind
-safe.
+matplotlib it raises `MissingPartError`.  The colours (Okabe and Ito's, and the map cividis) are
+colour-blind safe.
 """
 
 from __future__ import annotations
@@ -278,8 +277,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw maximum and mean load, and the lines and the period τ that the trigger computed.
 
     Two lines up to each LB step show what the trigger fitted to the maximum and the mean over the
-    ranks since the previous LB step.  A bar at the bottom shows the ideal period τ (Menon 2012, eq.
-    3.5).
+    ranks since the previous LB step.  A bar shows the ideal period τ (Menon 2012, eq. 3.5).
 
     Parameters
     ----------
@@ -360,10 +358,9 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the decisions of a run: their effect on max/mean, and what they saved.
 
     A line goes from max/mean before an LB step to the predicted max/mean, both computed from the
-    estimated loads.  An open circle shows the max/mean measured in the iterations after the LB
-    step.  Decisions not to rebalance are marked at the bottom.  The LB steps that saved or lost
-    most have a label with their number of migrations, and the seconds saved minus the cost, unless
-    the label would overlap another one.
+    estimated loads; an open circle shows the max/mean measured afterwards.  Decisions not to
+    rebalance are marked at the bottom.  The LB steps that saved or lost most have a label with
+    their number of migrations, and the seconds saved minus the cost.
 
     Parameters
     ----------
@@ -422,8 +419,7 @@ def objects(
 ) -> Axes:
     """Draw a box for each rank, and in it a square for each object, coloured by its load.
 
-    Objects are drawn row by row, in the order of the snapshot.  Objects that may not migrate have a
-    frame.
+    The objects are in the order of the snapshot; those that may not migrate have a frame.
 
     Parameters
     ----------
@@ -614,16 +610,14 @@ def communication(
 ) -> Axes:
     """Draw the bytes that each rank sends to each other rank in an iteration, as a matrix.
 
-    ``communication(snap)`` shows the messages before an LB step, ``communication(snap, plan.rank)``
-    after it, where ``plan = pylb.place(snap)``.  The diagonal is communication within a rank.  More
-    than 256 ranks are added up in groups.
+    The diagonal is communication within a rank.  More than 256 ranks are added up in groups.
 
     Parameters
     ----------
     snapshot : Snapshot
         It must have edges.
     rank : (n,) array of int, optional
-        A placement other than that of the snapshot.
+        Another placement, e.g. ``pylb.place(snapshot).rank``.
 
     Examples
     --------
