@@ -37,16 +37,6 @@ class Migrations(NamedTuple):
     load: F64  # (k,) seconds per iteration of these objects, in the iteration after the LB step
 
 
-class Heavy(NamedTuple):
-    """An object with a high load."""
-
-    key: int
-    name: str
-    seconds: float  # mean load per iteration
-    iterations: int  # number of iterations in which the object existed
-    rank: int  # rank of the object in its last iteration
-
-
 @dataclass(frozen=True, eq=False)
 class Course:
     """The data of a run that pages and pictures show."""
@@ -60,7 +50,8 @@ class Course:
     history: History  # the decisions
     moves: list[Migrations] = field(default_factory=list)  # in the order of the iterations
     facts: dict[str, Any] = field(default_factory=dict)  # further properties to show, by name
-    heaviest: list[Heavy] = field(default_factory=list)
+    # (key, name, mean load per iteration, number of iterations, last rank) of the heaviest objects
+    heaviest: list[tuple[Any, ...]] = field(default_factory=list)
     parameters: Mapping[str, Any] = field(default_factory=dict)  # those of the record
     recorded: F64 | None = None  # (m,) seconds of the slowest rank as recorded; only in a replay
     objects: Objects | None = None
@@ -345,8 +336,10 @@ def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
 MOST_HEAVY = 30
 
 
-def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str] | None) -> list[Heavy]:
-    """Return the heaviest objects, each with its last rank."""
+def _heaviest_of(
+    stretches: list[Stretch], names: Mapping[int, str] | None
+) -> list[tuple[Any, ...]]:
+    """Return `Course.heaviest`."""
     if not stretches:
         return []
     names = names or {}
@@ -359,7 +352,7 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str] | None) -> l
     order = np.argsort(-total, kind="stable")[:MOST_HEAVY]
     mean = total / np.maximum(number, 1)
     columns = (array[order].tolist() for array in (known, mean, number, last))
-    return [Heavy(key, str(names.get(key, "")), *rest) for key, *rest in zip(*columns, strict=True)]
+    return [(key, str(names.get(key, "")), *rest) for key, *rest in zip(*columns, strict=True)]
 
 
 # ---- a replay -------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from pylb.console import packed
 from pylb.errors import DomainError
 from pylb.io.run_record import Stretch
-from pylb.model.snapshot import F64, I32, I64
+from pylb.model.snapshot import F64, I64
 from pylb.show import aggregate
 
 # ---- positions: coordinates, or a layout of the communication graph -----------------------------
@@ -117,14 +117,6 @@ MOST_EDGES = 4000  # largest number of lines between objects
 SAMPLED = 4  # number of iterations from which the edges and the highest load are taken
 
 
-class Present(NamedTuple):
-    """The objects of an iteration: indices in `Objects.key`, ranks, and loads in seconds."""
-
-    index: Any
-    rank: I32
-    load: F64
-
-
 class Objects:
     """The objects of a run, of one or more stretches, and the data about them for a page."""
 
@@ -138,7 +130,7 @@ class Objects:
 
     @functools.cached_property
     def _top(self) -> float:
-        loads = [self.at(i).load for i in self._sample]
+        loads = [load[rank >= 0] for rank, load in map(self.at, self._sample)]
         return max((aggregate.brightest(x[None]) for x in loads if x.size), default=0.0)
 
     def _in(self, iteration: int) -> tuple[Stretch, Any]:
@@ -146,10 +138,12 @@ class Objects:
         i = bisect.bisect_right(self._stretches, iteration, key=lambda s: s.first) - 1
         return (s := self._stretches[i]), np.searchsorted(self.key, s.key)
 
-    def at(self, iteration: int) -> Present:
-        """Return the objects of an iteration."""
+    def at(self, iteration: int) -> tuple[I64, F64]:
+        """Return (n,) rank of each object, -1 if it does not exist, and its load in seconds."""
         s, index = self._in(iteration)
-        return Present(index, s.rank, s.load[iteration - s.first])
+        rank, load = np.full(len(self.key), -1), np.zeros(len(self.key))
+        rank[index], load[index] = s.rank, s.load[iteration - s.first]
+        return rank, load
 
     def edges(self, iteration: int) -> tuple[Any, Any]:
         """Return senders and receivers of messages in an iteration: indices in `key`."""
@@ -194,13 +188,10 @@ class Objects:
 
         ``load`` is 255 times the square root of load / top, at most 255, uint8.
         """
-        now, top = self.at(iteration), self._top
-        rank, load = np.zeros((2, len(self.key)))
-        rank[now.index] = now.rank + 1
-        part = np.minimum(now.load / top, 1.0) if top > 0 else 0.0 * now.load
-        load[now.index] = np.rint(255 * np.sqrt(np.maximum(part, 0.0)))
-        codes = packed(rank[:: self._step], "<u4"), packed(load[:: self._step], "u1")
-        return {"iteration": iteration, "rank": codes[0], "load": codes[1]}
+        rank, load = (x[:: self._step] for x in self.at(iteration))
+        part = np.clip(load / self._top, 0.0, 1.0) if self._top > 0 else 0.0 * load
+        root = packed(np.rint(255 * np.sqrt(part)), "u1")
+        return {"iteration": iteration, "rank": packed(rank + 1, "<u4"), "load": root}
 
     def frames(self, wanted: Sequence[int]) -> list[dict[str, Any]]:
         """Return as many frames as a page can have, first `wanted` ones and those after them."""

@@ -124,7 +124,7 @@ def data(course: Course) -> dict[str, Any]:
         "group": step,
         "regions": [r._asdict() for r in regions[:MOST_REGIONS]],
         "regions_in_all": len(regions),
-        "heaviest": [[str(h.key), clip(h.name), *h[2:]] for h in course.heaviest],
+        "heaviest": [[str(key), clip(name), *more] for key, name, *more in course.heaviest],
         "objects": None if shown is None else {**shown.base(course.coords), "frames": frames},
     }
 

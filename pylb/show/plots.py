@@ -21,7 +21,7 @@ from pylb.decide.receipts import History, Receipt
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.model import checks
 from pylb.model.metrics import Metrics
-from pylb.model.snapshot import F64, I32, Snapshot
+from pylb.model.snapshot import F64, I64, Snapshot
 from pylb.prediction.factors import CriticalPath
 from pylb.prediction.prediction import Prediction
 from pylb.prediction.recorder.recording import Recording
@@ -510,10 +510,13 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     across = math.ceil(math.sqrt(2 * p))
     corner = 1.15 * np.stack([np.arange(p) % across, -(np.arange(p) // across)], axis=1)
     seen = {i: objects.at(i) for k in steps for i in (k, k + 1)}
-    side = math.ceil(math.sqrt(max(np.bincount(now.rank).max() for now in seen.values())))
+    fullest = max(np.bincount(rank[rank >= 0]).max(initial=0) for rank, _ in seen.values())
+    side = math.ceil(math.sqrt(fullest))
 
-    def places(index: Any, rank: I32) -> F64:
+    def places(rank: I64) -> F64:
         """Return the place of each object, in rows of its rank's box; NaN if it does not exist."""
+        index = np.flatnonzero(rank >= 0)
+        rank = rank[index]
         order = np.argsort(rank, kind="stable")
         at = np.empty_like(order)
         at[order] = np.arange(len(order)) - np.searchsorted(rank[order], rank[order])
@@ -522,7 +525,7 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
         out[index] = corner[rank] + (np.stack([column, side - 1 - row], axis=1) + 0.5) / side
         return out
 
-    at_rest = {i: places(now.index, now.rank) for i, now in seen.items()}
+    at_rest = {i: places(rank) for i, (rank, _) in seen.items()}
     ax, (x, y) = axes(None), corner.T
     ax.bar(x + 0.5, 1.0, 1.0, y, color="none", edgecolor=GREY)
     full = ax.bar(x + 0.5, 0.0, 1.0, y, color=BLUE, alpha=0.35)
@@ -533,17 +536,14 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     ax.figure.set_layout_engine("none")
     size = 0.6 * 72 * ax.get_window_extent().width / ax.figure.dpi / (1.15 * across + 0.1) / side
     squares = ax.scatter(*at_rest[steps[0]].T, s=size**2, marker="s", cmap="cividis", c=objects.key)
-    squares.set_clim(0.0, max(now.load.max() for now in seen.values()))
+    squares.set_clim(0.0, max(load.max() for _, load in seen.values()))
     top = max(times[i].max() for i in seen)
 
     def draw(frame: int) -> None:
         k, at = divmod(frame, REST + GLIDE + REST)
         i, t = steps[k], min(max((at - REST) / GLIDE, 0.0), 1.0)
         now = times[i] + t * (times[i + 1] - times[i])
-        index, _, load = seen[i]
-        colour = np.zeros(len(objects.key))
-        colour[index] = load
-        squares.set_array(colour)
+        squares.set_array(seen[i][1])
         squares.set_offsets(at_rest[i] + t * (at_rest[i + 1] - at_rest[i]))
         for box, high in zip(full, now / top, strict=True):
             box.set_height(high)
