@@ -99,7 +99,7 @@ def draw(megabytes: float, steps: int, path: str) -> None:
         for low, way in ((3, "at once"), (0, "overlap")):
             record = Path(folder, f"{way[:2]}.h5")
             answer_of(2, way.replace(" ", "_"), megabytes, steps, record)
-            run = lanes.of(course.of(record), EVERY - 1, EVERY + 1, 2)[1][-1]
+            run = lanes.of(course.of(record), EVERY - 1, EVERY + 1, 2)[2][-1]
             decides = run.iteration[0]
             moves = decides + run.deciding[0]
             begin = moves + run.moving[0]

@@ -25,8 +25,6 @@ LONGEST = 300  # largest length of a text after `clip`, in characters
 PAPER = 100  # characters per line if the output is a pipe or a file
 NARROWEST = 14  # smallest width, in characters, of a column whose cells are wrapped
 
-Head = list[tuple[str, bool]]  # names of the columns, and whether each is aligned right
-
 
 def note(text: object, by: str = "pylb") -> None:
     """Print a line on standard error."""
@@ -151,10 +149,7 @@ def show(
     file: TextIO | None = None,
     drop_empty: bool = False,
 ) -> None:
-    """Print a table as aligned text.
-
-    If the table is wider than the terminal, or than `PAPER` characters in a pipe or a file, texts
-    in its cells are wrapped between words.
+    """Print a table as aligned text, wrapped to the terminal, or to `PAPER` characters elsewhere.
 
     Parameters
     ----------
@@ -171,28 +166,58 @@ def show(
     if all(c.value is None for c in known) and any(len(row) != len(known) for row in rows):
         raise ValueError(f"every row needs {len(known)} cells, one for each column")
     known = [c._replace(value=i) if c.value is None else c for i, c in enumerate(known)]
-    cells, names = [[c.of(row) for c in known] for row in rows], [c.heading for c in known]
-    used = [
-        i
-        for i in range(len(known))
-        if not (cells and drop_empty) or any(row[i] is not None for row in cells)
-    ]
+    table = [(c, [c.of(row) for row in rows]) for c in known]
+    if drop_empty and rows:
+        table = [(c, cells) for c, cells in table if any(cell is not None for cell in cells)]
     room, is_narrow = width_of(out), out.isatty() or "COLUMNS" in os.environ
-    drop = [c.heading for c in sorted(known, key=lambda c: c.drop) if c.drop and is_narrow]
     left_out = []
-    for name in dict.fromkeys(drop):
-        if sum(_widths([names[i] for i in used], _texts(cells, used))) - 2 > room:
-            left_out.append(name)
-            used = [i for i in used if names[i] != name]
-    head = _head(names, cells, used)
-    lines = _lines(head, _wrapped(head, _texts(cells, used), room))
-    print(*([fill(title, room)] if title else []), *lines, sep="\n", file=out)
-    notes = {c.heading: c.note for c in known if c.note and c.heading in dict(head)}
+    for c in sorted(known, key=lambda c: c.drop):
+        wide = sum(2 + max(map(len, [c.heading, *map(text, cells)])) for c, cells in table) - 2
+        if c.drop and is_narrow and wide > room and c.heading not in left_out:
+            left_out.append(c.heading)
+            table = [(kept, cells) for kept, cells in table if kept.heading != c.heading]
+    drawn = lines([(c.heading, cells) for c, cells in table], room)
+    print(*([fill(title, room)] if title else []), *drawn, sep="\n", file=out)
+    notes = {c.heading: c.note for c, _ in table if c.note}
     foot = [f"{name}: {text}" for name, text in notes.items()]
     if left_out:
         foot.append(f"not shown in this width: {', '.join(left_out)}")
     if foot:
         print(fill("; ".join(foot), room), file=out)
+
+
+def lines(columns: Iterable[tuple[str, Sequence[Any]]], room: float = math.inf) -> list[str]:
+    """Return a table of (heading, cells) as lines, texts wrapped to `room` characters per line."""
+    names, table = zip(*columns, strict=True)
+    right, widths, least, texts = [], [], [], []
+    for name, cells in zip(names, table, strict=True):
+        seen = [cell for cell in cells if cell is not None]
+        right.append(bool(seen) and all(map(is_number, seen)))
+        texts.append([text(cell) for cell in cells])
+        widths.append(max(map(len, [name, *texts[-1]])))
+        words = [name, " " * NARROWEST, *(word for cell in texts[-1] for word in cell.split())]
+        least.append(widths[-1] if right[-1] else max(map(len, words)))
+    while sum(widths) + 2 * len(widths) - 2 > room:
+        wide = [i for i, width in enumerate(widths) if width > least[i]]
+        if not wide:
+            break
+        widths[max(wide, key=lambda i: widths[i])] -= 1
+    for cells, width, to_right in zip(texts, widths, right, strict=True):
+        cells[:] = cells if to_right else [fill(cell, width) for cell in cells]
+    rows = [
+        line
+        for row in zip(*texts, strict=True)
+        for line in zip_longest(*(cell.split("\n") for cell in row), fillvalue="")
+    ]
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    above = [names, ["-" * width for width in widths]] if any(names) else []
+    return [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in [*above, *rows]
+    ]
 
 
 def width_of(out: TextIO) -> int:
@@ -208,34 +233,6 @@ def fill(text: str, room: int) -> str:
     if len(text) <= room:
         return text
     return "\n".join(textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False))
-
-
-def _texts(cells: list[list[Any]], used: Iterable[int]) -> list[list[str]]:
-    return [[text(row[i]) for i in used] for row in cells]
-
-
-def _widths(names: Sequence[str], rows: list[list[str]]) -> list[int]:
-    """Return the width of each column, including two blanks after it."""
-    return [2 + max(map(len, column)) for column in zip(names, *rows, strict=True)]
-
-
-def _wrapped(head: Head, rows: list[list[str]], room: int) -> list[list[str]]:
-    """Return the rows, with wide texts wrapped so that a line has at most `room` characters."""
-    widths = _widths([name for name, _ in head], rows)
-    least = {  # the longest word of each column that may be wrapped
-        i: max((len(word) for row in rows for word in row[i].split()), default=0)
-        for i, (_, right) in enumerate(head)
-        if not right
-    }
-    while sum(widths) - 2 > room:
-        wide = [i for i in least if widths[i] - 2 > max(least[i], len(head[i][0]), NARROWEST)]
-        if not wide:
-            break
-        widths[max(wide, key=lambda i: widths[i])] -= 1
-    return [
-        [fill(cell, widths[i] - 2) if i in least else cell for i, cell in enumerate(row)]
-        for row in rows
-    ]
 
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[str] = ()) -> str:
@@ -261,10 +258,7 @@ MOST_BARS = 64  # if there are more values, a bar shows the largest of some neig
 
 
 def card(said: str, bars: Mapping[str, Any] | None = None) -> str:
-    """Return a line of text as HTML, and small bars for each name in `bars`.
-
-    The bars have the colour of the text, so they suit light and dark pages.
-    """
+    """Return a line of text as HTML, and small bars in its colour for each name in `bars`."""
     parts = [f"<div>{escape(said)}</div>"]
     for name, given in (bars or {}).items():
         values = np.asarray(given, np.float64).ravel()
@@ -300,10 +294,7 @@ Value = TypeVar("Value")
 
 
 class Listing(dict[str, Value]):
-    """A dictionary that is shown as a table: a row for each value.
-
-    ``columns[heading]`` names the attribute that the column shows.
-    """
+    """A dictionary shown as a table, a row for each value, whose attributes `columns` names."""
 
     def __init__(self, values: Mapping[str, Value], columns: Mapping[str, str]) -> None:
         super().__init__(values)
@@ -322,29 +313,3 @@ class Listing(dict[str, Value]):
 
     def _repr_html_(self) -> str:
         return html(list(self._columns), self._rows())
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Return the lines of a table: headings, a line below them, and the rows."""
-    cells = [list(row) for row in rows]
-    return _lines(_head(columns, cells, range(len(columns))), _texts(cells, range(len(columns))))
-
-
-def _head(columns: Sequence[str], cells: list[list[Any]], used: Iterable[int]) -> Head:
-    known = {i: [row[i] for row in cells if row[i] is not None] for i in used}
-    return [(columns[i], bool(known[i]) and all(map(is_number, known[i]))) for i in known]
-
-
-def _lines(head: Head, rows: list[list[str]]) -> list[str]:
-    names, right = [name for name, _ in head], [to_right for _, to_right in head]
-    split = [list(zip_longest(*(c.split("\n") for c in row), fillvalue="")) for row in rows]
-    lines = [list(line) for row in split for line in row]
-    widths = [width - 2 for width in _widths(names, lines)]
-    above = [names, ["-" * width for width in widths]] if any(names) else []
-    return [
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in above + lines
-    ]

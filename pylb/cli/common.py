@@ -1,16 +1,18 @@
-"""Parts that the subcommands share: columns, JSON, notes, progress, types of arguments."""
+"""Parts that the subcommands share: their table, arguments, JSON, notes, progress."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import inspect
 import os
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pylb import console, files
 from pylb._version import __version__
@@ -52,10 +54,7 @@ def noting_warnings() -> Iterator[None]:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[str], None]]:
-    """Show `what` and the seconds so far on a terminal's standard error, if rich is installed.
-
-    Yields a function that sets the text after `what`, e.g. ``say("with GreedyLB")``.
-    """
+    """Show `what` and the seconds on a terminal, if rich is there; yield what adds a text to it."""
     if not (sys.stderr.isatty() and importlib.util.find_spec("rich")):
         yield lambda more: None
         return
@@ -80,7 +79,53 @@ def without_mpi() -> None:
         mpi4py.rc.initialize = False
 
 
-# ---- arguments of the command line --------------------------------------------------------------
+# ---- subcommands and their arguments ------------------------------------------------------------
+
+
+Argument = tuple[tuple[str, ...], dict[str, Any]]  # the arguments of `add_argument` of argparse
+Run = Callable[[argparse.Namespace], int | None]  # returns the exit code, None for 0
+
+
+class Command(NamedTuple):
+    """A subcommand."""
+
+    run: Run
+    help: str
+    examples: str
+    arguments: tuple[Argument, ...]
+
+
+COMMANDS: dict[str, Command] = {}
+
+
+def command(help: str, *arguments: Argument) -> Callable[[Run], Run]:
+    """Make a function the subcommand of its name; its docstring: examples, blank line, notes."""
+
+    def add(run: Run) -> Run:
+        first, blank, notes = (inspect.getdoc(run) or "").partition("\n\n")
+        examples = textwrap.indent(first, "  ") + blank + notes
+        COMMANDS[run.__name__] = Command(run, help, examples, arguments)
+        return run
+
+    return add
+
+
+def arg(
+    words: str, help: str, kind: Callable[[str], Any] = str, default: Any = None, **how: Any
+) -> Argument:
+    """Describe an argument: "--name" or "-n, --name", and what the help shows for its value.
+
+    `kind` converts its text; bool: an option without a value.  The help ends with the default.
+    """
+    *short, word = words.split(", ")
+    name, _, shown = word.partition(" ")
+    if kind is bool:
+        how["action"] = "store_true"
+    else:
+        how |= {"type": kind, "default": default} | ({"metavar": shown} if shown else {})
+        help += " (default: %(default)s)" * isinstance(default, (int, float, str))
+        help += "; may be repeated" * ("action" in how)
+    return (*short, name), {**how, "help": help}
 
 
 def _values(
@@ -110,6 +155,16 @@ def pair(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE")
     return name, value
+
+
+REPEATED: dict[str, Any] = {"action": "append", "default": []}
+PRICES = (
+    arg("--alpha", "seconds per message", float, 0.0),
+    arg("--beta", "seconds per byte", float, 0.0),
+)
+PROGRAM = arg("command", "after --: mpiexec ..., or any MPI program", nargs="+")
+JSON = arg("--json", "print JSON", bool)
+SUMMARY = arg("--json FILE", "write a summary as JSON (the program has the standard output)")
 
 
 def check_targets(source: str, *targets: str | None) -> None:

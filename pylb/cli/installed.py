@@ -12,7 +12,7 @@ import numpy as np
 
 from pylb import _core, console, optional
 from pylb._version import __version__
-from pylb.cli import common
+from pylb.cli.common import JSON, arg, command, print_json, without_mpi
 from pylb.decide.registry import triggers
 from pylb.errors import DomainError
 from pylb.optional import PARTS, OptionalPart, first_line, needed_first
@@ -33,52 +33,60 @@ def gather() -> dict[str, Any]:
         - ``parts``: for each optional part ``name``, ``version`` (None: missing or broken),
           ``problem`` (why it cannot be loaded), ``purpose``, and ``command``, which installs it
     """
+    mpi: dict[str, Any] = {"pylb": None, "mpi4py": None}
+    with suppress(ImportError):  # the list of parts says why MPI is missing
+        mpi["pylb"] = first_line(import_module("pylb._mpi").library_version())
+    with suppress(ImportError):
+        mpi["mpi4py"] = first_line(import_module("mpi4py.MPI").Get_library_version())
+    mpi["agree"] = mpi["pylb"] == mpi["mpi4py"] if all(mpi.values()) else None
     return {
         "version": __version__,
         "compiler": _core.compiler,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "numpy": np.__version__,
-        "mpi": _mpi(),
+        "mpi": mpi,
         "environment": settings_in_force(),
         "parts": [_state(part) for part in PARTS.values()],
     }
 
 
 def _state(part: OptionalPart) -> dict[str, str | None]:
-    version, problem, command = None, None, part.command
+    out: dict[str, str | None] = {"name": part.name, "version": None, "problem": None}
+    out |= {"purpose": part.purpose, "command": part.command}
     try:
-        version = part.find()
+        out["version"] = part.find()
     except ModuleNotFoundError as error:  # absent, not broken: there is no problem to report
         needed = needed_first(part, error)
         if needed.name != part.name:
-            problem, command = f"needs {needed.name}", needed.command
+            out |= {"problem": f"needs {needed.name}", "command": needed.command}
     except (ImportError, OSError) as error:
-        problem = str(error)
-    return {
-        "name": part.name,
-        "version": version,
-        "problem": problem,
-        "purpose": part.purpose,
-        "command": command,
-    }
+        out["problem"] = str(error)
+    return out
 
 
-def _mpi() -> dict[str, str | bool | None]:
-    strings: dict[str, str | None] = {"pylb": None, "mpi4py": None}
-    with suppress(ImportError):  # the list of parts says why MPI is missing
-        strings["pylb"] = first_line(import_module("pylb._mpi").library_version())
-    with suppress(ImportError):
-        strings["mpi4py"] = first_line(import_module("mpi4py.MPI").Get_library_version())
-    both = strings["pylb"] is not None and strings["mpi4py"] is not None
-    return {**strings, "agree": strings["pylb"] == strings["mpi4py"] if both else None}
-
-
-def info(args: argparse.Namespace) -> int:
-    common.without_mpi()
+@command("show versions, compiler, MPI and optional parts", JSON)
+def info(args: argparse.Namespace) -> None:
+    """pylb info
+    pylb info --json
+    """
+    without_mpi()
     found = gather()
-    if common.print_json(args, found):
-        return 0
-    console.show(["", ""], _head(found))
+    if print_json(args, found):
+        return
+    mpi, theirs = found["mpi"], found["mpi"]["mpi4py"] or "none"
+    if mpi["agree"] is not None:
+        differs = f"{theirs} (differs from pylb's: a process can use only one of them)"
+        theirs = "the same" if mpi["agree"] else differs
+    head = [
+        ("pylb", found["version"]),
+        ("compiler", found["compiler"]),
+        ("Python", found["python"]),
+        ("NumPy", found["numpy"]),
+        ("MPI of pylb", mpi["pylb"] or "none"),
+        ("MPI of mpi4py", theirs),
+        *((f"{name} overrides programs", value) for name, value in found["environment"].items()),
+    ]
+    console.show(["", ""], head)
     print()
     rows = [
         (p["name"], (p["version"] or p["problem"] or "missing").partition(",")[0], p["purpose"])
@@ -89,76 +97,52 @@ def info(args: argparse.Namespace) -> int:
     for part in found["parts"]:
         if part["version"] is None:
             missing.setdefault(part["command"], []).append(part["name"])
-    for command, names in missing.items():  # not wrapped, so that the command can be copied
-        print(f"\nto install {', '.join(names)}:\n  {command}")
-    return 0
-
-
-def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
-    mpi, theirs = found["mpi"], found["mpi"]["mpi4py"] or "none"
-    if mpi["agree"] is not None:
-        differs = f"{theirs} (differs from pylb's: a process can use only one of them)"
-        theirs = "the same" if mpi["agree"] else differs
-    return [
-        ("pylb", found["version"]),
-        ("compiler", found["compiler"]),
-        ("Python", found["python"]),
-        ("NumPy", found["numpy"]),
-        ("MPI of pylb", mpi["pylb"] or "none"),
-        ("MPI of mpi4py", theirs),
-        *((f"{name} overrides programs", value) for name, value in found["environment"].items()),
-    ]
+    for words, names in missing.items():  # not wrapped, so that the command can be copied
+        print(f"\nto install {', '.join(names)}:\n  {words}")
 
 
 # ---- pylb completion ----------------------------------------------------------------------------
 
 
-LISTS = ("strategy", "trigger")
 FILES = ("run", "recording", "first", "second")  # file arguments, besides metavar FILE or FOLDER
 
 
-def completion(args: argparse.Namespace) -> int:
+@command(
+    "print a script that makes your shell complete the words of pylb commands",
+    arg("shell", "the shell", choices=["bash", "zsh", "fish", "tcsh"]),
+)
+def completion(args: argparse.Namespace) -> None:
+    """eval "$(pylb completion bash)"
+    pylb completion zsh > ~/.zfunc/_pylb       (or another folder in $fpath)
+    pylb completion fish > ~/.config/fish/completions/pylb.fish
+    pylb completion bash > ~/.local/share/bash-completion/completions/pylb
+    """
     shtab = optional.require("shtab")
     if args.shell not in shtab.SUPPORTED_SHELLS:
         raise DomainError(
             f"shell is {args.shell!r}: expected one that shtab {shtab.__version__} supports, "
             f"{', '.join(shtab.SUPPORTED_SHELLS)}; for a newer shtab: pip install -U shtab"
         )
-    for command in args.parser._subparsers._group_actions[0].choices.values():
-        _teach(command, shtab.FILE)
-    print(shtab.complete(args.parser, shell=args.shell, preamble=_preamble()))
-    return 0
-
-
-def _teach(command: argparse.ArgumentParser, file: Any) -> None:
-    """Set what completes each argument of a command: files, or names of strategies or triggers."""
-    for action in command._actions:
-        if action.dest in LISTS:
+    lists = {
+        "strategy": " ".join(["auto", "unbalanced", *strategies()]),
+        "trigger": " ".join(triggers()),
+    }
+    subparsers = args.parser._subparsers._group_actions[0].choices.values()
+    for action in (action for sub in subparsers for action in sub._actions):
+        if action.dest in lists:
             function = f"_pylb_{action.dest}"
-            words = {
-                "bash": function,
-                "zsh": f"{{{function}}}",
-                "fish": " ".join(_words(action.dest)),
-            }
-            action.complete = words  # type: ignore[attr-defined]
+            how = {"bash": function, "zsh": f"{{{function}}}", "fish": lists[action.dest]}
+            action.complete = how
         elif action.dest in FILES or str(action.metavar).startswith(("FILE", "FOLDER")):
-            action.complete = file  # type: ignore[attr-defined]
-
-
-def _words(what: str) -> list[str]:
-    return ["auto", "unbalanced", *strategies()] if what == "strategy" else list(triggers())
-
-
-def _preamble() -> dict[str, str]:
-    """Return shell functions that complete the last word of a list such as ``auto,Greedy``."""
-    bash, zsh = "", ""
-    for what in LISTS:
-        words = " ".join(_words(what))
+            action.complete = shtab.FILE
+    bash, zsh = "", ""  # functions that complete the last word of a list such as auto,Greedy
+    for what, names in lists.items():
         bash += f"""\
 _pylb_{what}() {{
   local before="${{1%"${{1##*,}}"}}"
-  compgen -P "$before" -W "{words}" -- "${{1##*,}}"
+  compgen -P "$before" -W "{names}" -- "${{1##*,}}"
 }}
 """
-        zsh += f"_pylb_{what}() {{ _values -s , {what} {words} }}\n"
-    return {"bash": bash, "zsh": zsh}
+        zsh += f"_pylb_{what}() {{ _values -s , {what} {names} }}\n"
+    preamble = {"bash": bash, "zsh": zsh}
+    print(shtab.complete(args.parser, shell=args.shell, preamble=preamble))

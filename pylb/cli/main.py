@@ -1,7 +1,6 @@
 """The command ``pylb``: its subcommands, errors and exit codes.
 
-`table.COMMANDS` describes the subcommands.  Only data goes to standard output; an error is one line
-on standard error.
+Only data goes to standard output; an error is one line on standard error.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pylb._version import __version__
-from pylb.cli.table import COMMANDS
+from pylb.cli import installed, programs, runs, steer  # noqa: F401  (they fill COMMANDS)
+from pylb.cli.common import COMMANDS
 from pylb.errors import DomainError, PylbError, nearest
 
 EXAMPLES = """\
@@ -23,6 +23,10 @@ EXAMPLES = """\
   pylb report run.h5                         (show the record as a page)
   pylb replay run.h5 --strategy GreedyLB,RefineLB --every 5
   pylb replay --help                         (each command has its own examples)"""
+ORDER = (
+    "info demo replay compare strategies triggers experience optimum run steer record whatif "
+    "procedures report watch convert partition lab completion"
+).split()
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -65,7 +69,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pylb {__version__}")
     subparsers = parser.add_subparsers(metavar="command", required=True)
-    for name, command in COMMANDS.items():
+    for name in ORDER:
+        command = COMMANDS[name]
         sub = subparsers.add_parser(
             name,
             help=command.help,
@@ -84,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _make_usable("stderr")
     try:
         args = build_parser().parse_args(argv)
-        code: int = args.execute(args)
+        code: int = args.execute(args) or 0
         sys.stdout.flush()
     except BrokenPipeError:
         # The program that reads the output has ended.  When Python exits, it writes what is left in
@@ -94,7 +99,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (PylbError, OSError) as error:
-        print(f"pylb: {_one_line(error)}", file=sys.stderr)
+        said = " ".join(str(error).split())
+        if isinstance(error, OSError) and error.strerror and error.filename is not None:
+            said = f"{os.fspath(error.filename)}: {error.strerror}"
+        print(f"pylb: {said}", file=sys.stderr)
         return USAGE_ERROR
     return code
 
@@ -106,10 +114,3 @@ def _make_usable(name: str) -> None:
         setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     elif isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
-
-
-def _one_line(error: Exception) -> str:
-    """Return the error's message without line breaks; for an OSError, its file and reason."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{os.fspath(error.filename)}: {error.strerror}"
-    return " ".join(str(error).split())

@@ -17,14 +17,15 @@ from typing import Any
 
 from pylb import console
 from pylb.cli import common
-from pylb.cli.common import print_json, progress
+from pylb.cli.common import JSON, SUMMARY, arg, command, print_json, progress
 from pylb.comm.mpiexec import is_mpiexec, n_ranks
 from pylb.console import Column, show
 from pylb.errors import DomainError, MissingFileError
 from pylb.lab import Lab, LabPlan, Profile, Usage, units
 from pylb.lab.plan import shown, values_of
-from pylb.partitioning import files
+from pylb.partitioning import METHODS, files
 from pylb.partitioning import partition as divide
+from pylb.partitioning.libraries import APPROACHES
 from pylb.prediction import factors, prediction
 from pylb.prediction.recorder import launch
 from pylb.prediction.recorder.recording import Recording
@@ -33,7 +34,11 @@ from pylb.prediction.suggestion import Suggestion, suggest
 # ---- run, record --------------------------------------------------------------------------------
 
 
+@command("run an MPI program with a clock that does not count waits within MPI", common.PROGRAM)
 def run(args: argparse.Namespace) -> int:
+    """pylb run -- mpiexec -n 4 python prog.py    (for pylb.Advisor: its clock "auto" is then "mpi")
+    pylb run -- mpiexec -n 4 ./a.out           (the same for pylb's C library)
+    """
     check_program(args.command[0])
     words = launch.preloading(args.command, "_pmpi", more=_for_lammps(args.command))
     env = {**os.environ}  # without variables that MPI has set in this process
@@ -62,14 +67,43 @@ def check_program(name: str) -> None:
         raise MissingFileError(f"command is {name!r}: there is no such program")
 
 
+@command(
+    "run an MPI program and record its operations, for pylb whatif",
+    arg("-o, --output FILE", "the recording to write", required=True),
+    arg("--host", "address of this machine, for ranks elsewhere", default="127.0.0.1"),
+    arg("--procedures F,...", "functions to record: -finstrument-functions", common.words, []),
+    arg(
+        "--place Q,...",
+        "predict the time for these processors of the ranks",
+        common.ints,
+        **common.REPEATED,
+    ),
+    arg("--speed X,...", "speed of each processor, for --place", common.floats),
+    SUMMARY,
+    common.PROGRAM,
+)
 def record(args: argparse.Namespace) -> int:
+    """pylb record -o run -- mpiexec -n 4 python prog.py
+    pylb record -o run -- mpiexec -n 4 ./a.out
+    pylb record -o run --place 0,0,1,1 -- mpiexec -n 4 ./a.out   (predicts while the program runs)
+    pylb whatif run --place 0,0,1,1
+    """
     Recording.check_writable(args.output)
     check_program(args.command[0])
     speed = {} if args.speed is None else {"speed": args.speed}
     online = [{"placement": place, **speed} for place in args.place]
     how: Any = {"procedures": args.procedures, "host": args.host, "online": online}
     code, recording = launch.record(args.command, say=console.note, **how)
-    written = _save(recording, args.output) if recording.n_ranks else args.output
+    written = args.output
+    if recording.n_ranks:
+        with launch.signals_end():
+            try:
+                recording.save(written)
+            except OSError as error:
+                console.note(f"{written} cannot be written: {error}")
+                folder = tempfile.mkdtemp(prefix="pylb-")
+                written = os.path.join(folder, os.path.basename(written))
+                recording.save(written)
     for text in recording.warnings:
         console.note(text)
     if not recording.n_ranks:
@@ -89,18 +123,6 @@ def record(args: argparse.Namespace) -> int:
     return code or int(written != args.output)
 
 
-def _save(recording: Recording, path: str) -> str:
-    """Write the recording, to a temporary folder if `path` cannot be written; return its path."""
-    with launch.signals_end():
-        try:
-            recording.save(path)
-        except OSError as error:
-            console.note(f"{path} cannot be written: {error}")
-            path = os.path.join(tempfile.mkdtemp(prefix="pylb-"), os.path.basename(path))
-            recording.save(path)
-    return path
-
-
 # ---- whatif, procedures -------------------------------------------------------------------------
 
 
@@ -112,6 +134,7 @@ def _ranks(placement: Any) -> str:
     return ",".join(map(str, placement))
 
 
+RECORDING = arg("recording RUN", "file that pylb record wrote")
 PREDICTED = (
     Column("placement", lambda p: _ranks(p.target.placement)),
     Column("seconds", lambda p: p.time, "predicted, from the end of MPI_Init to MPI_Finalize"),
@@ -136,7 +159,31 @@ RANKS = (
 )
 
 
+@command(
+    "predict the time of a recorded MPI program under other placements",
+    RECORDING,
+    arg(
+        "--place Q,...", "processor of each rank (default: its own)", common.ints, **common.REPEATED
+    ),
+    arg("--speed X,...", "speed of each processor, or of all; 1: as recorded", common.floats),
+    arg("--share X,...", "available fraction of each processor, as in pylb lab", common.floats),
+    arg("--period", "share period (default: 5ms; 0ms if ranks slept while they waited)"),
+    arg("--node N,...", "node of each processor (default: all on one)", common.ints),
+    arg("--alpha", "seconds per message (default: as measured with the recording)", float),
+    arg("--beta", "seconds per byte (default: as measured with the recording)", float),
+    arg("--overhead", "processor seconds of an MPI call", float),
+    arg("--eager", "largest message, in bytes, that is sent before its receive", int),
+    arg("--suggest N", "find the N best changes of the last --place", int),
+    arg("--ranks", "show a row for each rank", bool),
+    JSON,
+)
 def whatif(args: argparse.Namespace) -> int:
+    """pylb whatif run --place 0,0,1,1
+    pylb whatif run --place 0,1,0,1 --place 0,0,0,1 --speed 1,0.5
+    pylb whatif run --place 0,1,0,1 --share 0.9,0.45     (under pylb lab --share 0.9,0.45)
+    pylb whatif run --place 0,0,1,1 --suggest 3
+    pylb whatif run --place 0,1,2,3 --node 0,0,1,1 --alpha 2e-6 --beta 1e-9 --json
+    """
     if args.suggest is not None and args.suggest < 1:
         raise DomainError(f"--suggest is {args.suggest}: expected a number of changes, 1 or more")
     recording = Recording.load(args.recording)
@@ -191,7 +238,19 @@ def whatif(args: argparse.Namespace) -> int:
     return 0 if all(one.complete for one in made) else 1
 
 
-def procedures(args: argparse.Namespace) -> int:
+@command(
+    "show the time saved if a procedure ran on the rank at the other end of its messages",
+    RECORDING,
+    arg("--from RANK", "only procedures of this rank", int, dest="source"),
+    arg("--to RANK", "only moves to this rank", int, dest="target"),
+    *common.PRICES,
+    JSON,
+)
+def procedures(args: argparse.Namespace) -> None:
+    """pylb procedures run
+    pylb procedures run --from 0 --to 2
+    pylb procedures run --json
+    """
     recording, network = Recording.load(args.recording), (args.alpha, args.beta)
     path = factors.critical_path(recording, network=network)
     told = factors.Procedures([])
@@ -208,7 +267,7 @@ def procedures(args: argparse.Namespace) -> int:
         "procedures": [{key: getattr(p, key) for key in keys} for p in told],
     }
     if print_json(args, answer):
-        return 0
+        return
     ranks = (
         Column("rank", lambda r: r),
         Column("path s", lambda r: float(path.by_rank[r]), "seconds of the path on this rank"),
@@ -217,7 +276,7 @@ def procedures(args: argparse.Namespace) -> int:
     )
     show(ranks, range(len(path.by_rank)), title=f"critical path: {path.time:.4g} s")
     if not told:
-        return 0
+        return
     print()
     columns = (
         Column("procedure", lambda p: p.name),
@@ -231,7 +290,6 @@ def procedures(args: argparse.Namespace) -> int:
         Column("would save", lambda p: console.percent(p.most)),
     )
     show(columns, told)
-    return 0
 
 
 # ---- partition ----------------------------------------------------------------------------------
@@ -259,7 +317,40 @@ PARTITIONS = (
 TOLD = ("method", "approach", "n_parts", "seconds", "seed", "max_over_mean", "migrations", "part")
 
 
-def partition(args: argparse.Namespace) -> int:
+@command(
+    "divide a graph, a hypergraph or points into parts",
+    arg("file FILE", "the graph, hypergraph or points"),
+    arg("--parts K", "number of parts", int, 2),
+    arg(
+        "--method A,B,...",
+        f"one or more of {', '.join(METHODS)}; --out gets the parts of smallest volume",
+        common.words,
+    ),
+    arg("--coords FILE.npy", "positions of the objects, for rcb, rib and hsfc"),
+    arg("--old FILE", "present part of each object: one per line, or .npy"),
+    arg("--approach", "default: repartition with --old, else partition", choices=APPROACHES),
+    arg("--ratio", "number of halo exchanges between two repartitions", float, 1.0),
+    arg("--imbalance", "largest ratio of a part's weight to its share", float, 1.03),
+    arg("--seed", "seed of the method", int, 0),
+    arg("--symmetrize", "add the missing direction of edges given in only one", bool),
+    arg(
+        "-P NAME=VALUE", "a parameter of the library", common.pair, dest="params", **common.REPEATED
+    ),
+    arg("--out FILE", "write the part of each object: one per line, or .npy"),
+    JSON,
+)
+def partition(args: argparse.Namespace) -> None:
+    """pylb partition 4elt.graph --parts 8
+    pylb partition 4elt.graph --parts 8 --method metis,scotch,graph --json
+    pylb partition ibm01.hgr --parts 4 --method zoltan --out ibm01.part
+    pylb partition points.npy --parts 16 --method hsfc --out parts.npy
+    pylb partition mesh.graph --parts 8 --method graph --old mesh.part --ratio 100
+    pylb partition mesh.graph --parts 8 --method metis -P NITER=20
+
+    files: METIS (.graph), hMETIS (.hgr), Matrix Market (.mtx), NumPy points (.npy) or arrays by
+    name (.npz: start, to, edge_weight, net_start, pin, net_weight, coords, weight, old, fixed_part,
+    nbytes, tree, shares)
+    """
     common.check_targets(args.file, args.out)
     given = files.read(args.file)
     if args.coords is not None:
@@ -282,13 +373,32 @@ def partition(args: argparse.Namespace) -> int:
     if not print_json(args, {"file": args.file, "rows": rows}):
         n = int(made[0].evaluation.objects.sum())
         show(PARTITIONS, made, title=f"{args.file}: {n:,} objects in {made[0].n_parts} parts")
-    return 0
 
 
 # ---- lab ----------------------------------------------------------------------------------------
 
 
+@command(
+    "run a command with limits for each MPI rank: share of a core, memory, network",
+    arg("--share CORES,...", "cores of each rank, a cyclic list (default: equal parts)"),
+    arg("--cap WATTS,...", "power caps of the nodes, 23W ... 95W (Dasgupta 2013)"),
+    arg("--memory SIZE,...", "memory of each rank; what is above it is swapped out"),
+    arg("--lab FILE", "read the description of the lab from a YAML file"),
+    arg("--period TIME", "period of the shares (default: 5ms; longer for shares < 0.2)"),
+    arg("--check", "first measure what the lab enforces", bool),
+    SUMMARY,
+    arg("--quiet", "print no table of usage; with --lab, skip the measurement", bool),
+    arg("command", "after --: mpiexec ..., or any program", nargs="*"),
+)
 def lab(args: argparse.Namespace) -> int:
+    """pylb lab --share 0.25 -- mpiexec -n 8 python prog.py
+    pylb lab --share 0.5,0.25 -- mpiexec -n 4 python prog.py    (ranks 0, 2: half a core)
+    pylb lab --cap 23W -- mpiexec -n 4 python prog.py           (nodes under a power cap)
+    pylb lab --memory 64MiB,256MiB -- mpiexec -n 2 python prog.py    (more memory is swapped out)
+    pylb lab --lab caps.yaml -- mpiexec -n 4 python prog.py     (hosts, network, changes)
+    pylb lab --lab caps.yaml --check                            (measure what the lab enforces)
+    pylb lab --share 0.1 --json used.json -- python serial.py
+    """
     if not (args.command or args.check):
         raise DomainError("command is empty: expected a program after --, or --check")
     plan, code = _plan(args), 0
@@ -302,7 +412,14 @@ def lab(args: argparse.Namespace) -> int:
             usage = made.usage()
             if usage and not args.quiet:
                 _show_usage(usage, made)
-            common.write_json(args, _usage_as_json(usage, made, code))
+            ranks = []
+            for use in usage:
+                row, limit = use._asdict(), use.limit
+                del row["limit"]
+                row |= {"share": limit.share, "period_us": limit.period_us}
+                ranks.append({**row, "memory_limit": limit.memory})
+            json = {"seconds": made.seconds, "exit_code": code, "ranks": ranks}
+            common.write_json(args, json)
         told = len(made.notes)
     _say(made.notes[told:])
     return code
@@ -311,19 +428,18 @@ def lab(args: argparse.Namespace) -> int:
 def _plan(args: argparse.Namespace) -> LabPlan:
     given = {name: getattr(args, name) for name in ("share", "cap", "memory")}
     if args.lab is not None:
-        doubled = [f"--{name}" for name, value in given.items() if value is not None]
-        if doubled:
-            raise DomainError(
-                f"--lab with {', '.join(doubled)}: expected these limits only in {args.lab}"
-            )
+        if doubled := ", ".join(f"--{name}" for name, value in given.items() if value is not None):
+            raise DomainError(f"--lab with {doubled}: expected these limits only in {args.lab}")
         plan = LabPlan.load(args.lab)
     else:
         if not any(given.values()):
             raise DomainError("no limit is given: expected --share, --cap, --memory or --lab")
         lists = [[None] if text is None else values_of(name, text) for name, text in given.items()]
-        n = math.lcm(*map(len, lists))
-        columns = [itertools.islice(itertools.cycle(some), n) for some in lists]
-        plan = LabPlan(tuple(Profile(*values) for values in zip(*columns, strict=True)))
+        profiles = (
+            Profile(*(some[i % len(some)] for some in lists))
+            for i in range(math.lcm(*map(len, lists)))
+        )
+        plan = LabPlan(tuple(profiles))
     if args.period is not None:
         plan = plan._replace(period_us=units.microseconds("period", args.period))
     return plan
@@ -367,16 +483,6 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
 
 def _bytes(value: int | None) -> str | None:
     return None if value is None else units.shown_bytes(value)
-
-
-def _usage_as_json(usage: list[Usage], lab: Lab, code: int) -> dict[str, Any]:
-    ranks = []
-    for use in usage:
-        row = use._asdict()
-        limit = row.pop("limit")
-        held = {"share": limit.share, "period_us": limit.period_us, "memory_limit": limit.memory}
-        ranks.append({**row, **held})
-    return {"seconds": lab.seconds, "exit_code": code, "ranks": ranks}
 
 
 def _show_usage(usage: list[Usage], lab: Lab) -> None:

@@ -12,15 +12,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pylb import console, files, optional
 from pylb.cli import common
-from pylb.cli.common import print_json, progress
+from pylb.cli.common import JSON, arg, command, print_json, progress
 from pylb.console import Column, count, seconds, show
 from pylb.decide import registry as kinds
 from pylb.decide.figures import RECEIPT
-from pylb.decide.receipts import Receipt
 from pylb.decide.sentences import OWN
 from pylb.errors import (
     DomainError,
@@ -43,7 +42,27 @@ from pylb.show import course, efficiency, exports, live, page, served
 from pylb.show.comparison import Comparison
 from pylb.virtual.comm import MOST_RANKS
 
-# ---- what the commands share: the user's own functions, recorded runs ---------------------------
+# ---- what the commands share: arguments, the user's own functions, recorded runs ----------------
+
+RECORD = "a run record (.h5, or .json by pylb's C library), or vt's files: the folder or one file"
+STEM = arg("--stem", "read the run STEM.RANK.json if the folder has several runs")
+RUN = (arg("run RUN", RECORD), STEM)
+IMPORT = arg(
+    "--import MODULE",
+    "a Python module, a name or FILE.py, to execute first: --strategy and --trigger can then name "
+    "its functions",
+    dest="imports",
+    **common.REPEATED,
+)
+NAMED = "a name that pylb strategies lists; with parameters: 'RefineLB overload=1.1'"
+SCHEDULED = "GreedyLB"  # the default strategy of the commands that compare schedules
+SCHEDULE = (
+    arg("--strategy", NAMED, default=SCHEDULED),
+    IMPORT,
+    arg("--cost", "seconds of an LB step (default: the mean of the run's own LB steps)", float),
+)
+EVERY = arg("--every", "iterations from one LB step to the next", int)
+TRIGGER = arg("--trigger", "when to rebalance: name of a trigger (default: auto)")
 
 # A footnote of tables: how their seconds are counted.
 COUNTED = (
@@ -71,10 +90,7 @@ def _name_and_parameters(text: str) -> tuple[str, dict[str, Any]]:
 
 
 class Functions:
-    """Find strategies and triggers by name, also those of the modules that ``--import`` names.
-
-    `strategies` and `triggers` are the names on the command line, which are checked at once.
-    """
+    """Find strategies and triggers by name, also of ``--import``; check those given at once."""
 
     def __init__(
         self, imports: Sequence[str], strategies: Sequence[str] = (), triggers: Sequence[str] = ()
@@ -138,60 +154,53 @@ def _trace_of(found: RunRecord | Trace) -> Trace:
     return trace
 
 
-SCHEDULED = "GreedyLB"  # the default strategy of the commands that compare schedules
+def _best(args: argparse.Namespace, functions: Functions) -> tuple[Any, Optimum, dict[str, Any]]:
+    """Return the run, its best schedule of LB steps, and keys of ``--json`` about both."""
+    found, entry, cost = _read(args), functions.strategy(args.strategy), args.cost
+    if cost is None:
+        own = [r.cost for r in found.history.lb_steps] if isinstance(found, RunRecord) else []
+        if not own:
+            raise DomainError("--cost is not given, and the run has no LB steps: expected --cost")
+        cost = sum(own) / len(own)
+    trace = _trace_of(found)
+    with progress("searching for the best schedule"):
+        best = trace.optimum(entry, cost=cost)
+    told = {
+        "run": args.run,
+        "strategy": entry if isinstance(entry, str) else entry.name,
+        "cost": cost,
+        "bound": best.bound,
+        "exact": best.exact,
+        "recorded_seconds": trace.replay("none").time,
+    }
+    return found, best, told
 
 
-class Schedule(NamedTuple):
-    """The best schedule of LB steps for a run, and the input for finding it."""
-
-    trace: Trace
-    strategy: str | registry.Strategy
-    cost: float
-    best: Optimum
-    recorded: float  # seconds of the recorded run
-    own: str  # strategy and trigger of the recorded run, in words
-
-    @classmethod
-    def of(cls, args: argparse.Namespace, functions: Functions) -> Schedule:
-        found, entry, cost = _read(args), functions.strategy(args.strategy), args.cost
-        if cost is None:
-            own = [r.cost for r in found.history.lb_steps] if isinstance(found, RunRecord) else []
-            if not own:
-                raise DomainError(
-                    "--cost is not given, and the run has no LB steps: expected --cost"
-                )
-            cost = sum(own) / len(own)
-        trace = _trace_of(found)
-        with progress("searching for the best schedule"):
-            best = trace.optimum(entry, cost=cost)
-        how = found.parameters if isinstance(found, RunRecord) else {}
-        words = ", ".join(str(how[k]) for k in ("strategy", "trigger") if how.get(k))
-        return cls(trace, entry, cost, best, trace.replay("none").time, words or "unknown")
-
-    @property
-    def name(self) -> str:
-        return self.strategy if isinstance(self.strategy, str) else self.strategy.name
-
-    def speedup(self, seconds: float) -> float:
-        """Return the speed-up, over the recorded run, of a replay that takes `seconds`."""
-        return self.recorded / seconds if seconds > 0 else 1.0
-
-    def to_dict(self, run: str) -> dict[str, Any]:
-        """Return the keys of ``--json`` that all commands with a schedule share."""
-        return {
-            "run": run,
-            "strategy": self.name,
-            "cost": self.cost,
-            "bound": self.best.bound,
-            "exact": self.best.exact,
-            "recorded_seconds": self.recorded,
-        }
+def _speedup(told: dict[str, Any], seconds: float) -> float:
+    return told["recorded_seconds"] / seconds if seconds > 0 else 1.0
 
 
 # ---- demo ---------------------------------------------------------------------------------------
 
 
-def demo(args: argparse.Namespace) -> int:
+@command(
+    "run a small program that balances itself on virtual ranks, and show what it gains",
+    arg("--ranks", "number of virtual ranks", int, 8),
+    arg("--objects", "number of objects", int, 128),
+    arg("--iterations", "number of iterations", int, 200),
+    arg("--strategy", NAMED, default="auto"),
+    EVERY,
+    TRIGGER,
+    arg("--save FILE", "write the run record (.h5)"),
+    arg("--html FILE", "write the report as a page (.html)"),
+    JSON,
+)
+def demo(args: argparse.Namespace) -> None:
+    """pylb demo
+    pylb demo --save run.h5 --html run.html    (to look at it: pylb report run.h5, pylb.explore)
+    pylb demo --ranks 32 --objects 256 --strategy RefineLB --every 10
+    pylb demo --json
+    """
     checks.whole("--ranks", args.ranks, 1, "a number of ranks", below=MOST_RANKS + 1)
     common.check_output("--save", args.save, hdf5.SUFFIXES)  # check before the long run
     common.check_output("--html", args.html, (".html",))
@@ -208,7 +217,7 @@ def demo(args: argparse.Namespace) -> int:
         told = {**report.to_dict(), "unbalanced_seconds": trace.replay("unbalanced").time}
         told["max_over_mean"] = told.pop("mean_max_over_mean")
         print_json(args, told)
-        return 0
+        return
     size = (count(args.objects, "object"), count(args.ranks, "virtual rank"))
     moved = f"the hot spot moves, and {count(report.migrations, 'object')} moved with it"
     common.print_text(
@@ -218,19 +227,10 @@ def demo(args: argparse.Namespace) -> int:
     if best is not None:
         print("\nThe LB step that gained the most time:")
         common.print_text(best.explain())
-    return 0
 
 
 # ---- replay -------------------------------------------------------------------------------------
 
-ONE_PHASE = (
-    "the run has one iteration, so an LB step at its end has no effect; --foresight rebalances "
-    "before it"
-)
-OWN_DATA = (
-    "the program itself has moved its data, and no replay can undo this: all rows have the loads "
-    "of the recorded run"
-)
 STRATEGIES = ["unbalanced", "auto", "GreedyLB", "RefineLB"]
 REPLAYED = (
     Column("strategy", lambda r: "as recorded" if r["strategy"] == "none" else r["strategy"]),
@@ -252,7 +252,39 @@ REPLAYED = (
 )
 
 
-def replay(args: argparse.Namespace) -> int:
+@command(
+    "replay a recorded run under other placements",
+    *RUN,
+    arg(
+        "--strategy A,B,...",
+        "strategies of 'pylb strategies', or auto, unbalanced, none (as recorded) "
+        f"(default: {','.join(STRATEGIES)})",
+        common.words,
+        STRATEGIES,
+    ),
+    IMPORT,
+    arg("--unbalanced", "replay none and unbalanced, before those of --strategy", bool),
+    arg("--every N,M,...", "iterations per LB step (default: 1 without --trigger)", common.counts),
+    arg("--trigger A,B,...", "triggers by name", common.words),
+    arg("--foresight", "rebalance before each phase, with the loads of this phase", bool),
+    arg("--cost", "seconds of an LB step (default: as recorded, else as modelled)", float),
+    *common.PRICES,
+    arg("--seed", "seed for strategies that draw random numbers", int, 0),
+    JSON,
+)
+def replay(args: argparse.Namespace) -> None:
+    """pylb replay run/
+    pylb replay run.h5 --strategy RefineLB --trigger auto,boulmier --cost 0.1
+    pylb replay run/ --strategy unbalanced,GreedyLB,RefineLB --every 1,5
+    pylb replay run/ --trigger metabalancer --cost 0.2 --json
+    pylb replay run/ --strategy 'RefineLB,RefineLB overload=1.1' --trigger 'zhai reference=2'
+    pylb replay run.h5 --unbalanced            (what rebalancing has saved in this run)
+    pylb replay run/ --import mine.py --strategy my_strategy --foresight
+
+    more strategies: auto chooses a strategy for each LB step and, by default, also when to
+    rebalance; unbalanced leaves every object on its first rank; none repeats the recorded
+    placements and LB steps
+    """
     names = args.strategy
     if args.unbalanced:
         more = [] if names is STRATEGIES else names
@@ -261,9 +293,15 @@ def replay(args: argparse.Namespace) -> int:
     found = _read(args)
     trace = _trace_of(found)
     if isinstance(found, RunRecord) and any(r.strategy == OWN for r in found.history):
-        console.note(OWN_DATA)
+        console.note(
+            "the program itself has moved its data, and no replay can undo this: all rows have the "
+            "loads of the recorded run"
+        )
     if trace.n_phases == 1 and not args.foresight:
-        console.note(ONE_PHASE)
+        console.note(
+            "the run has one iteration, so an LB step at its end has no effect; --foresight "
+            "rebalances before it"
+        )
     options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
     rows = []
     with progress("replaying") as say:
@@ -286,7 +324,6 @@ def replay(args: argparse.Namespace) -> int:
     if not print_json(args, told):
         size = (count(trace.n_phases, "iteration"), count(trace.n_ranks, "rank"))
         show(REPLAYED, rows, title=f"{args.run}: {' on '.join(size)}", drop_empty=True)
-    return 0
 
 
 def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
@@ -338,7 +375,16 @@ def _described(one: Any, *names: str) -> dict[str, Any]:
     return {**known, "params": [param._asdict() for param in one.params]}
 
 
-def strategies(args: argparse.Namespace) -> int:
+@command(
+    "list the strategies, or show the parameters of some",
+    arg("name NAME", "only these strategies (default: all)", nargs="*"),
+    JSON,
+)
+def strategies(args: argparse.Namespace) -> None:
+    """pylb strategies
+    pylb strategies RefineLB GossipLB          (with their parameters)
+    pylb strategies --json
+    """
     chosen = [registry.find(name, auto=True) for name in args.name] or [
         registry.AUTO,
         *(one for one in registry.strategies().values() if one.name != "none"),
@@ -348,13 +394,12 @@ def strategies(args: argparse.Namespace) -> int:
         row["looks_at"] = row["looks_at"] if one.call is None else ["everything"]
         row["installed"] = one.library is None or libraries.available(one.library)
     if print_json(args, {"strategies": rows}):
-        return 0
+        return
     show(LISTED, rows)
     params = [{**p, "strategy": row["name"]} for row in rows for p in row["params"]]
     if args.name and params:
         print()
         show(PARAMETERS, params)
-    return 0
 
 
 TRIGGERS = (
@@ -371,7 +416,19 @@ COMPARED = (
 )
 
 
-def triggers(args: argparse.Namespace) -> int:
+@command(
+    "list the triggers, or compare them with the best schedule found for a recorded run",
+    arg("run RUN", RECORD, nargs="?"),
+    STEM,
+    arg("--trigger A,B,...", "only these triggers (default: all)", common.words),
+    *SCHEDULE,
+    JSON,
+)
+def triggers(args: argparse.Namespace) -> None:
+    """pylb triggers
+    pylb triggers run/ --strategy GreedyLB --cost 0.05
+    pylb triggers run.h5 --trigger auto,boulmier,metabalancer --json
+    """
     names = args.trigger or list(kinds.triggers())
     functions = Functions(args.imports, [args.strategy], names)
     if args.run is None:
@@ -381,86 +438,92 @@ def triggers(args: argparse.Namespace) -> int:
         rows = [_described(known[name]) for name in names if name in known]
         if not print_json(args, {"triggers": rows}):
             show(TRIGGERS, rows)
-        return 0
-    found = Schedule.of(args, functions)
-    rows = []
+        return
+    found, best, told = _best(args, functions)
+    trace, entry, rows = _trace_of(found), functions.strategy(args.strategy), []
     with progress("replaying with each trigger"):
         for name in sorted(names):
-            run = found.trace.replay(
-                found.strategy, trigger=functions.trigger(name), cost=found.cost
-            )
+            run = trace.replay(entry, trigger=functions.trigger(name), cost=told["cost"])
             rows.append(
                 {
                     "trigger": name,
                     "seconds": run.time,
-                    "regret": run.regret(found.best),
-                    "speedup": found.speedup(run.time),
+                    "regret": run.regret(best),
+                    "speedup": _speedup(told, run.time),
                     "n_lb_steps": len(run.lb_step_iterations),
                     "lb_step_iterations": run.lb_step_iterations,
                 }
             )
     rows.sort(key=lambda row: row["seconds"])
-    best = found.best
-    told = {**found.to_dict(args.run), "optimum_seconds": best.time, "rows": rows}
-    if not print_json(args, told):
+    if not print_json(args, {**told, "optimum_seconds": best.time, "rows": rows}):
+        how = found.parameters if isinstance(found, RunRecord) else {}
+        own = ", ".join(str(how[k]) for k in ("strategy", "trigger") if how.get(k))
         title = (
-            f"{args.run}, every trigger with {found.name} and {found.cost:.4g} s per LB step (the "
-            f"run itself: {found.own}); best schedule "
+            f"{args.run}, every trigger with {told['strategy']} and {told['cost']:.4g} s per LB "
+            f"step (the run itself: {own or 'unknown'}); best schedule "
             f"{'' if best.exact else 'found '}{best.time:.4g} s with "
             f"{count(len(best.iterations), 'LB step')}, bound {best.bound:.4g} s, "
-            f"as recorded {found.recorded:.4g} s"
+            f"as recorded {told['recorded_seconds']:.4g} s"
         )
         show(COMPARED, rows, title=title)
-    return 0
 
 
-def experience(args: argparse.Namespace) -> int:
+@command(
+    "show what the runs of programs have learned: the file of experience=path",
+    arg("experience FILE", "the file"),
+    JSON,
+)
+def experience(args: argparse.Namespace) -> None:
+    """pylb experience app.pylb
+    pylb experience app.pylb --json
+    """
     entries = learned.read(args.experience)
     rows = [{"program": name, **entry} for name, entry in entries.items()]
-    if print_json(args, {"experience": args.experience, "entries": rows}):
-        return 0
-    show(EXPERIENCE, rows)
-    return 0
+    columns = (
+        Column("program", "program"),
+        Column("runs", "runs"),
+        Column("iterations", "iterations"),
+        Column("mean load, s", "mean", "mean load of a rank in an iteration", drop=1),
+        Column("cost, s", "cost", "cost of an LB step"),
+        Column("left", "residual", "max/mean that LB steps leave"),
+        Column("rate, s", "rate", "what imbalance and LB steps cost per iteration", drop=2),
+    )
+    if not print_json(args, {"experience": args.experience, "entries": rows}):
+        show(columns, rows)
 
 
-EXPERIENCE = (
-    Column("program", "program"),
-    Column("runs", "runs"),
-    Column("iterations", "iterations"),
-    Column("mean load, s", "mean", "mean load of a rank in an iteration", drop=1),
-    Column("cost, s", "cost", "cost of an LB step"),
-    Column("left", "residual", "max/mean that LB steps leave"),
-    Column("rate, s", "rate", "what imbalance and LB steps cost per iteration", drop=2),
-)
+@command("find the best schedule of LB steps for a recorded run", *RUN, *SCHEDULE, JSON)
+def optimum(args: argparse.Namespace) -> None:
+    """pylb optimum run/ --cost 0.05
+    pylb optimum run.h5 --strategy RefineLB --json
 
-
-def optimum(args: argparse.Namespace) -> int:
-    found = Schedule.of(args, Functions(args.imports, [args.strategy]))
-    best, speedup = found.best, found.speedup(found.best.time)
-    told = {
-        **found.to_dict(args.run),
+    "exact" means the best of all 2^(m-1) schedules for m iterations; "found" means the best
+    schedule that the search found.  No schedule takes less time than the bound.  A trigger cannot
+    know the best schedule in advance; pylb triggers RUN shows how much time each trigger loses.
+    """
+    _, best, told = _best(args, Functions(args.imports, [args.strategy]))
+    told |= {
         "seconds": best.time,
-        "speedup": speedup,
+        "speedup": _speedup(told, best.time),
         "lb_step_iterations": best.iterations,
         "balanced_by": best.strategies,
     }
     if print_json(args, told):
-        return 0
+        return
     above = best.time / best.bound - 1 if best.bound > 0 else 0.0
     rows = [
-        ("strategy", found.name, ""),
-        ("cost of an LB step", found.cost, "s"),
+        ("strategy", told["strategy"], ""),
+        ("cost of an LB step", told["cost"], "s"),
         ("best schedule, exact" if best.exact else "best schedule, found", best.time, "s"),
         ("bound of all schedules", best.bound, "s"),
         ("above the bound", f"{100 * above:.2f} %", ""),
-        ("as recorded", found.recorded, "s"),
-        ("speed-up", speedup, ""),
+        ("as recorded", told["recorded_seconds"], "s"),
+        ("speed-up", told["speedup"], ""),
         ("LB steps", len(best.iterations), ""),
         ("after iterations", " ".join(map(str, best.iterations.tolist())), ""),
     ]
     show(["", "", ""], rows, title=args.run)
     common.print_text(f"seconds: {COUNTED}; plus the time of the LB steps")
-    return 0
 
 
 # ---- compare ------------------------------------------------------------------------------------
@@ -468,13 +531,24 @@ def optimum(args: argparse.Namespace) -> int:
 STEP = [f for f in RECEIPT if f.name in ("strategy", "cost", "gain", "migrations")]
 
 
-def compare(args: argparse.Namespace) -> int:
+@command(
+    "compare two recorded runs: where their time went, and their LB steps",
+    arg("first A", RECORD),
+    arg("second B", "another run"),
+    JSON,
+)
+def compare(args: argparse.Namespace) -> None:
+    """pylb demo --save auto.h5
+    pylb demo --every 10 --strategy RefineLB --save every10.h5
+    pylb compare auto.h5 every10.h5
+    pylb compare auto.h5 every10.h5 --json
+    """
     with common.noting_warnings():
         both = Comparison(*(course.of(path) for path in (args.first, args.second)))
     for doubt in both.doubts():
         console.note(f"the runs differ: {doubt}")
     if print_json(args, {"first": args.first, "second": args.second, **both.to_dict()}):
-        return 0
+        return
     # The end of each path, just long enough to distinguish the two paths.
     first, second = Path(args.first).parts, Path(args.second).parts
     n = next(
@@ -486,13 +560,15 @@ def compare(args: argparse.Namespace) -> int:
     for name, run in ((a, both.first), (b, both.second)):
         common.print_text(f"{name}: {run.verdict}.")
     print()
-    rows = [[i, *_cells(one), *_cells(other)] for i, one, other in both.steps()]
+    rows = [
+        [i, *(None if r is None else f.cell(f.of(r)) for r in (one, other) for f in STEP)]
+        for i, one, other in both.steps()
+    ]
     if not rows:
         print("Neither run had an LB step.")
-        return 0
+        return
     figures = [Column(f.heading, None, f.note, f.name == "migrations") for f in STEP[1:]]
     show(["after iteration", f"{a}:", *figures, f"{b}:", *figures], rows, title="LB steps")
-    return 0
 
 
 def _times(speedup: float) -> str:
@@ -501,10 +577,6 @@ def _times(speedup: float) -> str:
     longer = speedup < 1
     percent = 100 * (1 / speedup - 1 if longer else 1 - 1 / speedup)
     return f"{percent:.3g} % {'longer' if longer else 'less time'} than"
-
-
-def _cells(step: Receipt | None) -> list[Any]:
-    return [None if step is None else f.cell(f.of(step)) for f in STEP]
 
 
 # ---- report, convert ----------------------------------------------------------------------------
@@ -519,12 +591,38 @@ EFFICIENCIES = (
 )
 
 
-def report(args: argparse.Namespace) -> int:
+@command(
+    "show a recorded run: an interactive page, efficiencies, tables, a timeline",
+    *RUN,
+    arg("-o, --html FILE", "write the page (if nothing else is written: RUN.html)"),
+    arg("--csv FOLDER", "write tables of comma-separated values"),
+    arg("--chrome FILE", "write a Chrome trace, for Perfetto"),
+    arg("--json", "print the efficiencies in the JSON format of TALP", bool),
+    arg("--title", "title of the page (default: the file's name)"),
+    arg("--names FILE", 'names of the objects, a JSON file: {"KEY": "name", ...}'),
+    arg("--coords FILE", 'positions of the objects, a JSON file: {"KEY": [x, y, z], ...}'),
+    arg("--strategy", "replay the run with this strategy, and show the replay"),
+    IMPORT,
+    EVERY,
+    TRIGGER,
+)
+def report(args: argparse.Namespace) -> None:
+    """pylb report run.h5                         (writes run.html)
+    pylb report run.h5 --html page.html --title 'Monday, 64 nodes'
+    pylb report run/ --strategy RefineLB --every 10 --html refined.html
+    pylb report run.h5 --json                  (efficiencies of the run, in the format of TALP)
+    pylb report run.h5 --csv tables/ --chrome run.json    (run.json opens in ui.perfetto.dev)
+
+    A truncated run record is shown up to its last complete iteration.
+    """
     common.check_targets(args.run, args.html, args.chrome)
     common.check_output("--html", args.html, (".html",))
     is_page = args.html is not None or not (args.csv or args.chrome or args.json)
     page.check_used(is_page, **{"--names": args.names, "--coords": args.coords})
-    found: Any = _replay_shown(args) if args.strategy else _read(args)
+    how = _how(args, Functions(args.imports)) if args.strategy else None
+    found: Any = _read(args)
+    if how is not None:
+        found = _trace_of(found).replay(**how)
     for word, value in (("every", args.every), ("trigger", args.trigger), ("import", args.imports)):
         if value and not args.strategy:
             raise DomainError(f"--{word} without --strategy: expected both or neither")
@@ -541,11 +639,11 @@ def report(args: argparse.Namespace) -> int:
         console.note(f"wrote {path}")
     if args.json:
         print(console.json_text(efficiency.talp(shown), indent=2))  # the keys are TALP's
-        return 0
+        return
     common.print_text(f"{shown.verdict}.")
     show_lb_steps(shown.history, sys.stdout)
     print()
-    if waited := shown.of_rank_0.get("waited"):
+    if waited := shown.parameters.get("waited"):
         said = f"Rank 0 waited {seconds(waited)} for a core, which lowers these efficiencies:"
         common.print_text(said)
     regions = [region._asdict() for region in efficiency.regions(shown)]
@@ -553,12 +651,6 @@ def report(args: argparse.Namespace) -> int:
     if len(regions) > MOST_REGIONS:
         more = count(len(regions) - MOST_REGIONS, "further region")
         common.print_text(f"{more}: on the page, or by --json")
-    return 0
-
-
-def _replay_shown(args: argparse.Namespace) -> Replay:
-    how = _how(args, Functions(args.imports))
-    return _trace_of(_read(args)).replay(**how)
 
 
 def _how(args: argparse.Namespace, functions: Functions) -> dict[str, Any]:
@@ -581,7 +673,23 @@ def _by_key(path: str | None, what: str) -> dict[int, Any] | None:
 FORMATS = {"h5": "run record", "vt": "LBDatafile", "chrome": "Chrome trace", "csv": "tables"}
 
 
-def convert(args: argparse.Namespace) -> int:
+@command(
+    "convert a run: pylb's HDF5, vt's LBDatafile JSON, Chrome trace, CSV",
+    *RUN,
+    arg("target TARGET", "file or folder to write"),
+    arg("--to", "format (default: by TARGET's suffix)", choices=FORMATS),
+    arg("--compress", "compress vt's files by Brotli", bool),
+    JSON,
+)
+def convert(args: argparse.Namespace) -> None:
+    """pylb convert run/ run.h5                   (vt's files into a run record)
+    pylb convert run.h5 vt/ --to vt            (for LBAF and vt-tv; --compress: with Brotli)
+    pylb convert run.h5 run.json               (a Chrome trace, for ui.perfetto.dev)
+    pylb convert run.h5 tables/ --to csv
+
+    Without --to, the suffix of TARGET decides (.h5, .hdf5: run record; .json: Chrome trace).  Only
+    a run record keeps complete receipts.
+    """
     target = Path(args.target)
     by_suffix = {**dict.fromkeys(hdf5.SUFFIXES, "h5"), ".json": "chrome"}
     kind = args.to or by_suffix.get(target.suffix)
@@ -593,34 +701,42 @@ def convert(args: argparse.Namespace) -> int:
     if args.compress and kind != "vt":
         raise DomainError(f"--compress is for --to vt only, but the format is {FORMATS[kind]}")
     common.check_targets(args.run, args.target)
-    found = _read(args)
-    written = list(map(str, _written(found, target, kind, args)))
-    if not print_json(args, {"run": args.run, "format": kind, "written": written}):
-        console.note(f"wrote {count(len(written), 'file')}")
-        print("\n".join(written))
-    return 0
-
-
-def _written(
-    found: RunRecord | Trace, target: Path, kind: str, args: argparse.Namespace
-) -> list[Path]:
+    found, written = _read(args), [target]
+    title = Path(args.run).resolve().name
     if kind == "vt":
-        return _trace_of(found).save(target, compress=args.compress)
-    if kind == "h5":
+        written = _trace_of(found).save(target, compress=args.compress)
+    elif kind == "h5":
         record_file.write(RunRecord.of(found) if isinstance(found, Trace) else found, target)
-        return [target]
-    shown = course.of(found, title=Path(args.run).resolve().name)
-    return (
-        exports.write_tables(shown, target)
-        if kind == "csv"
-        else [exports.write_timeline(shown, target)]
-    )
+    elif kind == "csv":
+        written = exports.write_tables(course.of(found, title=title), target)
+    else:
+        exports.write_timeline(course.of(found, title=title), target)
+    names = list(map(str, written))
+    if not print_json(args, {"run": args.run, "format": kind, "written": names}):
+        console.note(f"wrote {count(len(names), 'file')}")
+        print("\n".join(names))
 
 
 # ---- watch --------------------------------------------------------------------------------------
 
 
-def watch(args: argparse.Namespace) -> int:
+@command(
+    "watch a run while its program writes it (Balancer(record='run.h5'))",
+    arg("run FILE", "the file that the program writes"),
+    arg("--interval", "seconds between two checks of the file", float, 1.0),
+    arg("--once", "show the present state once", bool),
+    arg("--serve PORT", "serve a page on this host (PORT: any)", int, nargs="?", const=0),
+    arg("--json", "print JSON, one object per line", bool),
+)
+def watch(args: argparse.Namespace) -> None:
+    """pylb watch run.h5
+    pylb watch run.h5 --serve                  (a page for a browser on this host)
+    pylb watch run.h5 --once                   (the present state, once)
+    pylb watch run.h5 --json --interval 5      (a line of JSON whenever the file changes)
+
+    Ctrl-C ends the command.  The program writes after 64 iterations or a second, whichever is
+    earlier.
+    """
     if not 0.05 <= args.interval <= 3600:
         raise DomainError(f"--interval is {args.interval}: expected seconds, 0.05 ... 3600")
     if args.serve is not None and not 0 <= args.serve < 2**16:
@@ -649,11 +765,17 @@ def watch(args: argparse.Namespace) -> int:
                     lines = live.lines(now, console.width_of(sys.stdout))
                     print(*lines, "", sep="\n", flush=True)
         else:
-            _live(args)
+            optional.require("rich")
+            from rich.live import Live
+            from rich.text import Text
+
+            with Live(Text(f"{args.run}: nothing yet"), refresh_per_second=4) as shown:
+                for now in _news(args):
+                    first, *rest = live.lines(now, *shown.console.size)
+                    shown.update(Text.assemble((first, "bold"), "\n", "\n".join(rest)))
     except KeyboardInterrupt:
         if args.once:
             raise
-    return 0
 
 
 def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -662,9 +784,8 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     while True:
         try:
             stat = os.stat(args.run)
-            changed = (stat.st_mtime_ns, stat.st_size) != seen
-            seen = (stat.st_mtime_ns, stat.st_size)
-            if changed:
+            before, seen = seen, (stat.st_mtime_ns, stat.st_size)
+            if seen != before:
                 yield live.state(course.of(RunRecord.load(args.run)))
         except (FileNotFoundError, DomainError, FormatError):
             if args.once:
@@ -673,14 +794,3 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         if args.once:
             return
         time.sleep(args.interval)
-
-
-def _live(args: argparse.Namespace) -> None:
-    optional.require("rich")
-    from rich.live import Live
-    from rich.text import Text
-
-    with Live(Text(f"{args.run}: nothing yet"), refresh_per_second=4) as shown:
-        for now in _news(args):
-            first, *rest = live.lines(now, *shown.console.size)
-            shown.update(Text.assemble((first, "bold"), "\n", "\n".join(rest)))

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import console
-from pylb.cli import common
+from pylb.cli.common import PROGRAM, SUMMARY, arg, command, write_json
 from pylb.cli.programs import check_program
 from pylb.console import note, seconds
 from pylb.errors import DomainError
@@ -31,7 +31,6 @@ from pylb.prediction.recorder import launch
 from pylb.run.advisor import Advisor
 
 MOST_RANKS = 1 << 16  # largest number of ranks for which the file has room
-SLOT = ("n_ranks", "pid", "work")  # the fields of a rank; `slot_t` in mpi_clock.c
 SILENCE = 10.0  # seconds without a call of MPI after which a note is printed
 LOOKS = 10  # how often the work of the ranks is read in each interval
 TRIES = 2  # pylb gives up after this number of successive failures of the user's commands
@@ -69,17 +68,17 @@ class SteerPlan(NamedTuple):
             checks.whole("stopped", self.stopped, 0, "an exit code", 256)
             for key in ("interval", "limit"):
                 checks.positive(key, getattr(self, key))
+            if not self.waits and (self.cost is None or self.stop or not self.redistribute):
+                raise DomainError("waits is no: expected cost, and redistribute without stop")
+            if not self.stop and (self.start or self.stopped):
+                raise DomainError("start or stopped is given without stop")
         except DomainError as why:
             raise DomainError(f"{path}: {why}") from None
-        if not self.waits and (self.cost is None or self.stop or not self.redistribute):
-            raise DomainError(f"{path}: waits is no: expected cost, and redistribute without stop")
-        if not self.stop and (self.start or self.stopped):
-            raise DomainError(f"{path}: start or stopped is given without stop")
         return self
 
 
 class Gauge:
-    """The seconds of work of each rank of a program, while it runs."""
+    """What each rank of a running program writes: n_ranks, pid, work; `slot_t` in mpi_clock.c."""
 
     def __init__(self) -> None:
         fd, self.path = tempfile.mkstemp(prefix="pylb-steer-")
@@ -87,22 +86,18 @@ class Gauge:
             file.truncate(MOST_RANKS * 64)
             self._slots = np.memmap(file, np.int64, "r", shape=(MOST_RANKS, 8))
 
-    def close(self) -> None:
-        os.unlink(self.path)
-
     @property
     def n_ranks(self) -> int:
         """Number of ranks of the program; 0 until all of them have called MPI."""
         n = int(self._slots[:, 0].max())
         return n if n and self._slots[:n, 0].all() else 0
 
-    @property
     def pids(self) -> list[int]:
-        return self._slots[: self.n_ranks, SLOT.index("pid")].tolist()  # type: ignore[no-any-return]
+        return list(map(int, self._slots[: self.n_ranks, 1]))
 
     def work(self) -> F64:
         """Return (n_ranks,) the seconds that each rank has worked until its last call of MPI."""
-        return np.asarray(self._slots[: self.n_ranks, SLOT.index("work")] * 1e-9, np.float64)
+        return np.asarray(self._slots[: self.n_ranks, 2] * 1e-9, np.float64)
 
 
 class Steering:
@@ -112,7 +107,7 @@ class Steering:
         self.plan, self.lb = plan, None  # type: SteerPlan, Advisor | None
         self.began = time.monotonic()
         self.failures = 0  # number of successive failures
-        self.given_up = ""  # why there are no more LB steps
+        self.given_up = False  # whether there are no more LB steps
         self.stops = False  # whether the running program was asked to stop
         self.stop_began = 0.0  # when it was asked to stop; 0: the LB step is over
         self.last: F64 | None = None  # work of each rank at the beginning of the interval
@@ -129,7 +124,7 @@ class Steering:
                 with subprocess.Popen(words) as child, launch.signals_end(child) as came:
                     self._watch(child, gauge)
             finally:
-                gauge.close()
+                os.unlink(gauge.path)
             code = child.returncode if child.returncode >= 0 else 128 - child.returncode
             if came or not self.stops or code != self.plan.stopped:
                 return code
@@ -175,8 +170,8 @@ class Steering:
             acts = self.plan.redistribute or self.plan.stop
             self.lb = Advisor(ranks=n, cost=self.plan.cost, mode="on" if acts else "off")
         elif n != self.lb.n_ranks:
-            self.given_up = f"the program has {n} ranks after its restart, {self.lb.n_ranks} before"
-            note(f"no more LB steps: {self.given_up}")
+            self.given_up, before = True, self.lb.n_ranks
+            note(f"no more LB steps: the program has {n} ranks after its restart, {before} before")
         elif self.stop_began:
             self.lb.rebalanced(time.monotonic() - self.stop_began)
         self.stop_began = 0.0
@@ -186,7 +181,7 @@ class Steering:
         """Call the user's command; after `stop`, the LB step lasts until the restart (`_begin`)."""
         began, plan = time.monotonic(), self.plan
         ranks = {
-            "PYLB_PIDS": " ".join(map(str, gauge.pids)),
+            "PYLB_PIDS": " ".join(map(str, gauge.pids())),
             "PYLB_SECONDS": " ".join(f"{x:.6g}" for x in load),
         }
         done = self._call("stop" if plan.stop else "redistribute", ranks)
@@ -216,10 +211,8 @@ class Steering:
 
     def _failed(self, why: str) -> bool:
         self.failures += 1
-        if self.failures == TRIES:
-            self.given_up = why
-            why += "; no more LB steps"
-        note(why)
+        self.given_up |= self.failures == TRIES
+        note(why + "; no more LB steps" * (self.failures == TRIES))
         return False
 
     def summary(self) -> dict[str, Any]:
@@ -243,13 +236,28 @@ def _runs(child: subprocess.Popen[bytes], wait: float) -> bool:
     return False
 
 
+@command(
+    "run an MPI program that knows nothing of pylb, and call commands that balance it",
+    arg("plan FILE", "a file that says which commands redistribute; -: none, only measure"),
+    SUMMARY,
+    PROGRAM,
+)
 def steer(args: argparse.Namespace) -> int:
+    """pylb steer steer.yaml -- mpiexec -n 4 ./a.out
+    pylb steer - -- mpiexec -n 4 ./a.out        (only measure what balancing would save)
+
+    steer.yaml, for a program that redistributes when there is a file, and deletes it afterwards:
+    redistribute: touch balance; while [ -e balance ]; do sleep 0.1; done
+    for a program that can only be started again, from a file that it has written:
+    stop: touch stop
+    start: mpiexec -n 4 ./a.out --restart
+    """
     plan = SteerPlan.load(args.plan)
     check_program(args.command[0])
     steering = Steering(plan)
     code = steering.run(args.command)
     told = steering.summary()
-    common.write_json(args, {**told, "exit_code": code})
+    write_json(args, {**told, "exit_code": code})
     if not told["iterations"]:
         note("no interval was measured: the program has ended too early, or does not use MPI")
         return code

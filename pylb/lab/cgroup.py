@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from pylb.errors import NotAllowedError
 from pylb.lab import state
 from pylb.lab.plan import SLACK, Limit, Usage
-from pylb.lab.state import abandoned, claim
+from pylb.lab.state import words
 
 ADVICE = (
     "run as root, or in a delegated cgroup v2: "
     "systemd-run --user --scope -p Delegate=yes pylb lab ..."
 )
-PATIENCE = 5.0  # seconds to wait until killed processes have left their groups
 
 # ---- the files of a group, of versions 1 and 2 --------------------------------------------------
 
@@ -47,10 +41,7 @@ READ = {
 
 
 def control(limit: Limit) -> list[tuple[str, str]]:
-    """Return the (file, text) pairs to write, in this order, for a limit.
-
-    They are for cgroups v1 and v2: the caller skips the files that a group does not have.
-    """
+    """Return (file, text) pairs to write, in this order, of v1 and v2: a group has some of them."""
     quota, period = str(limit.quota_us), str(limit.period_us)
     out = [
         ("cpu.max", f"{quota} {period}"),
@@ -59,18 +50,9 @@ def control(limit: Limit) -> list[tuple[str, str]]:
     ]
     if limit.memory is not None:
         out.append(("memory.max", str(limit.memory)))
-        out.append(("memory.limit_in_bytes", str(limit.memory + SLACK)))  # SLACK: see `run.keeping`
+        slack = str(limit.memory + SLACK)  # see `Lab._keeping`
+        out.append(("memory.limit_in_bytes", slack))
     return out
-
-
-def _figure(groups: Sequence[Path], field: str) -> Any:
-    """Return a field of `Usage` from the groups of one rank, or None if no file has it."""
-    for file, key, unit in READ[field]:
-        for words in (_words(group / file) for group in groups):
-            known = dict(zip(words[::2], words[1::2], strict=True)) if key else {"": "".join(words)}
-            if value := known.get(key):
-                return unit * int(value)
-    return None
 
 
 # ---- where groups can be made -------------------------------------------------------------------
@@ -79,8 +61,7 @@ def _figure(groups: Sequence[Path], field: str) -> Any:
 def hierarchies(mountinfo: str, cgroup: str) -> dict[str, tuple[Path, Path]]:
     """Return the hierarchy of each controller: its top directory, and this process's group in it.
 
-    The hierarchy of version 2 has the key "".  The arguments are the texts of /proc/self/mountinfo
-    and of /proc/self/cgroup; see proc(5) and cgroups(7).
+    The hierarchy of version 2 has the key "".  For the arguments see proc(5) and cgroups(7).
     """
     own, out = {}, {}
     for line in cgroup.splitlines():
@@ -103,8 +84,8 @@ def hierarchies(mountinfo: str, cgroup: str) -> dict[str, tuple[Path, Path]]:
 def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
     """Return where a lab makes its directories: one place in each hierarchy that it needs.
 
-    If version 1 controls the processor, the lab uses version 1, because version 2 cannot then
-    control the processor.  `memory` says whether a rank has a memory limit.
+    The arguments are the texts of /proc/self/mountinfo and /proc/self/cgroup, and whether a rank
+    has a memory limit.  If version 1 controls the processor, version 2 cannot control it.
     """
     seen = hierarchies(mountinfo, cgroup)
     found = {name: seen[name][1] for name in ("cpu", "cpuacct", "memory") if name in seen}
@@ -125,32 +106,24 @@ def _absent(controller: str) -> NotAllowedError:
     )
 
 
-def _words(path: Path) -> list[str]:
-    try:
-        return path.read_text().split()
-    except OSError:
-        return []
-
-
 def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
-    """Return the nearest directory, from `own` up to `top`, whose groups can have controllers.
+    """Return the nearest directory from `own` up to `top` whose groups can have the controllers.
 
-    `wanted` names these controllers.  A directory that already permits them is preferred.  In
-    version 2, only the machine's root group can have both processes and children with controllers.
-    So if this process is alone in a group, it moves to a child group; then the other children can
-    have controllers.
+    A directory that already permits them is preferred.  In version 2, only the machine's root group
+    can have both processes and children with controllers.  So if this process is alone in a group,
+    it moves to a child group.
     """
     up_to_top = itertools.takewhile(lambda f: f != top.parent, (own, *own.parents))
     folders = [
         folder
         for folder in up_to_top
-        if os.access(folder, os.W_OK) and set(wanted) <= set(_words(folder / "cgroup.controllers"))
+        if os.access(folder, os.W_OK) and set(wanted) <= set(words(folder / "cgroup.controllers"))
     ]
     for folder in folders:
-        if set(wanted) <= set(_words(folder / "cgroup.subtree_control")):
+        if set(wanted) <= set(words(folder / "cgroup.subtree_control")):
             return folder
     for folder in folders:
-        inside = _words(folder / "cgroup.procs")
+        inside = words(folder / "cgroup.procs")
         real_root = not (folder / "cgroup.type").exists()
         if real_root or set(inside) <= {str(os.getpid())}:
             if inside and not real_root:
@@ -158,9 +131,8 @@ def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
                 (folder / "pylb/cgroup.procs").write_text(str(os.getpid()))
             (folder / "cgroup.subtree_control").write_text(_enabling(wanted))
             return folder
-    raise NotAllowedError(
-        f"no group from {own} upwards can have children with {', '.join(wanted)}: {ADVICE}"
-    )
+    what = f"can have children with {', '.join(wanted)}"
+    raise NotAllowedError(f"no group from {own} upwards {what}: {ADVICE}")
 
 
 def _enabling(controllers: Iterable[str]) -> str:
@@ -168,24 +140,14 @@ def _enabling(controllers: Iterable[str]) -> str:
 
 
 class Groups:
-    """The directories of one lab, `bases`: one in each hierarchy of control groups.
+    """A directory in each hierarchy, `bases`, with a group for each rank and one for the rest."""
 
-    Each directory has a group for each rank, and one for other processes.  The first directory is
-    locked while the lab lives; if it is not locked, its lab was killed.
-    """
-
-    def __init__(self, where: Sequence[Path], memory: bool = False) -> None:
-        self.removed = remove_stale(where)
-        try:
-            first, self._lock = claim(where[0])
-        except OSError as error:
-            raise NotAllowedError(
-                f"cannot make a group in {where[0]} ({error.strerror}): {ADVICE}"
-            ) from error
-        self.bases = [folder / first.name for folder in where]
+    def __init__(self, lab: state.State, where: Sequence[Path], memory: bool = False) -> None:
+        self.bases = [folder / lab.name for folder in where]
         try:
             for base in self.bases:
-                base.mkdir(exist_ok=True)
+                lab.will("group", str(base))
+                base.mkdir()
                 for name, most in WEIGHTS.items():
                     if (base / name).exists():
                         (base / name).write_text(most)
@@ -193,8 +155,7 @@ class Groups:
                     wanted = ["cpu", "memory"] if memory else ["cpu"]
                     (base / "cgroup.subtree_control").write_text(_enabling(wanted))
         except OSError as error:
-            self.remove()
-            raise NotAllowedError(f"cannot use {base} ({error.strerror}): {ADVICE}") from error
+            raise NotAllowedError(f"cannot make {base} ({error.strerror}): {ADVICE}") from error
 
     def ranks(self) -> list[int]:
         """Return the ranks that have a group."""
@@ -216,104 +177,23 @@ class Groups:
 
     def usage(self, rank: int, limit: Limit, host: str = "") -> Usage:
         """Return what a rank has used so far."""
-        figures = {field: _figure(self._groups_of(rank), field) for field in READ}
-        return Usage(rank, limit, host=host, **{**figures, "killed": figures["killed"] or 0})
+        out: dict[str, Any] = dict.fromkeys(READ) | {"killed": 0}
+        for field, places in READ.items():
+            for (file, key, unit), group in itertools.product(places, self._groups_of(rank)):
+                found = words(group / file)
+                known = (
+                    dict(zip(found[::2], found[1::2], strict=True)) if key else {"": "".join(found)}
+                )
+                if not out[field] and known.get(key):
+                    out[field] = unit * int(known[key])
+        return Usage(rank, limit, host=host, **out)
 
     def kill(self) -> None:
-        """Kill all processes in the groups, and wait at most `PATIENCE` until they are gone."""
-        _kill(self.bases)
+        """Kill all processes in the groups."""
+        for base in self.bases:
+            state.kill(base)
 
     def clear(self) -> None:
         """Kill all processes and remove all groups, with their counters; keep the directories."""
-        _remove(self.bases, _groups(self.bases))
-
-    def remove(self) -> None:
-        """Kill all processes and remove the directories; may be called twice."""
-        if self._lock >= 0:
-            _remove(self.bases)
-            os.close(self._lock)
-            self._lock = -1
-
-
-def remove_stale(where: Sequence[Path]) -> list[str]:
-    """Remove the groups that killed labs have left; return messages about them."""
-    out = []
-    for folder in abandoned(where[0]):
-        bases = [parent / folder.name for parent in where]
-        killed = len(_pids(bases))
-        _remove(bases)
-        out.append(f"removed group {folder.name} with {killed} processes")
-    return out
-
-
-def _groups(bases: Sequence[Path]) -> list[Path]:
-    return [path for base in bases for path in base.glob("*") if path.is_dir()]
-
-
-def _pids(bases: Sequence[Path]) -> set[int]:
-    return {int(pid) for group in _groups(bases) for pid in _words(group / "cgroup.procs")}
-
-
-def _until_gone() -> Iterator[None]:
-    """Yield every 5 ms for `PATIENCE` seconds."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        yield
-        time.sleep(0.005)
-
-
-def _kill(bases: Sequence[Path]) -> None:
-    for _ in _until_gone():
-        pids = _pids(bases)
-        if not pids:
-            return
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-
-def _remove(bases: Sequence[Path], folders: Sequence[Path] | None = None) -> None:
-    """Kill the processes, and remove `folders`; by default, the groups and then their bases."""
-    _kill(bases)
-    for folder in [*_groups(bases), *bases] if folders is None else folders:
-        for _ in _until_gone():
-            try:
-                folder.rmdir()  # also removes the kernel's files in it
-            except FileNotFoundError:
-                break
-            except OSError:
-                continue
-            break
-
-
-# ---- cleaning up after labs that were killed, e.g. by ``kill -9`` -------------------------------
-
-# A shell waits for a line from the lab.  If the lab ends without a line, the shell executes Python,
-# which cleans up.  So no Python process runs beside the ranks that are measured.
-WAIT = 'trap "" HUP INT TERM; read line || exec "$@"'
-CLEAN = "import sys; from pylb.lab import cgroup; cgroup.clean_up(sys.argv[1:])"
-
-
-class Guard:
-    """A process that outlives the lab, and cleans up in `where` if the lab was killed."""
-
-    def __init__(self, where: Sequence[Path]) -> None:
-        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-        self._process = subprocess.Popen(
-            ["/bin/sh", "-c", WAIT, "sh", sys.executable, "-c", CLEAN, *map(str, where)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # no signal to the lab's process group reaches it
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        )
-
-    def close(self) -> None:
-        """Tell the process that the lab has cleaned up itself; may be called twice."""
-        if self._process.stdin is not None and not self._process.stdin.closed:
-            self._process.communicate(b"\n")
-
-
-def clean_up(where: Sequence[str]) -> None:
-    remove_stale([Path(name) for name in where])
-    state.remove_stale()
+        for base in self.bases:
+            state.remove_groups(base)

@@ -17,13 +17,7 @@ from pylb.errors import NotAllowedError
 from pylb.lab.plan import Host, Link
 from pylb.lab.state import State, attempt, must
 
-TOOLS = {
-    "ip": "iproute2",
-    "tc": "iproute2",
-    "nsenter": "util-linux",
-    "unshare": "util-linux",
-    "mount": "mount",
-}
+TOOLS = {"iproute2": ("ip", "tc"), "util-linux": ("nsenter", "unshare"), "mount": ("mount",)}
 NETWORK = "10.77.0."
 LONGEST_QUEUE = "50ms"
 LEAST_BURST = 65_536  # bytes: the largest segment that the kernel passes to a network card
@@ -56,7 +50,14 @@ class HostNetwork:
         self._state, self.hosts = state, tuple(hosts)
         self.notes: list[str] = []
         self._links: dict[str, Link] = {}
-        self._write_files()
+        folder, slots = state.folder, "".join(f"{h.name} slots={h.ranks}\n" for h in self.hosts)
+        names = [f"{NETWORK}{i + 1} {host.name}" for i, host in enumerate(self.hosts)]
+        (folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *names, ""]))
+        (folder / "hostfile").write_text(slots)
+        (folder / "hostfile.hydra").write_text(slots.replace(" slots=", ":"))
+        for name, text in (("enter", ENTER), ("agent", AGENT)):
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o700)
         self._add_namespace("switch.")
         _do(f"ip -n {self._space('switch.')} link add switch type bridge forward_delay 0")
         _do(f"ip -n {self._space('switch.')} link set switch up")
@@ -95,36 +96,21 @@ class HostNetwork:
                 )
                 parent = "parent 1:1"
             if link.latency:
-                self._delay(f"tc {where} add dev {device} {parent} netem", link.latency / 2)
-
-    def _delay(self, command: str, seconds: float) -> None:
-        failed = attempt(f"{command} delay {1e6 * seconds:.0f}us limit 100000".split())
-        note = f"no latency: this kernel has no netem ({failed})"
-        if failed and note not in self.notes:
-            self.notes.append(note)
-
-    def _write_files(self) -> None:
-        folder, hosts = self._state.folder, self.hosts
-        names = [f"{NETWORK}{i + 1} {host.name}" for i, host in enumerate(hosts)]
-        (folder / "hosts").write_text("\n".join(["127.0.0.1 localhost", *names, ""]))
-        slots = "".join(f"{host.name} slots={host.ranks}\n" for host in hosts)
-        (folder / "hostfile").write_text(slots)
-        (folder / "hostfile.hydra").write_text(slots.replace(" slots=", ":"))
-        for name, text in (("enter", ENTER), ("agent", AGENT)):
-            (folder / name).write_text(text)
-            (folder / name).chmod(0o700)
+                delay = f"delay {5e5 * link.latency:.0f}us limit 100000"
+                failed = attempt(f"tc {where} add dev {device} {parent} netem {delay}".split())
+                note = f"no latency: this kernel has no netem ({failed})"
+                if failed and note not in self.notes:
+                    self.notes.append(note)
 
     def entered(self, name: str, command: Sequence[str]) -> list[str]:
         """Return the command line that starts `command` on a host."""
         return [str(self._state.folder / "enter"), name, *command]
 
     def environment(self) -> dict[str, str]:
-        """Return variables that make mpiexec start its ranks on the hosts and connect them by TCP.
-
-        Ranks are not bound to cores, because each host would bind them to the same first cores.
-        """
+        """Return variables that make mpiexec start ranks on the hosts, connected by TCP."""
         folder = self._state.folder
         agent, hostfile = str(folder / "agent"), str(folder / "hostfile")
+        # Ranks are not bound to cores: each host would bind them to the same first cores.
         open_mpi = {
             "pml": "ob1",
             "btl": "self,vader,tcp",
@@ -154,9 +140,10 @@ class HostNetwork:
 def _check_tools() -> None:
     if os.geteuid() != 0:
         raise NotAllowedError("hosts need namespaces and network devices: run as root")
-    for tool, package in TOOLS.items():
-        if shutil.which(tool) is None:
-            raise NotAllowedError(f"hosts need {tool}: apt-get install -y {package}")
+    for package, tools in TOOLS.items():
+        for tool in tools:
+            if shutil.which(tool) is None:
+                raise NotAllowedError(f"hosts need {tool}: apt-get install -y {package}")
     if not Path("/proc/self/ns/net").exists():
         raise NotAllowedError("hosts need a kernel with network namespaces")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -10,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pylb import optional
-from pylb.errors import DomainError
+from pylb.console import scaled
+from pylb.errors import DomainError, nearest
 from pylb.files import text, understood
 from pylb.lab import caps, units
+from pylb.lab.units import shortened
 from pylb.model import checks
 
 MOST_HOSTS = 200  # an address has one byte for the host
-LEAST_MEMORY = 2**20  # smallest memory limit of a rank in bytes
 SWAP = 2**30  # default of `LabPlan.swap` in bytes
 MOST_RANKS = 100_000  # a change may name only ranks below this number
 MOST_BYTES = 2**20  # largest size of a lab's file
@@ -49,17 +49,12 @@ class Profile(NamedTuple):
     memory: int | None = None
 
     def limit(self, node: int, equal: float, cores: int, period_us: int | None) -> Limit:
-        """Convert to limits for the kernel.
-
-        `node` is the index of the rank or host for `caps.speed`; `equal` is the default share.
-        """
+        """Convert to limits for the kernel; `equal` is the default share; `node`: `caps.speed`."""
         share = equal if self.share is None else checks.number("share", self.share)
         if self.cap is not None:
             share *= caps.speed(checks.number("cap", self.cap), node)
-        if self.memory is not None and checks.whole("memory", self.memory, 0) < LEAST_MEMORY:
-            raise DomainError(
-                f"memory is {self.memory} B: expected at least {units.shown_bytes(LEAST_MEMORY)}"
-            )
+        if self.memory is not None and checks.whole("memory", self.memory, 0) < 2**20:
+            raise DomainError(f"memory is {self.memory} B: expected at least 1 MiB")
         return limit_of(share, cores, period_us)._replace(memory=self.memory)
 
 
@@ -168,23 +163,21 @@ class LabPlan(NamedTuple):
         top = table_of("the file", found, [*PROFILE, "ranks", "hosts", "network", *TOP])
         common = _fields("", top, Profile())
         if "ranks" in top and "hosts" in top:
-            raise DomainError(
-                "ranks and hosts are both given: expected one of them; with hosts, write the "
-                "limits of ranks below each host"
-            )
+            raise DomainError("ranks and hosts are both given: expected one, or ranks in each host")
         network = _fields("network.", table_of("network", top.get("network", {}), LINK), Link())
         if "network" in top and "hosts" not in top:
             raise DomainError("network is given without hosts: expected hosts, too")
-        ranks = _list("ranks", top.get("ranks", [{}]))
-        changes = top.get("changes", [])
-        changes = changes if changes == [] else _list("changes", changes)
+        lists = {"ranks": top.get("ranks", [{}]), "changes": top.get("changes", [])}
+        for name, found in lists.items():
+            if not isinstance(found, list):
+                raise DomainError(f"{name} is {shortened(found)}: expected a list")
         plan = cls(
             tuple(
                 _fields(f"ranks[{i}].", table_of(f"ranks[{i}]", rank, PROFILE), common)
-                for i, rank in enumerate(ranks)
+                for i, rank in enumerate(lists["ranks"])
             ),
             _hosts(top.get("hosts", {}), common, network),
-            tuple(_change(f"changes[{i}]", change) for i, change in enumerate(changes)),
+            tuple(_change(f"changes[{i}]", change) for i, change in enumerate(lists["changes"])),
             round(units.quantity(units.BYTES, "swap", top.get("swap", SWAP))),
             units.microseconds("period", top["period"]) if "period" in top else None,
         )
@@ -205,15 +198,12 @@ class LabPlan(NamedTuple):
         return tuple(host.profile for host in self.hosts) or self.profiles
 
     def limits(self, n_ranks: int | None = None, cores: int | None = None) -> list[Limit]:
-        """Return the limits of the hosts; without hosts, those of the ranks.
-
-        Without hosts, rank i has the limit with index i modulo the number of limits.
+        """Return the limits of the hosts; without hosts, those of the ranks, which repeat.
 
         Parameters
         ----------
         n_ranks : int, optional
-            Number of ranks that the command starts; not used with hosts (see `Host.ranks`).
-            Default: the number of profiles.
+            Number of ranks of the command, without hosts.  Default: the number of profiles.
         cores : int, optional
             Cores of the machine.  Default: `os.cpu_count()`.
         """
@@ -229,12 +219,8 @@ class LabPlan(NamedTuple):
         return [p.limit(i, equal, cores, self.period_us) for i, p in enumerate(nodes)]
 
     def expanded(self, n_ranks: int | None, changes: Iterable[Change] | None = None) -> LabPlan:
-        """Return the plan with a profile for each rank, if changes name ranks.
-
-        `changes` are by default those of the plan.
-        """
-        changes = self.changes if changes is None else changes
-        named = [r + 1 for c in changes for r in c.ranks or ()]
+        """Return the plan with a profile for each rank if `changes`, or its own, name ranks."""
+        named = [r + 1 for c in changes or self.changes for r in c.ranks or ()]
         if not named:
             return self
         n = max([n_ranks or 0, len(self.profiles), *named])
@@ -260,13 +246,19 @@ class LabPlan(NamedTuple):
         checks.whole("swap", self.swap, 0, "bytes")
         if not self.nodes:
             raise DomainError("profiles is empty: expected a profile, or a share, for each rank")
-        _check_hosts(self.hosts)
+        for i, host in enumerate(self.hosts):
+            where, name = f"hosts.{host.name}", str(host.name)
+            if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", name) or name == "localhost":
+                words = "a host name other than localhost: a-z, then at most 30 of a-z, 0-9 and -"
+                raise DomainError(f"{where}: expected {words}")
+            if name in [other.name for other in self.hosts[:i]]:
+                raise DomainError(f"{where}: expected each name once")
+            checks.whole(f"{where}.ranks", host.ranks, 1, "a number of ranks", 1001)
+            host.link.check(f"{where}.")
         for i, change in enumerate(self.changes):
             self.check_change(f"changes[{i}]", change)
             if (change.at is None) == (change.when is None):
-                raise DomainError(
-                    f"changes[{i}]: expected either at (a time) or when (the name of a moment)"
-                )
+                raise DomainError(f"changes[{i}]: expected either at (a time) or when (a moment)")
             if change.at is not None:
                 checks.seconds(f"changes[{i}].at", change.at)
         plan = self.expanded(None)
@@ -321,32 +313,23 @@ def shown(name: str, value: Any) -> str:
     if name == "memory":
         return units.shown_bytes(value)
     if name == "bandwidth":
-        return units.shown_rate(value)
+        return scaled(value, ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")), 4)
     if name == "latency":
         return f"{1e3 * value:.3f} ms"
     return f"{value:g}" + (" W" if name == "cap" else "")
 
 
-def _unknown(name: Any, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(name), list(known), 1)
-    hint = f", perhaps {near[0]}?" if near else ""
-    return f"{units.shortened(name)} is unknown{hint} (known: {', '.join(known)})"
+def _unknown(name: Any, known: Sequence[str]) -> str:
+    near = nearest(str(name), known)
+    return f"{shortened(name)} is unknown, expected {', '.join(known)}{near}"
 
 
-def table_of(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
+def table_of(where: str, found: Any, keys: Sequence[str]) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise DomainError(
-            f"{where} is {units.shortened(found)}: expected keys with values ({', '.join(keys)})"
-        )
+        raise DomainError(f"{where} is {shortened(found)}: expected keys {', '.join(keys)}")
     for key in found:
         if key not in keys:
             raise DomainError(f"{where}: key {_unknown(key, keys)}")
-    return found
-
-
-def _list(where: str, found: Any) -> list[Any]:
-    if not isinstance(found, list) or not found:
-        raise DomainError(f"{where} is {units.shortened(found)}: expected a list that is not empty")
     return found
 
 
@@ -358,12 +341,11 @@ def value_of(where: str, key: str, found: Any) -> Any:
         try:
             return float(found)
         except (TypeError, ValueError, OverflowError):
-            raise DomainError(
-                f"{where}share is {units.shortened(found)}: expected cores, a number such as 0.25"
-            ) from None
+            said = f"{where}share is {shortened(found)}: expected cores, a number such as 0.25"
+            raise DomainError(said) from None
     value = units.quantity(UNITS[key], f"{where}{key}", found)
     if value == 0 and key != "latency":
-        raise DomainError(f"{where}{key} is {units.shortened(found)}: expected more than 0")
+        raise DomainError(f"{where}{key} is {shortened(found)}: expected more than 0")
     return round(value) if key == "memory" else value
 
 
@@ -379,12 +361,9 @@ def _fields(where: str, found: Mapping[str, Any], common: T) -> T:
 
 
 def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
-    if found == {}:
-        return ()
     if not isinstance(found, dict) or len(found) > MOST_HOSTS:
-        raise DomainError(
-            f"hosts is {units.shortened(found)}: expected at most {MOST_HOSTS} names with profiles"
-        )
+        what = f"at most {MOST_HOSTS} names with profiles"
+        raise DomainError(f"hosts is {shortened(found)}: expected {what}")
     out = []
     for name, values in found.items():
         where = f"hosts.{name}"
@@ -395,34 +374,15 @@ def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
     return tuple(out)
 
 
-def _check_hosts(hosts: Sequence[Host]) -> None:
-    for i, host in enumerate(hosts):
-        where = f"hosts.{host.name}"
-        if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", str(host.name)) or host.name == "localhost":
-            raise DomainError(
-                f"{where}: expected a host name other than localhost: a letter a-z, then at most "
-                "30 of a-z, 0-9 and -"
-            )
-        if host.name in [other.name for other in hosts[:i]]:
-            raise DomainError(f"{where}: expected each name once")
-        checks.whole(f"{where}.ranks", host.ranks, 1, "a number of ranks", 1001)
-        host.link.check(f"{where}.")
-
-
 def _change(where: str, found: Any) -> Change:
     table = table_of(where, found, ["at", "when", "ranks", "hosts", *PROFILE, *LINK])
     values = {k: value_of(f"{where}.", k, table[k]) for k in (*PROFILE, *LINK) if k in table}
-    return Change(
-        units.quantity(units.TIME, f"{where}.at", table["at"]) if "at" in table else None,
-        table.get("when"),
-        _several(table.get("ranks")),
-        _several(table.get("hosts")),
-        values,
+    at = units.quantity(units.TIME, f"{where}.at", table["at"]) if "at" in table else None
+    ranks, hosts = (
+        None if found is None else tuple(found if isinstance(found, list) else [found])
+        for found in (table.get("ranks"), table.get("hosts"))
     )
-
-
-def _several(found: Any) -> tuple[Any, ...] | None:
-    return None if found is None else tuple(found if isinstance(found, list) else [found])
+    return Change(at, table.get("when"), ranks, hosts, values)
 
 
 # ---- shares of a core in microseconds -----------------------------------------------------------
@@ -438,7 +398,7 @@ PERIOD_US = 5_000
 it is stopped until the period ends, and delays ranks that wait for it.  So the period is short."""
 
 SLACK = 2**28
-"""Bytes by which a group of version 1 may briefly exceed the memory limit (see `run.keeping`)."""
+"""Bytes by which a group of version 1 may briefly exceed the memory limit; see `Lab`."""
 
 
 class Limit(NamedTuple):
@@ -487,23 +447,19 @@ class Usage(NamedTuple):
 
 
 def limit_of(share: float, cores: int, period_us: int | None = None) -> Limit:
-    """Return the limit for a share, on a machine with this number of cores.
-
-    The default period is 5 ms, or longer if the quota would be below the kernel's minimum of 1 ms.
-    """
+    """Return the limit for a share; the default period is 5 ms, or longer for a quota of 1 ms."""
     if period_us is not None and not LEAST <= period_us <= MOST:
         raise DomainError(
             f"period is {period_us / 1e3:.7g} ms: expected {LEAST / 1e3:g} ... {MOST / 1e3:g} ms"
         )
-    least = LEAST / MOST
-    if not least <= share <= cores:
-        raise DomainError(f"share is {share:g}: expected {least:g} ... {cores} cores")
+    if not LEAST / MOST <= share <= cores:
+        raise DomainError(f"share is {share:g}: expected {LEAST / MOST:g} ... {cores} cores")
     shortest = LEAST / share
     period = period_us or max(PERIOD_US, min(MOST, round(shortest)))
     quota = round(share * period)
     if quota < LEAST:
+        need = f"a share of {share:g} needs at least {shortest / 1e3:g} ms"
         raise DomainError(
-            f"period is {period / 1e3:g} ms: a share of {share:g} needs at least "
-            f"{shortest / 1e3:g} ms, because the kernel's minimum of a quota is {LEAST / 1e3:g} ms"
+            f"period is {period / 1e3:g} ms: {need}, for a quota of {LEAST / 1e3:g} ms"
         )
     return Limit(quota, period)

@@ -3,16 +3,14 @@
 Usage: ``python -I -S programs.py WHAT ...``, where WHAT is one of
 
 ``join BASES NAME LIMITS program arguments``
-    Move this process into a control group, then become the program, so that the program, and all
-    that it starts, runs with the limit from its first instruction on.  BASES: the lab's
-    directories, one in each hierarchy, separated by ``:``.  NAME: the group; ``rest`` has no limit,
-    ``rank`` means ``rank<r>``, where mpiexec sets the number r (see `RANK_VARIABLES`).  LIMITS: a
-    JSON file that says what to write to which files of the group: under ``ranks`` a list by rank,
-    which repeats if there are more ranks; or under ``hosts`` by the host's name.  With hosts, the
-    host of rank r is written to the file ``rank<r>`` in the folder of LIMITS.
+    Move this process into a control group, then become the program, which so has its limit from the
+    first instruction on.  BASES: the lab's directories, separated by ``:``.  NAME: the group;
+    ``rest`` has no limit, ``rank`` means ``rank<r>``, with the number of `RANK_VARIABLES`.  LIMITS:
+    a JSON file with what to write to which files of the group, for each rank or host.  With hosts,
+    the host of rank r is written to the file ``rank<r>`` beside it.
 ``beat CORE MICROSECONDS LAB``
-    Make the kernel check often whether a process has used up its quota of processor time.  LAB is
-    the id of the process that starts this program.
+    Make the kernel check often whether a process has used up its quota of processor time, until the
+    process LAB ends.
 ``spin SECONDS``
     Compute, and print processor time / wall time.
 ``touch BYTES``
@@ -83,16 +81,12 @@ def join(bases: str, name: str, limits: str, *command: str) -> None:
 
 
 def beat(core: str, microseconds: str, lab: str) -> None:
-    """Wake often for an instant, with real-time priority; end when the lab has ended.
+    """Wake often for an instant; end with code 1 if real-time priority is not permitted.
 
     The kernel compares a process's time with its quota when it interrupts the process: at the
     clock's tick, e.g. every 4 ms.  With a quota of 1.25 ms per 5 ms, a process then runs for up to
     4.2 ms and is stopped for up to 16 ms (measured), so that the quota is right only on average.
     Waking interrupts the process sooner.
-
-    When the lab has ended, this program has another parent.  (The lab's id is an argument, because
-    the lab can end before this program asks for its parent.)  Without permission for real-time
-    priority, this program ends with code 1.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the lab handles Ctrl-C
     try:
@@ -102,7 +96,7 @@ def beat(core: str, microseconds: str, lab: str) -> None:
         sys.exit(1)
     with contextlib.suppress(OSError):  # while this file is open, wake-ups are fast
         os.write(os.open("/dev/cpu_dma_latency", os.O_WRONLY), bytes(4))
-    while os.getppid() == int(lab):
+    while os.getppid() == int(lab):  # when the lab has ended, this program has another parent
         time.sleep(1e-6 * int(microseconds))
 
 

@@ -20,17 +20,17 @@ from pylb import files
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError, StateError
 from pylb.lab import state
-from pylb.lab.cgroup import Groups, Guard, control, parents
+from pylb.lab.cgroup import Groups, control, parents
 from pylb.lab.network import HostNetwork
 from pylb.lab.plan import SLACK, Change, LabPlan, Limit, Profile, Usage
-from pylb.lab.state import swap_on
 from pylb.model import checks
 
 PROGRAM = [sys.executable, "-I", "-S", str(Path(__file__).with_name("programs.py"))]
 BEAT_US = 500  # microseconds between two checks of the quotas; the checks take 3 to 5 % of a core
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PAUSE = 0.002  # seconds between two checks of memory; a fast disk reads some 2 MB in this time
 GRACE = 5.0  # seconds between asking the command to end and killing it
-TYPED = 2.0  # seconds before SIGINT is passed on to the command, see `_plan`
+TYPED = 2.0  # seconds before SIGINT is passed on to the command, see `_wait`
 
 
 class Lab:
@@ -39,11 +39,10 @@ class Lab:
     Parameters
     ----------
     plan : LabPlan or iterable of float
-        The description of the lab (`LabPlan.load` reads one from a file).  Or the number of cores
-        of each rank; this list repeats if there are more ranks.
+        The description of the lab, or the number of cores of each rank; this list repeats if there
+        are more ranks.
     period_us : int, optional
-        Period of the quotas in microseconds: in each period, a rank gets share * period.  Default:
-        5 ms; longer for shares below 0.2.
+        See `LabPlan.period_us`.  Default: 5 ms; longer for shares below 0.2.
 
     Attributes
     ----------
@@ -54,8 +53,7 @@ class Lab:
     done : list of Done
         Changes that were made during the last command, with their times.
     notes : list of str
-        Messages: what the lab uses, what this machine cannot provide, and what was cleaned up after
-        killed labs.
+        What the lab uses, what this machine cannot provide, what killed labs have left.
 
     Examples
     --------
@@ -82,16 +80,16 @@ class Lab:
             Path("/proc/self/cgroup").read_text(),
             plan.needs_memory,
         )
-        self._groups = Groups(where, plan.needs_memory)
-        self.notes = self._groups.removed + state.remove_stale()
+        self.notes = state.remove_stale()
+        self._state = state.State()
         try:
-            self._guard = Guard(where)
-            self._state = state.State()
             if plan.needs_memory:
-                self.notes.append(swap_on(self._state, plan.swap))
+                self.notes.append(state.swap_on(self._state, plan.swap))
             if plan.hosts:
                 self.network = HostNetwork(self._state, plan.hosts)
                 self.notes += self.network.notes
+            # The last entry in the journal: processes end before what they use is removed.
+            self._groups = Groups(self._state, where, plan.needs_memory)
         except BaseException:
             self.close()
             raise
@@ -104,19 +102,12 @@ class Lab:
 
     def close(self) -> None:
         """Kill all remaining processes and clean up; may be called twice."""
-        self._groups.remove()
-        if hasattr(self, "_state"):
-            self.notes += self._state.remove()
-        if hasattr(self, "_guard"):
-            self._guard.close()
+        self.notes += self._state.remove()
 
     # ---- the command ---------------------------------------------------------------------------
 
     def held(self, command: Sequence[str]) -> list[str]:
-        """Return `command`, changed so that each program first moves into the group of its rank.
-
-        With hosts, the command starts on the first host, and mpiexec starts ranks on all hosts.
-        """
+        """Return `command`, changed so that each program first moves into the group of its rank."""
         if not command or isinstance(command, str):
             what = repr(command) if command else "empty"
             raise DomainError(f"command is {what}: expected a program and its arguments, a list")
@@ -124,10 +115,8 @@ class Lab:
             words = insert_before_programs(command, self._join("rank"))
             words = [*self._join("rest"), *words]
         elif len(self.plan.nodes) > 1:
-            raise DomainError(
-                f"{len(self.plan.nodes)} limits for {command[0]!r}: expected one limit, or a "
-                "command that begins with mpiexec or mpirun"
-            )
+            n, expected = len(self.plan.nodes), "one limit, or mpiexec or mpirun and a program"
+            raise DomainError(f"{n} limits for {command[0]!r}: expected {expected}")
         else:
             words = [*self._join("rank"), *command]
         return self.network.entered(self.plan.hosts[0].name, words) if self.network else words
@@ -164,13 +153,13 @@ class Lab:
         """
         self._divide(n_ranks(command) if command and is_mpiexec(command[0]) else 1)
         words = self.held(command)
-        # mpiexec numbers its ranks; a program without mpiexec is rank 0.
-        env = os.environ if is_mpiexec(command[0]) else {**os.environ, "PYLB_LAB_RANK": "0"}
-        moments = self._state.folder / "moments"
+        moments, env = self._state.folder / "moments", {**os.environ}
+        if not is_mpiexec(command[0]):  # mpiexec numbers its ranks; another program is rank 0
+            env["PYLB_LAB_RANK"] = "0"
         if self.plan.changes:
-            env = {**env, VARIABLE: str(moments)}
+            env[VARIABLE] = str(moments)
         if self.network:
-            env = {**env, **self.network.environment()}
+            env |= self.network.environment()
         start = time.perf_counter()
         try:
             with (
@@ -193,25 +182,15 @@ class Lab:
 
     @contextmanager
     def _enforcing(self) -> Iterator[None]:
-        """Run helpers, so that the kernel enforces the limits: `programs.beat`, and `keeping`."""
+        """Run helpers, so that the kernel enforces the limits: `programs.beat`, and `_keeping`."""
         with ExitStack() as helpers:
             for core in sorted(os.sched_getaffinity(0)):
                 words = [*PROGRAM, "beat", str(core), str(BEAT_US), str(os.getpid())]
                 beat = helpers.enter_context(subprocess.Popen(words))
                 helpers.callback(beat.kill)
             if self.plan.needs_memory:
-                helpers.enter_context(keeping(self._memories))
+                helpers.enter_context(self._keeping())
             yield
-
-    def _memories(self) -> list[tuple[Path, int]]:
-        """Return (group, bytes) for each group of version 1 with a memory limit."""
-        out = []
-        for rank in self._groups.ranks():
-            folder = self._groups.folder(rank, "memory.limit_in_bytes")
-            memory = self.limits[self._node(rank)].memory
-            if folder is not None and memory is not None:
-                out.append((folder, memory))
-        return out
 
     # ---- limits and usage ------------------------------------------------------------------------
 
@@ -233,10 +212,9 @@ class Lab:
         self._divide(n_ranks)
         commands = []
         for i in range(len(self.limits)):
-            number = ["env", f"PYLB_LAB_RANK={i}"]
-            words = [*number, *self._join("rank"), *PROGRAM]
-            host = self.plan.hosts[i].name if self.network else ""
-            commands.append(self.network.entered(host, words) if self.network else words)
+            words = ["env", f"PYLB_LAB_RANK={i}", *self._join("rank"), *PROGRAM]
+            hosts, net = self.plan.hosts, self.network
+            commands.append(net.entered(hosts[i].name, words) if net else words)
         with self._enforcing():
             found = held(self.limits, commands)
         self._groups.clear()
@@ -258,8 +236,8 @@ class Lab:
         DomainError
             A limit is out of range, or the change does not fit the lab; nothing has changed.
         OSError
-            The kernel refuses, e.g. because more memory is in use than can go to swap; it is
-            possible that some ranks have their new limits.
+            The kernel refuses, e.g. because more memory is in use than can go to swap; some ranks
+            may have their new limits.
         """
         self.plan.check_change("change", change)
         plan = self.plan.expanded(self._n_ranks, [change]).after(change)
@@ -268,16 +246,15 @@ class Lab:
         self.plan, self.limits = plan, plan.limits(self._n_ranks)
         self._write_limits()
         for rank in self._groups.ranks():
-            self._groups.change(rank, self.limits[self._node(rank)])
+            self._groups.change(rank, self._limit(rank))
         if self.network:
             for host in self.plan.hosts:
                 self.network.shape(host.name, host.link)
 
-    def _node(self, rank: int) -> int:
-        """Return the index of a rank's limit in `limits`."""
+    def _limit(self, rank: int) -> Limit:
         if not self.plan.hosts:
-            return rank % len(self.limits)
-        return [host.name for host in self.plan.hosts].index(self._host(rank))
+            return self.limits[rank % len(self.limits)]
+        return self.limits[[host.name for host in self.plan.hosts].index(self._host(rank))]
 
     def _host(self, rank: int) -> str:
         return (self._state.folder / f"rank{rank}").read_text() if self.plan.hosts else ""
@@ -285,9 +262,45 @@ class Lab:
     def usage(self) -> list[Usage]:
         """Return the limits of each rank and what it used in all commands so far, by rank."""
         return [
-            self._groups.usage(rank, self.limits[self._node(rank)], self._host(rank))
+            self._groups.usage(rank, self._limit(rank), self._host(rank))
             for rank in self._groups.ranks()
         ]
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Keep the ranks within their memory limits while the block runs, without killing them.
+
+        A program that keeps using more memory than the limit of its control group (version 1) is
+        sometimes killed, although swap is free: Linux tries sixteen times to find a page to swap
+        out, and gives up (seen with Linux 6.18, once in 10^4 to 10^5 page faults).  If killing is
+        switched off, system calls fail instead.  So the group has a higher limit than the rank, by
+        `SLACK` bytes.  A thread makes the kernel swap out the memory above the rank's limit, and
+        tries again if that fails.
+        """
+        end = threading.Event()
+
+        def keep() -> None:
+            with suppress(OSError):  # real-time priority if permitted
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            while not end.wait(PAUSE):
+                for rank in self._groups.ranks():
+                    group = self._groups.folder(rank, "memory.limit_in_bytes")
+                    memory = self._limit(rank).memory
+                    if group is None or memory is None:
+                        continue
+                    with suppress(OSError):  # raised if the group is gone
+                        if int((group / "memory.usage_in_bytes").read_text()) > memory:
+                            with suppress(OSError):  # the kernel found no page to swap out
+                                (group / "memory.limit_in_bytes").write_text(str(memory))
+                            (group / "memory.limit_in_bytes").write_text(str(memory + SLACK))
+
+        thread = threading.Thread(target=keep)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
 
 
 @contextmanager
@@ -323,19 +336,16 @@ def _wait(child: subprocess.Popen[bytes], wake: int) -> int:
             if wake in ready:
                 number = os.read(wake, 1)[0]
                 if number in STOP:
-                    plan = _plan(number, now) if not stopped else [(now, signal.SIGKILL)]
+                    # A terminal sends Ctrl-C to the command, too, and a second SIGINT makes Open
+                    # MPI abort less gracefully.  So SIGINT is passed on only after a while.
+                    first = now + (TYPED if number == signal.SIGINT else 0.0)
+                    gently = [(first, number), (first + GRACE, int(signal.SIGKILL))]
+                    plan = [(now, signal.SIGKILL)] if stopped else gently
                     stopped = stopped or number
             elif plan:
                 child.send_signal(plan.pop(0)[1])
     finally:
         os.close(ended)
-
-
-def _plan(number: int, now: float) -> list[tuple[float, int]]:
-    # A terminal sends Ctrl-C to the command, too, and a second SIGINT makes Open MPI abort less
-    # gracefully.  So SIGINT is passed on only if the command still runs after a while.
-    first = now + (TYPED if number == signal.SIGINT else 0.0)
-    return [(first, number), (first + GRACE, signal.SIGKILL)]
 
 
 # ---- changes while the command runs: at a given time, or at a moment that it announces ----------
@@ -363,10 +373,7 @@ class Done(NamedTuple):
 def changing(
     changes: Sequence[Change], path: Path, apply: Callable[[Change], None]
 ) -> Iterator[list[Done]]:
-    """Make each change when its time comes, in a thread; yield the list of changes made so far.
-
-    `path` is the socket to which `announce` sends names of moments.  `apply` makes a change.
-    """
+    """`apply` each change when its time comes, in a thread; yield the list of those made so far."""
     done: list[Done] = []
     if not changes:
         yield done
@@ -407,7 +414,7 @@ def changing(
 
     mine, theirs = socket.socketpair()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, mine, theirs:
-        path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)  # the socket to which `announce` sends names of moments
         listener.bind(str(path))
         listener.listen(1024)
         thread = threading.Thread(target=serve, args=(listener, theirs))
@@ -426,8 +433,7 @@ VARIABLE = "PYLB_LAB_MOMENTS"
 def announce(moment: str) -> bool:
     """Tell the lab that a moment has come; return after the lab has made the changes for it.
 
-    Any rank may call this function; only the first call for a moment counts.  Outside a lab,
-    nothing happens.
+    Any rank may call it; only the first call for a moment counts.  Outside a lab, nothing happens.
 
     Parameters
     ----------
@@ -452,47 +458,6 @@ def announce(moment: str) -> bool:
         line.sendall(moment.encode())
         line.shutdown(socket.SHUT_WR)
         return line.recv(1) == b"1"
-
-
-# ---- memory limits ------------------------------------------------------------------------------
-
-
-PAUSE = 0.002  # seconds between two checks; a fast disk reads some 2 MB in this time
-
-
-@contextmanager
-def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
-    """Keep the ranks within their memory limits while the block runs, without killing them.
-
-    A program that keeps using more memory than the limit of its control group (version 1) is
-    sometimes killed, although swap is free: Linux tries sixteen times to find a page to swap out,
-    and gives up (seen with Linux 6.18, once in 10^4 to 10^5 page faults).  If killing is switched
-    off, system calls fail instead.  So the group has a higher limit than the rank, by `SLACK`
-    bytes.  A thread makes the kernel swap out the memory above the rank's limit, and tries again if
-    that fails.
-
-    ``ranks()`` returns (group, limit in bytes) for each rank.
-    """
-    end = threading.Event()
-
-    def keep() -> None:
-        with suppress(OSError):  # real-time priority if permitted
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        while not end.wait(PAUSE):
-            for group, memory in ranks():
-                with suppress(OSError):  # raised if the group is gone
-                    if int((group / "memory.usage_in_bytes").read_text()) > memory:
-                        with suppress(OSError):  # the kernel found no page to swap out
-                            (group / "memory.limit_in_bytes").write_text(str(memory))
-                        (group / "memory.limit_in_bytes").write_text(str(memory + SLACK))
-
-    thread = threading.Thread(target=keep)
-    thread.start()
-    try:
-        yield
-    finally:
-        end.set()
-        thread.join()
 
 
 # ---- measuring: programs that try to use more than the limits -----------------------------------
@@ -521,23 +486,21 @@ class Joined(NamedTuple):
 
 
 def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Held]:
-    """Measure each limit; `commands[i]` starts a program in the group with `limits[i]`.
-
-    As many programs measure their shares at the same time as the cores allow.
-    """
+    """Measure each limit; `commands[i]` starts a program in the group with `limits[i]`."""
     cores = len(os.sched_getaffinity(0))
     shares: list[float] = []
-    while len(shares) < len(limits):
+    while len(shares) < len(limits):  # at the same time as many programs as the cores allow
         first, stop, total = len(shares), len(shares), 0.0
         while stop < len(limits) and (stop == first or total + limits[stop].share <= cores):
             total += limits[stop].share
             stop += 1
-        shares += _run_together([[*c, "spin", str(SECONDS)] for c in commands[first:stop]])
+        spinning = [[*c, "spin", str(SECONDS)] for c in commands[first:stop]]
+        shares += map(float, _outputs(*spinning))
     out = []
     for share, limit, command in zip(shares, limits, commands, strict=True):
         memory, touched = None, round(BEYOND * (limit.memory or 0))
         if 0 < touched <= MOST_TOUCHED:
-            memory = round(_run_together([[*command, "touch", str(touched)]])[0])
+            memory = int(_outputs([*command, "touch", str(touched)])[0])
         out.append(Held(share, memory))
     return out
 
@@ -552,7 +515,7 @@ def joined(network: HostNetwork) -> list[Joined]:
                 assert server.stdout is not None
                 port = server.stdout.readline().strip()
                 words = [*PROGRAM, "transfer", target, port, str(SECONDS)]
-                found = _output_of(_start(network.entered(source, words)))
+                found = _outputs(network.entered(source, words))[0]
             finally:
                 server.kill()
         out.append(Joined(source, target, *map(float, found.split())))
@@ -563,20 +526,17 @@ def _start(words: Sequence[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _run_together(commands: Sequence[Sequence[str]]) -> list[float]:
-    """Run programs at the same time; return the number that each of them prints."""
-    children = [_start(words) for words in commands]
-    return [float(_output_of(child)) for child in children]
-
-
-def _output_of(child: subprocess.Popen[str]) -> str:
-    with child:
-        try:
-            out, complaint = child.communicate(timeout=PATIENCE)
-        except BaseException:
-            child.kill()
-            raise
-    if child.returncode:
-        why = complaint.strip() or f"the program ended with code {child.returncode}"
-        raise StateError(f"a limit could not be measured: {why}")
+def _outputs(*commands: Sequence[str]) -> list[str]:
+    """Run programs at the same time; return what each of them prints."""
+    out = []
+    with ExitStack() as stack:
+        children = [stack.enter_context(_start(words)) for words in commands]
+        for child in children:
+            stack.callback(child.kill)  # after an error: the others would run on
+        for child in children:
+            said, complaint = child.communicate(timeout=PATIENCE)
+            if child.returncode:
+                why = complaint.strip() or f"the program ended with code {child.returncode}"
+                raise StateError(f"a limit could not be measured: {why}")
+            out.append(said)
     return out

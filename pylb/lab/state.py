@@ -1,7 +1,8 @@
 """A lab's folder: files for its processes, and a journal of what must be removed at the end.
 
-Namespaces and swap files outlive the process that made them.  Each is written to the journal before
-it is made, so that the next lab can remove what a killed lab has left."""
+Control groups, namespaces and swap files outlive the process that made them.  Each is written to
+the journal before it is made, so that it can be removed if the lab is killed, e.g. by ``kill -9``.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +10,13 @@ import fcntl
 import itertools
 import os
 import shutil
+import signal
 import stat
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +25,12 @@ from pylb.lab import units
 
 PREFIX = "pylb-lab-"
 JOURNAL = "journal"
+PATIENCE = 5.0  # seconds to wait until killed processes have left their groups
+
+# A shell waits for a line from the lab.  If the lab ends without a line, the shell executes Python,
+# which cleans up.  So no Python process runs beside the ranks that are measured.
+WAIT = 'trap "" HUP INT TERM; read line || exec "$@"'
+CLEAN = "from pylb.lab import state; state.remove_stale()"
 
 
 def attempt(command: Sequence[str]) -> str:
@@ -48,47 +58,38 @@ def home() -> Path:
     return folder
 
 
-def claim(parent: Path) -> tuple[Path, int]:
-    """Make a folder that is locked as long as the returned descriptor is open."""
-    for number in itertools.count():
-        folder = parent / f"{PREFIX}{os.getpid()}-{number}"
-        try:
-            folder.mkdir()
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except FileExistsError:
-            continue
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder.exists():  # otherwise, another lab has removed it before it was locked
-            return folder, lock
-        os.close(lock)
-    raise AssertionError
-
-
-def abandoned(parent: Path) -> Iterator[Path]:
-    """Yield the folders of labs that were killed; a folder is locked until the next is yielded."""
-    for folder in sorted(parent.glob(f"{PREFIX}*")):
-        try:
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError:
-            continue  # another lab has removed it, or it belongs to another user
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield folder
-        except BlockingIOError:
-            pass  # locked: its lab is still running
-        finally:
-            os.close(lock)
-
-
 class State:
-    """The folder of one lab; the names of all things that the lab makes begin with `name`."""
+    """The folder of one lab; the names of all things that the lab makes begin with `name`.
+
+    The folder is locked while the lab lives.  A process outlives the lab, and cleans up if the lab
+    was killed.
+    """
 
     def __init__(self) -> None:
-        self.folder, self._lock = claim(home())
+        for number in itertools.count():
+            self.folder = home() / f"{PREFIX}{os.getpid()}-{number}"
+            try:
+                self.folder.mkdir()
+                self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+            except FileExistsError:
+                continue
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            if self.folder.exists():  # otherwise, another lab has removed it before it was locked
+                break
+            os.close(self._lock)
         self.name = self.folder.name
+        paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        self._guard = subprocess.Popen(
+            ["/bin/sh", "-c", WAIT, "sh", sys.executable, "-c", CLEAN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # no signal to the lab's process group reaches it
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        )
 
     def will(self, kind: str, name: str) -> None:
-        """Write to the journal what will be made: its kind (a key of `UNDO`) and its name."""
+        """Write to the journal what will be made: a "group", "namespace" or "swap", by its name."""
         with open(self.folder / JOURNAL, "a") as journal:
             journal.write(f"{kind} {name}\n")
             journal.flush()
@@ -101,15 +102,26 @@ class State:
         failed = _undo(self.folder)[1]
         os.close(self._lock)
         self._lock = -1
+        self._guard.communicate(b"\n")
         return failed
 
 
 def remove_stale() -> list[str]:
     """Clean up after killed labs; return messages about what was removed."""
-    out = []
-    for folder in abandoned(home()):
-        done, failed = _undo(folder)
-        out += [f"removed {thing}" for thing in done] + failed
+    out: list[str] = []
+    for folder in sorted(home().glob(f"{PREFIX}*")):
+        try:
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            continue  # another lab has removed it
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            done, failed = _undo(folder)
+            out += [f"removed {thing}" for thing in done] + failed
+        except BlockingIOError:
+            pass  # locked: its lab is still running
+        finally:
+            os.close(lock)
     return out
 
 
@@ -123,41 +135,75 @@ def _undo(folder: Path) -> tuple[list[str], list[str]]:
     for line in reversed(lines):
         kind, _, name = line.partition(" ")
         try:
-            if UNDO[kind](name):
+            if _remove(kind, name):
                 done.append(f"{kind} {name}")
-        except (OSError, KeyError) as why:
+        except OSError as why:
             failed.append(f"cannot remove {kind} {name}: {why}")
     if not failed:  # otherwise the folder stays, and the next lab tries again
         shutil.rmtree(folder, ignore_errors=True)
     return done, failed
 
 
-def _remove_namespace(name: str) -> bool:
-    path = Path("/run/netns") / name
-    if not path.exists():
-        return False
-    must(["ip", "netns", "delete", name])
-    return True
+# ---- control groups, namespaces, swap -----------------------------------------------------------
 
 
-def _remove_swap(name: str) -> bool:
-    path = Path(name)
-    used = any(line.split()[0] == name for line in Path("/proc/swaps").read_text().splitlines()[1:])
-    if used:
-        must(["swapoff", name])
+def _until_gone() -> Iterator[None]:
+    """Yield every 5 ms for `PATIENCE` seconds."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        yield
+        time.sleep(0.005)
+
+
+def words(path: Path) -> list[str]:
+    """Return the words in a file of the kernel; none if it cannot be read."""
+    try:
+        return path.read_text().split()
+    except OSError:
+        return []
+
+
+def kill(base: Path) -> None:
+    """Kill all processes in the groups below `base`; wait at most `PATIENCE` for their end."""
+    for _ in _until_gone():
+        pids = {pid for path in base.glob("*/cgroup.procs") for pid in words(path)}
+        if not pids:
+            return
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+
+
+def remove_groups(base: Path, *more: Path) -> None:
+    """Kill all processes in the groups below `base`; remove these groups, and then `more`."""
+    kill(base)
+    for folder in (*(path.parent for path in base.glob("*/cgroup.procs")), *more):
+        for _ in _until_gone():
+            try:
+                folder.rmdir()  # also removes the kernel's files in it
+            except FileNotFoundError:
+                break
+            except OSError:
+                continue
+            break
+        else:
+            raise OSError(f"{folder} still has processes")
+
+
+def _remove(kind: str, name: str) -> bool:
+    """Remove a thing of the journal; return whether it was still there."""
+    path = Path("/run/netns" if kind == "namespace" else "", name)
     existed = path.exists()
-    with suppress(FileNotFoundError):
-        path.unlink()
+    if kind == "group":
+        remove_groups(path, path)
+    elif kind == "namespace" and existed:
+        must(["ip", "netns", "delete", name])
+    elif kind == "swap":
+        swaps = Path("/proc/swaps").read_text().splitlines()[1:]
+        if name in (line.split()[0] for line in swaps):
+            must(["swapoff", name])
+        path.unlink(missing_ok=True)
     return existed
-
-
-UNDO: dict[str, Callable[[str], bool]] = {
-    "namespace": _remove_namespace,
-    "swap": _remove_swap,
-}
-
-
-# ---- swap ---------------------------------------------------------------------------------------
 
 
 FOLDER = Path("/var/tmp")  # usually on a disk; /tmp can be in memory
@@ -174,9 +220,8 @@ def swap_on(state: State, size: int) -> str:
     if free >= size:
         return f"swap: the machine's own, {units.shown_bytes(free)} free"
     if size > MOST * shutil.disk_usage(FOLDER).free:
-        raise NotAllowedError(
-            f"swap is {units.shown_bytes(size)}: expected at most half the free space of {FOLDER}"
-        )
+        most = f"at most half the free space of {FOLDER}"
+        raise NotAllowedError(f"swap is {units.shown_bytes(size)}: expected {most}")
     path = FOLDER / f"{state.name}.swap"
     state.will("swap", str(path))
     try:

@@ -63,8 +63,3 @@ def microseconds(name: str, value: Any) -> int:
 def shown_bytes(value: float) -> str:
     """Return bytes as text: ``67108864`` is ``64 MiB``."""
     return scaled(value, ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")), 4)
-
-
-def shown_rate(value: float) -> str:
-    """Return bits per second as text: ``1e8`` is ``100 Mbit/s``."""
-    return scaled(value, ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")), 4)

@@ -25,21 +25,13 @@ def largest(data: F64, rows: int, columns: int) -> F64:
 
 
 def brightest(cells: F64) -> float:
-    """Return the value that gets the brightest colour.
-
-    This is the maximum of the cells.  But if the maximum is more than twice the 95th percentile,
-    and this percentile is positive, the value is 1.25 times the percentile.  So one spike does not
-    make nearly all other cells dark.
-    """
+    """Return the value of the brightest colour: the maximum, unless a few spikes would set it."""
     high, most = float(np.quantile(cells, 0.95)), float(cells.max())
     return 1.25 * high if 0 < 2.0 * high < most else most
 
 
 def spread(ratios: F64) -> float:
-    """Return the end of the scale of ratios, 1/end ... end, that contains 95 % of the ratios.
-
-    It is at least 1.25, and at most 4.
-    """
+    """Return the end of the scale, 1/end ... end, that contains 95 % of the ratios: 1.25 ... 4."""
     far = np.abs(np.log(np.maximum(ratios, 0.25)))  # not iterations without any load
     return float(np.clip(np.exp(np.nanquantile(far, 0.95)), 1.25, 4.0))
 
@@ -51,14 +43,12 @@ def mean(values: F64, width: int) -> F64:
     return np.asarray(np.add.reduceat(values, starts, axis=-1) / counts)
 
 
-def between_groups(n_ranks: int, flows: Sequence[Any], most: int, what: str) -> tuple[int, F64]:
-    """Add up the "objects" or the "load" that moved between groups of ranks in all `flows`.
-
-    Returns the number of ranks in a group, and a matrix (from, to) of at most `most` groups.
-    """
+def between_groups(n_ranks: int, flows: Sequence[Any], most: int) -> tuple[int, F64, F64]:
+    """Return the ranks per group, and the objects and the load that moved (from, to) a group."""
     width = step(n_ranks, most)
-    n = -(-n_ranks // width)
-    out = np.zeros((n, n))
+    objects, load = np.zeros((2, -(-n_ranks // width), -(-n_ranks // width)))
     for f in flows:
-        np.add.at(out, (f.source // width, f.target // width), getattr(f, what))
-    return width, out
+        pairs = f.source // width, f.target // width
+        np.add.at(objects, pairs, f.objects)
+        np.add.at(load, pairs, f.load)
+    return width, objects, load

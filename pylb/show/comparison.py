@@ -45,11 +45,9 @@ class Comparison(NamedTuple):
 
     def rows(self) -> list[list[Any]]:
         """Return heading, value of each run and difference of each figure, as text."""
-        out: list[list[Any]] = []
-        first, second = self.figures
+        out, runs = list[list[Any]](), self.figures
         for f in RUN:
-            x: Any = first.get(f.name)
-            y: Any = second.get(f.name)
+            x, y = (figures.get(f.name) for figures in runs)
             if f.printed and (x, y) != (None, None):
                 more = None
                 if f.kind != "text" and x is not None and y is not None:
@@ -60,11 +58,8 @@ class Comparison(NamedTuple):
 
     def doubts(self) -> list[str]:
         """Return reasons why the runs may not be comparable."""
-        pairs = [
-            ("ranks", self.first.n_ranks, self.second.n_ranks),
-            ("objects", self.first.n_objects, self.second.n_objects),
-            ("iterations", self.first.n_iterations, self.second.n_iterations),
-        ]
+        names = {"n_ranks": "ranks", "n_objects": "objects", "iterations": "iterations"}
+        pairs = [(what, *(run[key] for run in self.figures)) for key, what in names.items()]
         return [f"{a} {what} and {b}" for what, a, b in pairs if a != b]
 
     def to_dict(self) -> dict[str, Any]:

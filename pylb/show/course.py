@@ -37,16 +37,6 @@ class Migrations(NamedTuple):
     load: F64  # (k,) seconds per iteration of these objects, in the iteration after the LB step
 
 
-class Heavy(NamedTuple):
-    """An object with a high load."""
-
-    key: int
-    name: str
-    seconds: float  # mean load per iteration
-    iterations: int  # number of iterations in which the object existed
-    rank: int  # rank of the object in its last iteration
-
-
 @dataclass(frozen=True, eq=False)
 class Course:
     """The data of a run that pages and pictures show."""
@@ -60,17 +50,14 @@ class Course:
     history: History  # the decisions
     moves: list[Migrations] = field(default_factory=list)  # in the order of the iterations
     facts: dict[str, Any] = field(default_factory=dict)  # further properties to show, by name
-    heaviest: list[Heavy] = field(default_factory=list)
-    strategy: str = ""
+    # (key, name, mean load per iteration, number of iterations, last rank) of the heaviest objects
+    heaviest: list[tuple[Any, ...]] = field(default_factory=list)
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # those of the record
     recorded: F64 | None = None  # (m,) seconds of the slowest rank as recorded; only in a replay
     objects: Objects | None = None
     coords: Mapping[int, Any] | None = None  # coordinates of the objects, by key
-    in_loops: float | None = None  # seconds from the start of the loops to their end, if known
     times_without: F64 | None = None  # (m, p) like `times`, without LB steps; None if not known
     gained: F64 | None = None  # (m,), see the function `gained`; None if not known
-    others: float = 0.0  # number of cores that other programs used, if this disturbed the run
-    would_save: float = math.nan  # in shadow mode: seconds that LB steps would have saved
-    of_rank_0: dict[str, float] = field(default_factory=dict)  # figures of rank 0 that are not 0
     # (m,) seconds of each phase's slowest rank, added up over the phases; None without phases
     most: F64 | None = None
 
@@ -102,7 +89,7 @@ class Course:
     @property
     def is_shadow(self) -> bool:
         """Whether LB steps were decided and not carried out."""
-        return self.facts.get("mode") == "shadow"
+        return self.parameters.get("mode") == "shadow"
 
     @property
     def lb_step_iterations(self) -> list[int]:
@@ -110,22 +97,14 @@ class Course:
         return [r.iteration for r in self.lb_steps]
 
     @functools.cached_property
-    def costs(self) -> F64:
-        """`Receipt.cost` of the LB step after each iteration, (m,): seconds, 0 without an LB step.
-
-        The first entry includes LB steps before the first iteration.
-        """
-        return self._after_each("cost")
-
-    @functools.cached_property
     def step_seconds(self) -> F64:
-        """`Receipt.step_seconds` of the LB step after each iteration, (m,), like `costs`."""
-        return self._after_each("step_seconds")
+        """`Receipt.step_seconds` of the LB step after each iteration, (m,)."""
+        return self.after_each("step_seconds")
 
     @functools.cached_property
     def moving(self) -> F64:
-        """Seconds in which the LB step after each iteration moved objects, (m,), like `costs`."""
-        return np.minimum(self._after_each("seconds_migration"), self.step_seconds)
+        """Seconds in which the LB step after each iteration moved objects, (m,)."""
+        return np.minimum(self.after_each("seconds_migration"), self.step_seconds)
 
     @functools.cached_property
     def hidden(self) -> F64:
@@ -136,7 +115,11 @@ class Course:
                 out[r.iteration + 1] += r.seconds_hidden
         return np.minimum(out, self.iteration_time)
 
-    def _after_each(self, name: str) -> F64:
+    def after_each(self, name: str) -> F64:
+        """Return a figure in seconds of the LB step after each iteration, (m,); 0 without it.
+
+        The first entry includes LB steps before the first iteration.
+        """
         out = np.zeros(self.n_iterations)
         for r in self.lb_steps:
             if r.iteration < len(out) and not math.isnan(value := getattr(r, name)):
@@ -147,7 +130,7 @@ class Course:
     def seconds(self) -> float:
         """Seconds of the whole run: of its loops if measured, else of iterations and LB steps."""
         known = float(self.elapsed.sum() + self.step_seconds.sum())
-        return known if self.in_loops is None else max(self.in_loops, known)
+        return max(self.parameters.get("seconds") or 0.0, known)
 
     @functools.cached_property
     def saved(self) -> F64 | None:
@@ -155,16 +138,14 @@ class Course:
         return None if self.gained is None else np.cumsum(self.gained - self.step_seconds)
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the run by name, see `pylb.decide.figures.RUN`.
-
-        In shadow mode, the figures of LB steps are estimates, because none was carried out.
-        """
+        """Return the figures of the run by name, see `pylb.decide.figures.RUN`."""
+        known = self.parameters
         most, mean = float(self.max.sum()), float(self.mean.sum())
         done, steps = self.lb_steps, float(self.step_seconds.sum())
         messages = self.seconds - steps - most
         saved = math.nan if self.saved is None else float(self.saved[-1])
-        if self.is_shadow:
-            done, saved = self.history.lb_steps, self.would_save
+        if self.is_shadow:  # estimates, because no LB step was carried out
+            done, saved = self.history.lb_steps, float(known.get("would_save", math.nan))
             steps = math.fsum(r.step_seconds for r in done)
         # Prefer the receipts: their bytes include messages that migrated with their objects, and
         # they count objects that moved before their first iteration, or after the last one.
@@ -175,7 +156,7 @@ class Course:
         return {
             "n_ranks": self.n_ranks,
             "n_objects": self.n_objects,
-            "strategy": self.strategy,
+            "strategy": str(known.get("strategy", "")),
             "iterations": self.n_iterations,
             "seconds": self.seconds,
             "replayed_seconds": float(self.iteration_time.sum()),
@@ -189,14 +170,15 @@ class Course:
             "migrations": None if unknown else migrations,
             "nbytes": None if unknown else nbytes or None,
             "saved": None if math.isnan(saved) else saved,
-            **self.of_rank_0,
+            **{name: known[name] for name in OF_RANK_0 if known.get(name)},
         }
 
     @functools.cached_property
     def verdict(self) -> str:
         """Whether LB steps helped, by how much, or why not: one sentence."""
-        said = {name: self.facts.get(name) for name in ("mode", "cores")}
-        return verdict({**self.figures(), **said, "others": self.others}, self.history)
+        said = {name: self.parameters.get(name) for name in ("mode", "cores")}
+        said["others"] = float(self.parameters.get("others", 0.0))
+        return verdict({**self.figures(), **said}, self.history)
 
     @property
     def when(self) -> str:
@@ -223,7 +205,6 @@ def of(
     if isinstance(run, (str, os.PathLike)):
         title = Path(run).name if title is None else title
         run = read(run, stem)
-    known = names or {}
     if isinstance(run, RunRecord):
         moved = any(r.moved for r in run.history.lb_steps)
         base = run.trace.replay("none") if moved else None
@@ -235,7 +216,7 @@ def of(
             history=run.history,
             parameters=run.parameters,
             title=title or Path(run.path or "run").name,
-            names=known,
+            names=names,
             gained=np.zeros(run.n_iterations) if base is None else gained(base),
             times_without=None if base is None else base.unbalanced.rank_times,
             most=run.max if run.phases else None,
@@ -254,7 +235,7 @@ def of(
         out = replace(
             of_replay(shown, recorded, title or said),
             moves=list(_moves_of(phases, p)),
-            heaviest=_heaviest_of(phases, known),
+            heaviest=_heaviest_of(phases, names),
             objects=Objects(phases, p),
         )
     else:
@@ -296,8 +277,8 @@ def of_stretches(
 ) -> Course:
     """Make the course of a run of `Balancer` or `Advisor` from its stretches.
 
-    `times` (m, p) has the seconds of each rank in each iteration.  `figures` are three (m,) arrays:
-    time, mean and idle seconds of each iteration, see `IterationMetrics`.  For `most` see `Course`.
+    `figures` are (m,) time, mean and idle seconds, see `IterationMetrics`; for the rest see
+    `Course`.
     """
     # A stretch without iterations only lists the objects at the end of the run.
     stretches = [s for s in stretches if s.iterations]
@@ -308,6 +289,11 @@ def of_stretches(
     waited = np.append(idle[1:], 0.0)[:m] if is_late else idle
     objects = Objects(stretches, n_ranks) if stretches else None
     busiest = times.max(axis=1, initial=0.0)
+    facts = {k: v for k, v in parameters.items() if k in SAID and v and v != "on"}
+    if parameters.get("learn_speeds") and parameters.get("mode") not in ("off", "shadow"):
+        facts["speeds of ranks"] = "learned"
+    for name, x in (phases or {}).items():
+        facts[f"max/mean of phase {name}"] = f"{x.max_over_mean:.3f}"
     return Course(
         title=title,
         n_ranks=n_ranks,
@@ -316,29 +302,15 @@ def of_stretches(
         elapsed=np.maximum.reduce([time, mean + waited, busiest]),
         history=history,
         moves=list(_moves_of(stretches, n_ranks)),
-        facts=_facts_of(parameters)
-        | {
-            f"max/mean of phase {name}": f"{x.max_over_mean:.3f}"
-            for name, x in (phases or {}).items()
-        },
-        heaviest=_heaviest_of(stretches, names or {}),
-        strategy=str(parameters.get("strategy", "")),
+        facts=facts,
+        heaviest=_heaviest_of(stretches, names),
+        parameters=parameters,
         iteration_time=np.maximum(time, busiest),
-        in_loops=parameters.get("seconds") or None,
         objects=objects,
         gained=None if gained is None else gained[:m],
         times_without=None if times_without is None else times_without[:m],
-        others=float(parameters.get("others", 0.0)),
-        would_save=float(parameters.get("would_save", math.nan)),
-        of_rank_0={name: parameters[name] for name in OF_RANK_0 if parameters.get(name)},
         most=None if most is None else most[:m],
     )
-
-
-def _facts_of(parameters: dict[str, Any]) -> dict[str, Any]:
-    out = {k: v for k, v in parameters.items() if k in SAID and v not in (None, {}, "", 0, "on")}
-    learned = parameters.get("learn_speeds") and parameters.get("mode") not in ("off", "shadow")
-    return {**out, "speeds of ranks": "learned"} if learned else out
 
 
 def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
@@ -364,10 +336,13 @@ def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
 MOST_HEAVY = 30
 
 
-def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Heavy]:
-    """Return the heaviest objects, each with its last rank."""
+def _heaviest_of(
+    stretches: list[Stretch], names: Mapping[int, str] | None
+) -> list[tuple[Any, ...]]:
+    """Return `Course.heaviest`."""
     if not stretches:
         return []
+    names = names or {}
     known, which = np.unique(np.concatenate([s.key for s in stretches]), return_inverse=True)
     total = np.bincount(which, np.concatenate([s.load.sum(axis=0) for s in stretches]))
     counts = [np.full(len(s.key), s.iterations) for s in stretches]
@@ -377,7 +352,7 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Hea
     order = np.argsort(-total, kind="stable")[:MOST_HEAVY]
     mean = total / np.maximum(number, 1)
     columns = (array[order].tolist() for array in (known, mean, number, last))
-    return [Heavy(key, str(names.get(key, "")), *rest) for key, *rest in zip(*columns, strict=True)]
+    return [(key, str(names.get(key, "")), *rest) for key, *rest in zip(*columns, strict=True)]
 
 
 # ---- a replay -------------------------------------------------------------------------------
@@ -393,7 +368,7 @@ def of_replay(run: Replay, recorded: Replay | None, title: str = "") -> Course:
         elapsed=np.maximum(run.iteration_time, run.rank_times.max(axis=1, initial=0.0)),
         history=run.decisions,
         facts={"trigger": run.trigger, "seed": run.seed} if run.trigger else {},
-        strategy=run.strategy,
+        parameters={"strategy": run.strategy},
         recorded=None if recorded is None else recorded.metrics["max"],
         iteration_time=run.iteration_time,
         gained=gained(run),

@@ -22,12 +22,7 @@ WHOLE = "Global"
 
 
 class Region(NamedTuple):
-    """Efficiencies of some iterations.
-
-    ``of_iterations`` is the sum of the mean loads of the iterations, divided by the sum of their
-    maximum loads.  If a different rank is slow in each iteration, this counts as imbalance in
-    ``of_iterations``, but as communication in the other efficiencies.
-    """
+    """Efficiencies of some iterations."""
 
     name: str
     first: int
@@ -38,6 +33,8 @@ class Region(NamedTuple):
     parallel_efficiency: float
     load_balance: float
     communication_efficiency: float
+    # Sum of the iterations' mean loads / sum of their maximum loads.  If a different rank is slow
+    # in each iteration, this counts as imbalance here, but as communication above.
     of_iterations: float
 
 
@@ -58,19 +55,11 @@ def _region(course: Course, name: str, first: int, end: int) -> Region:
     if end - first == course.n_iterations:
         elapsed = course.seconds
     mean, most = float(useful.mean()), float(useful.max())
-    slowest = float(course.max[part].sum())
-    return Region(
-        name,
-        first,
-        end - first,
-        elapsed,
-        float(useful.sum()),
-        most,
-        _ratio(mean, elapsed),
-        _ratio(mean, most),
-        _ratio(most, elapsed),
-        _ratio(float(course.mean[part].sum()), slowest),
-    )
+    pairs = (mean, elapsed), (mean, most), (most, elapsed)
+    parallel, balance, communication = (_ratio(*pair) for pair in pairs)
+    of_iterations = _ratio(float(course.mean[part].sum()), float(course.max[part].sum()))
+    efficiencies = (parallel, balance, communication, of_iterations)
+    return Region(name, first, end - first, elapsed, float(useful.sum()), most, *efficiencies)
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -84,38 +73,35 @@ def talp(course: Course) -> dict[str, Any]:
     Data that pylb does not measure are absent: version of DLB, instructions, cycles, MPI calls.
     What TALP does not have, e.g. the title of the run, is under ``pylb``.
     """
+    p, application = course.n_ranks, {}
+    cpus = {"numCpus": p, "numMpiRanks": p}
+    for r in regions(course):
+        seconds = {
+            "elapsedTime": r.elapsed,
+            "usefulTime": r.useful,
+            "mpiTime": max(r.elapsed * p - r.useful, 0.0),
+            "usefulNormdApp": r.useful / p,
+            "mpiNormdApp": max(r.elapsed - r.useful / p, 0.0),
+            "maxUsefulNormdProc": r.max_useful,
+        }
+        application[r.name] = {
+            **cpus,
+            "avgCpus": float(p),
+            "numMeasurements": r.iterations,
+            **{name: round(1e9 * time) for name, time in seconds.items()},
+            "parallelEfficiency": r.parallel_efficiency,
+            "mpiParallelEfficiency": r.parallel_efficiency,
+            "mpiCommunicationEfficiency": r.communication_efficiency,
+            "mpiLoadBalance": r.load_balance,
+            "pylb": {
+                "firstIteration": r.first,
+                "loadBalanceOfIterations": r.of_iterations,
+                "maxOverMean": 1.0 / r.of_iterations if r.of_iterations > 0 else None,
+            },
+        }
     return {
         "producer": f"pylb {__version__}",
-        "resources": {"numCpus": course.n_ranks, "numMpiRanks": course.n_ranks},
-        "Application": {r.name: _of_talp(r, course.n_ranks) for r in regions(course)},
+        "resources": cpus,
+        "Application": application,
         "pylb": {"title": course.title},
     }
-
-
-def _of_talp(r: Region, p: int) -> dict[str, Any]:
-    whole = r.elapsed * p
-    return {
-        "numCpus": p,
-        "numMpiRanks": p,
-        "avgCpus": float(p),
-        "numMeasurements": r.iterations,
-        "elapsedTime": _ns(r.elapsed),
-        "usefulTime": _ns(r.useful),
-        "mpiTime": _ns(max(whole - r.useful, 0.0)),
-        "usefulNormdApp": _ns(r.useful / p),
-        "mpiNormdApp": _ns(max(r.elapsed - r.useful / p, 0.0)),
-        "maxUsefulNormdProc": _ns(r.max_useful),
-        "parallelEfficiency": r.parallel_efficiency,
-        "mpiParallelEfficiency": r.parallel_efficiency,
-        "mpiCommunicationEfficiency": r.communication_efficiency,
-        "mpiLoadBalance": r.load_balance,
-        "pylb": {
-            "firstIteration": r.first,
-            "loadBalanceOfIterations": r.of_iterations,
-            "maxOverMean": 1.0 / r.of_iterations if r.of_iterations > 0 else None,
-        },
-    }
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * 1e9)

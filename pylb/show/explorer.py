@@ -23,9 +23,8 @@ def explore(
     """Explore a recorded run in a notebook: move through its iterations, and replay it.
 
     At first, the run is shown as recorded, beside the unbalanced run.  Sliders and lists change the
-    strategy, the trigger, the number of ranks, the network, the cost of an LB step and the speed of
-    one rank.  The C core replays the run after each change.  A click on a decision shows its
-    receipt and its migrations.
+    strategy, trigger, number of ranks, network, cost of an LB step and speed of one rank; the run
+    is replayed after each change.  A click on a decision shows its receipt and its migrations.
 
     Parameters
     ----------
@@ -33,13 +32,11 @@ def explore(
     stem : str, optional
         Selects one of several runs in a folder, see `Trace.load`.
     coords : mapping from int to 1 ... 3 floats, optional
-        Coordinates of the objects by key, for the view of the objects.  Default: objects that
-        communicate are drawn close to each other.
+        Coordinates of the objects by key.  Default: objects that communicate are close.
     **settings
         Initial settings: `strategy` (default: "none", as recorded; with a trigger or `every`:
-        "auto"), `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
-        per message and per byte), `cost` (seconds of an LB step; default: the mean of the recorded
-        LB steps, else as in `pylb.replay`), `rank` and `speed` (the factor on the speed of `rank`).
+        "auto"), `trigger` or `every`, `n_ranks`, `alpha`, `beta`, `cost` (default: the mean of the
+        recorded LB steps) as in `pylb.replay`; `rank` and `speed` (a factor on its speed).
 
     Returns
     -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +16,15 @@ from pylb.console import clip, json_text
 from pylb.decide.figures import RECEIPT
 from pylb.show.course import Course
 
-Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
-
 
 def write_tables(course: Course, folder: str | os.PathLike[str]) -> list[Path]:
     """Write ``iterations.csv``, ``ranks.csv``, ``decisions.csv`` and ``moves.csv`` in `folder`."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    out = []
-    how = {"newline": "", "encoding": "utf-8", "errors": "backslashreplace"}
-    for name, (columns, rows) in tables(course).items():
-        out.append(path / f"{name}.csv")
-        with files.writing(out[-1], "w", **how) as file:
-            csv.writer(file).writerows(itertools.chain([columns], rows))
-    return out
-
-
-def tables(course: Course) -> dict[str, Table]:
-    """Return each table by name: its columns and its rows."""
     m, done = course.n_iterations, set(course.lb_step_iterations)
     lines = (course.elapsed, course.max, course.mean, course.max_over_mean)
-    iterations = zip(range(m), *lines, (i in done for i in range(m)), course.costs, strict=True)
+    balanced, costs = (i in done for i in range(m)), course.after_each("cost")
+    iterations = zip(range(m), *lines, balanced, costs, strict=True)
     ranks = ((i, r, s) for i, row in enumerate(course.times.tolist()) for r, s in enumerate(row))
     decisions = ([_cell(f.of(r)) for f in RECEIPT] for r in course.history)
     moves = (
@@ -44,15 +32,17 @@ def tables(course: Course) -> dict[str, Table]:
         for m in course.moves
         for *row, nbytes in zip(*(a.tolist() for a in m[1:5]), strict=True)
     )
-    return {
-        "iterations": (
-            ("iteration", "seconds", "max", "mean", "max_over_mean", "balanced", "cost"),
-            iterations,
-        ),
-        "ranks": (("iteration", "rank", "seconds"), ranks),
-        "decisions": ([f.name for f in RECEIPT], decisions),
-        "moves": (("iteration", "from", "to", "objects", "bytes"), moves),
+    tables: dict[str, tuple[str, Iterable[Any]]] = {
+        "iterations": ("iteration seconds max mean max_over_mean balanced cost", iterations),
+        "ranks": ("iteration rank seconds", ranks),
+        "decisions": (" ".join(f.name for f in RECEIPT), decisions),
+        "moves": ("iteration from to objects bytes", moves),
     }
+    how = {"newline": "", "encoding": "utf-8", "errors": "backslashreplace"}
+    for name, (headings, rows) in tables.items():
+        with files.writing(path / f"{name}.csv", "w", **how) as file:
+            csv.writer(file).writerows(itertools.chain([headings.split()], rows))
+    return [path / f"{name}.csv" for name in tables]
 
 
 def _cell(value: Any) -> Any:
@@ -94,20 +84,22 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
         sort = {"name": "thread_sort_index", "ph": "M", "pid": RANKS, "tid": _thread(r)}
         yield {**sort, "args": {"sort_index": r}}
     begin = 1e6 * begins(course)
+    end = begin[:-1] + 1e6 * course.elapsed  # when iterations end, and their LB steps begin
+    counter = {"ph": "C", "pid": FIGURES}
     for i, row in enumerate((1e6 * course.times).tolist()):
-        counter = {"name": "max/mean", "ph": "C", "pid": FIGURES, "ts": _to_eighths(begin[i])}
-        yield {**counter, "args": {"max/mean": float(course.max_over_mean[i])}}
+        args = {"max/mean": float(course.max_over_mean[i])}
+        yield {"name": "max/mean", **counter, "ts": _to_eighths(begin[i]), "args": args}
         for r, micros in enumerate(row):
             if micros > 0:
                 yield _slice("compute", r, begin[i], begin[i] + micros, {"iteration": i})
-            end = begin[i] + 1e6 * float(course.elapsed[i])
-            if end > begin[i] + micros:
-                yield _slice("wait", r, begin[i] + micros, end, {"iteration": i})
+            if end[i] > begin[i] + micros:
+                yield _slice("wait", r, begin[i] + micros, end[i], {"iteration": i})
     for i, saved in enumerate([] if course.saved is None else course.saved.tolist()):
-        counter = {"name": "saved", "ph": "C", "pid": FIGURES, "ts": _to_eighths(begin[i + 1])}
-        yield {**counter, "args": {"seconds": saved}}
-    yield from _lb_steps(course, begin)
-    yield from _migrations(course, begin)
+        at = _to_eighths(begin[i + 1])
+        yield {"name": "saved", **counter, "ts": at, "args": {"seconds": saved}}
+    ends = np.append(end, 0.0)  # the last one: of LB steps before iteration 0, which have -1
+    yield from _lb_steps(course, ends)
+    yield from _migrations(course, begin, ends)
 
 
 def _name(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
@@ -138,17 +130,9 @@ def begins(course: Course) -> Any:
     return early + np.concatenate([[0.0], np.cumsum(course.elapsed + steps)])
 
 
-def _end_of(course: Course, begin: Any, iteration: int) -> float:
-    """Return the time at which an iteration ends and its LB step begins."""
-    if iteration < 0:
-        return 0.0
-    i = min(iteration, course.n_iterations - 1)
-    return float(begin[i] + 1e6 * course.elapsed[i])
-
-
-def _lb_steps(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
+def _lb_steps(course: Course, ends: Any) -> Iterator[dict[str, Any]]:
     for r in course.history:
-        at = _end_of(course, begin, r.iteration)
+        at = float(ends[min(r.iteration, course.n_iterations - 1)])
         args = {"why": clip(r.explain(), 2000)}
         if r.balanced and r.moved:
             name = clip(f"balance: {r.strategy}")
@@ -163,15 +147,14 @@ def _lb_steps(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
             yield {"name": r.choice, "ph": "i", **where, "args": args}
 
 
-def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
+def _migrations(course: Course, begin: Any, ends: Any) -> Iterator[dict[str, Any]]:
     """Yield an arrow from old to new rank, from the beginning of the LB step to its end."""
-    flow = 0
+    flows = itertools.count(1)
     for moves in course.moves:
-        start = _to_eighths(_end_of(course, begin, moves.iteration))
+        start = _to_eighths(float(ends[min(moves.iteration, course.n_iterations - 1)]))
         end = _to_eighths(float(begin[min(moves.iteration + 1, course.n_iterations)])) - EIGHTH
         for source, target, objects, nbytes in zip(*(a.tolist() for a in moves[1:5]), strict=True):
-            flow += 1
-            common = {"name": "migration", "cat": "migration", "id": flow, "pid": RANKS}
+            common = {"name": "migration", "cat": "migration", "id": next(flows), "pid": RANKS}
             common["args"] = {"objects": objects} | ({"bytes": nbytes} if nbytes else {})
             yield {**common, "ph": "s", "tid": _thread(source), "ts": start}
             yield {**common, "ph": "f", "bp": "e", "tid": _thread(target), "ts": max(start, end)}

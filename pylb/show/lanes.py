@@ -36,18 +36,13 @@ class Lanes(NamedTuple):
         return {"name": self.name, "seconds": self.seconds, **lines, "computing": cells}
 
 
-def labels(n_ranks: int) -> list[str]:
-    """Return the names of the lanes."""
-    return list(map(str, range(n_ranks)) if n_ranks <= MOST_LANES else QUANTILES)
+def of(course: Course, first: int, end: int, columns: int) -> tuple[int, list[str], list[Lanes]]:
+    """Return how many of the iterations `first` to `end` - 1 form a column, lanes' names, and runs.
 
-
-def of(course: Course, first: int, end: int, columns: int) -> tuple[int, list[Lanes]]:
-    """Return the number of iterations per column, and the lanes without LB steps and with them.
-
-    The lanes without LB steps are left out if the run had no LB step or they are not known.  The
-    iterations `first` to `end` - 1 are shown.
+    The run without LB steps comes first, if the run had LB steps and its times are known.
     """
     part, width = slice(first, end), aggregate.step(end - first, columns)
+    names = list(map(str, range(course.n_ranks)) if course.n_ranks <= MOST_LANES else QUANTILES)
 
     def grouped(values: F64) -> F64:
         return np.asarray(np.add.reduceat(values, np.arange(0, end - first, width), axis=-1))
@@ -61,12 +56,10 @@ def of(course: Course, first: int, end: int, columns: int) -> tuple[int, list[La
 
     none, moving, replayed = np.zeros(course.n_iterations), course.moving, course.iteration_time
     steps, gained, times = course.step_seconds - moving, course.gained, course.times_without
-    done = bool(course.lb_steps)
+    done, whole = bool(course.lb_steps), float(replayed.sum() + course.step_seconds.sum())
     name = "with LB steps" if done else "as it was"
-    whole = float(replayed.sum() + course.step_seconds.sum())
     out = [lanes(name, whole, course.times, replayed, steps, moving, course.hidden)]
-    if done and gained is not None and course.saved is not None and times is not None:
-        whole += float(course.saved[-1])
-        without = lanes("without LB steps", whole, times, replayed + gained, none, none, none)
-        out.insert(0, without)
-    return width, out
+    if done and gained is not None and times is not None:
+        before, name = replayed + gained, "without LB steps"
+        out.insert(0, lanes(name, float(before.sum()), times, before, none, none, none))
+    return width, names, out

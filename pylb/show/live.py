@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pylb.console import count, fill, seconds, table
+from pylb import console
+from pylb.console import count, fill, seconds
 from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
 
@@ -37,7 +38,7 @@ def state(course: Course) -> dict[str, Any]:
         "verdict": course.verdict,
         "when": course.when,
         "decision": None if decision is None else decision.headline,
-        "expected_gain": None if decision is None else expected(decision),
+        "expected_gain": None if decision is None else _gain(decision),
         "slowest": [
             {
                 "rank": int(r),
@@ -50,31 +51,23 @@ def state(course: Course) -> dict[str, Any]:
     }
 
 
-def expected(r: Receipt) -> float | None:
-    """Return the seconds per iteration that the chosen strategy is expected to save.
-
-    If none was chosen, it is the largest expected saving of any strategy.  None if not known.
-    """
+def _gain(r: Receipt) -> float | None:
+    """Return the seconds per iteration that the chosen or best strategy is expected to save."""
     gains = {a.strategy: a.gain for a in r.alternatives if a.strategy and not math.isnan(a.gain)}
     return gains.get(r.strategy) if r.strategy else max(gains.values(), default=None)
 
 
-def rows(now: dict[str, Any], ranks: int = MOST_RANKS, recent: int = RECENT) -> list[list[str]]:
-    """Return a line for each shown rank: rank, seconds, ratio to the mean, recent iterations."""
+def ranks(now: dict[str, Any], most: int = MOST_RANKS, recent: int = RECENT) -> list[str]:
+    """Return the table of the shown ranks: seconds, ratio to the mean, recent iterations."""
+    shown, mean = sorted(now["slowest"][:most], key=itemgetter("rank")), now["mean"]
     top = max((max(r["recent"]) for r in now["slowest"]), default=0.0)
-    mean = now["mean"]
-    return [
-        [
-            str(r["rank"]),
-            seconds(r["seconds"]),
-            f"{r['seconds'] / mean:.2f}" if mean > 0 else "",
-            spark(r["recent"][-recent:], top),
-        ]
-        for r in sorted(now["slowest"][:ranks], key=itemgetter("rank"))
-    ]
-
-
-COLUMNS = ("rank", "last iteration", "/ mean", "recent iterations")
+    columns = {
+        "rank": [str(r["rank"]) for r in shown],
+        "last iteration": [seconds(r["seconds"]) for r in shown],
+        "/ mean": [f"{r['seconds'] / mean:.2f}" if mean > 0 else "" for r in shown],
+        "recent iterations": [spark(r["recent"][-recent:], top) for r in shown],
+    }
+    return console.lines(columns.items())
 
 
 def head(now: dict[str, Any]) -> str:
@@ -106,10 +99,9 @@ def lines(now: dict[str, Any], width: int, height: int = 10**6) -> list[str]:
     if len(below) > height // 3:
         below = below[: height // 3]
         below[-1] = f"{below[-1][: width - 1]}\N{HORIZONTAL ELLIPSIS}"
-    ranks = max(height - len(above) - len(below) - SPENT, 1)
-    recent = width - len(table(COLUMNS, rows(now, ranks, 1))[0]) + len(COLUMNS[-1])
-    shown = table(COLUMNS, rows(now, ranks, recent))
-    more = now["n_ranks"] - min(ranks, len(now["slowest"]))
+    room = max(height - len(above) - len(below) - SPENT, 1)
+    shown = ranks(now, room, width - ranks(now, room, 1)[0].index("recent"))
+    more = now["n_ranks"] - min(room, len(now["slowest"]))
     if more > 0:
         shown.append(f"and {count(more, 'rank')} that are faster")
     return above + shown + below

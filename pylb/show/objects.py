@@ -12,7 +12,7 @@ import numpy as np
 from pylb.console import packed
 from pylb.errors import DomainError
 from pylb.io.run_record import Stretch
-from pylb.model.snapshot import F64, I32, I64
+from pylb.model.snapshot import F64, I64
 from pylb.show import aggregate
 
 # ---- positions: coordinates, or a layout of the communication graph -----------------------------
@@ -25,10 +25,7 @@ ISOMETRIC = np.array([[0.87, -0.87, 0.0], [0.5, 0.5, 1.0]]).T
 
 
 def of_coordinates(given: Mapping[int, Any], key: I64) -> F64:
-    """Return positions in the plane, (n, 2), from the 1 to 3 coordinates of each key.
-
-    Three coordinates are drawn in isometric projection.
-    """
+    """Return positions in the plane, (n, 2), from the 1 to 3 coordinates of each key."""
     missing = [k for k in key.tolist() if k not in given]
     if missing:
         raise DomainError(f"coords has no object {missing[0]}: expected coordinates of each object")
@@ -39,7 +36,7 @@ def of_coordinates(given: Mapping[int, Any], key: I64) -> F64:
     if not (1 <= out.shape[1] <= 3 and np.isfinite(out).all()):
         raise DomainError(f"coords has shape {out.shape}: expected ({len(key)}, 1 ... 3), finite")
     if out.shape[1] == 3:
-        return np.asarray(out @ ISOMETRIC)
+        return np.asarray(out @ ISOMETRIC)  # an isometric projection
     return np.pad(out, [(0, 0), (0, 2 - out.shape[1])])
 
 
@@ -82,34 +79,19 @@ def of_graph(n: int, src: Any, dst: Any) -> F64:
 def _positions(graph: Graph, random: Any) -> F64:
     n = len(graph.start)
     if n > COARSE:
-        part, parts = _merged(graph, random)
-        if parts < 0.9 * n:
+        # Each object joins the part of the neighbour, or itself, with the smallest random number.
+        number = random.permutation(n)
+        part = np.argsort(number)[graph.least(number)]
+        while (part[part] != part).any():
+            part = part[part]
+        names, part = np.unique(part, return_inverse=True)
+        if len(names) < 0.9 * n:
             row = np.repeat(np.arange(n), np.diff([*graph.start, len(graph.to)]))
-            coarse = _positions(Graph.of(parts, part[row], part[graph.to]), random)
-            out = coarse[part]
+            coarse = Graph.of(len(names), part[row], part[graph.to])
+            out = np.asarray(_positions(coarse, random)[part])
             for _ in range(SMOOTHINGS):
                 out = graph.means(out)
             return out
-    return _pivot_mds(graph, random)
-
-
-def _merged(graph: Graph, random: Any) -> tuple[I64, int]:
-    """Merge objects into parts, and return the part of each object, and the number of parts.
-
-    Each object gets a random number, and joins the part of the neighbour (or itself) that
-    has the smallest number.
-    """
-    number = random.permutation(len(graph.start))
-    object_of = np.argsort(number)
-    part = object_of[graph.least(number)]
-    while (part[part] != part).any():
-        part = part[part]
-    names, out = np.unique(part, return_inverse=True)
-    return out, len(names)
-
-
-def _pivot_mds(graph: Graph, random: Any) -> F64:
-    n = len(graph.start)
     pivots = random.permutation(n)[:PIVOTS]
     far = np.full((n, len(pivots)), np.inf)
     far[pivots, np.arange(len(pivots))] = 0.0
@@ -135,19 +117,8 @@ MOST_EDGES = 4000  # largest number of lines between objects
 SAMPLED = 4  # number of iterations from which the edges and the highest load are taken
 
 
-class Present(NamedTuple):
-    """The objects of an iteration: indices in `Objects.key`, ranks, and loads in seconds."""
-
-    index: Any
-    rank: I32
-    load: F64
-
-
 class Objects:
-    """The objects of a run, and the data about them that a page shows.
-
-    `stretches` has one or more stretches.
-    """
+    """The objects of a run, of one or more stretches, and the data about them for a page."""
 
     def __init__(self, stretches: Sequence[Stretch], n_ranks: int) -> None:
         self._stretches, self._n_ranks = stretches, n_ranks
@@ -159,19 +130,20 @@ class Objects:
 
     @functools.cached_property
     def _top(self) -> float:
-        loads = [self.at(i).load for i in self._sample]
+        loads = [load[rank >= 0] for rank, load in map(self.at, self._sample)]
         return max((aggregate.brightest(x[None]) for x in loads if x.size), default=0.0)
 
     def _in(self, iteration: int) -> tuple[Stretch, Any]:
         """Return the stretch with an iteration, and the indices of its objects in `key`."""
         i = bisect.bisect_right(self._stretches, iteration, key=lambda s: s.first) - 1
-        s = self._stretches[i]
-        return s, np.searchsorted(self.key, s.key)
+        return (s := self._stretches[i]), np.searchsorted(self.key, s.key)
 
-    def at(self, iteration: int) -> Present:
-        """Return the objects of an iteration."""
+    def at(self, iteration: int) -> tuple[I64, F64]:
+        """Return (n,) rank of each object, -1 if it does not exist, and its load in seconds."""
         s, index = self._in(iteration)
-        return Present(index, s.rank, s.load[iteration - s.first])
+        rank, load = np.full(len(self.key), -1), np.zeros(len(self.key))
+        rank[index], load[index] = s.rank, s.load[iteration - s.first]
+        return rank, load
 
     def edges(self, iteration: int) -> tuple[Any, Any]:
         """Return senders and receivers of messages in an iteration: indices in `key`."""
@@ -181,19 +153,17 @@ class Objects:
     def base(self, coords: Mapping[int, Any] | None = None) -> dict[str, Any]:
         """Return the data that are equal in all iterations: positions, lines between objects, keys.
 
-        `coords` has the coordinates of the objects by key; without it, the positions are a layout
-        of the communication graph.  ``place`` has x and y (downwards), uint16, of each object; it
-        is empty if there are neither coordinates nor edges.  ``flat`` is the largest y, and
-        ``apart`` a usual length of a line, both for a width of 1.
+        ``place`` has x and y (downwards), uint16, of each object: its coordinates, else a layout of
+        the communication graph, else nothing.  ``flat`` is the largest y, and ``apart`` a usual
+        length of a line, both for a width of 1.
         """
         n, step = len(self.key), self._step
         src, dst = (np.concatenate(x) for x in zip(*map(self.edges, self._sample), strict=True))
-        where, how = None, ""
+        place, clipped, how = np.zeros((0, 2)), 0, ""
         if coords is not None:
-            where, how = of_coordinates(coords, self.key), "coordinates"
+            how, (place, clipped) = "coordinates", _scaled(of_coordinates(coords, self.key)[::step])
         elif len(src):
-            where, how = of_graph(n, src, dst), "communication graph"
-        place, clipped = (np.zeros((0, 2)), 0) if where is None else _scaled(where[::step])
+            how, (place, clipped) = "communication graph", _scaled(of_graph(n, src, dst)[::step])
         shown = self.key[::step]
         lines = np.zeros((0, 2), np.int64)
         if step == 1 and len(src) <= SAMPLED * MOST_EDGES:
@@ -214,25 +184,17 @@ class Objects:
         }
 
     def frame(self, iteration: int) -> dict[str, Any]:
-        """Return the objects in an iteration.
+        """Return for each object its rank + 1 (0: it does not exist), and its load.
 
-        ``rank`` is the rank of each object plus 1, uint32; 0: the object does not exist.  ``load``
-        is 255 times the square root of load / top, at most 255, uint8.
+        ``load`` is 255 times the square root of load / top, at most 255, uint8.
         """
-        now, top = self.at(iteration), self._top
-        rank, load = np.zeros((2, len(self.key)))
-        rank[now.index] = now.rank + 1
-        part = np.minimum(now.load / top, 1.0) if top > 0 else 0.0 * now.load
-        load[now.index] = np.rint(255 * np.sqrt(np.maximum(part, 0.0)))
-        codes = packed(rank[:: self._step], "<u4"), packed(load[:: self._step], "u1")
-        return {"iteration": iteration, "rank": codes[0], "load": codes[1]}
+        rank, load = (x[:: self._step] for x in self.at(iteration))
+        part = np.clip(load / self._top, 0.0, 1.0) if self._top > 0 else 0.0 * load
+        root = packed(np.rint(255 * np.sqrt(part)), "u1")
+        return {"iteration": iteration, "rank": packed(rank + 1, "<u4"), "load": root}
 
     def frames(self, wanted: Sequence[int]) -> list[dict[str, Any]]:
-        """Return the frames of some iterations, as many as a page can have.
-
-        Each `wanted` iteration and the iteration after it are preferred; the other frames are
-        spread evenly.
-        """
+        """Return as many frames as a page can have, first `wanted` ones and those after them."""
         m, n = self._m, -(-len(self.key) // self._step)
         room = max(2, MOST_CELLS // max(n, 1))
         if m <= room:
@@ -243,15 +205,11 @@ class Objects:
 
 
 def _scaled(where: F64) -> tuple[F64, int]:
-    """Return positions, 0 ... 1 from the top left, on one scale, and how many were clipped.
-
-    If 96 % of the positions fill less than half of an axis, the other positions are moved to the
-    ends of this axis.
-    """
+    """Return positions, 0 ... 1 from the top left, on one scale, and how many were clipped."""
     low, high = where.min(axis=0), where.max(axis=0)
     ends = np.quantile(where, [0.02, 0.98], axis=0, method="nearest")
     room, whole = ends[1] - ends[0], high - low
-    far = (room > 0) & (whole > 2.0 * room)
+    far = (room > 0) & (whole > 2.0 * room)  # clip where 96 % of the positions fill less than half
     far &= whole > np.where(far, 1.5 * room, whole).max()  # else the other axis sets the scale
     low = np.where(far, np.maximum(low, ends[0] - 0.25 * room), low)
     high = np.where(far, np.minimum(high, ends[1] + 0.25 * room), high)

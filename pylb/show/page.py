@@ -104,10 +104,10 @@ def _hash(text: str) -> str:
 
 
 def data(course: Course) -> dict[str, Any]:
-    shown = _chosen(course)
-    groups = course.n_ranks, course.moves, MOST_GROUPS
-    (step, moved), (_, load) = (aggregate.between_groups(*groups, s) for s in ("objects", "load"))
+    step, moved, load = aggregate.between_groups(course.n_ranks, course.moves, MOST_GROUPS)
     by_iteration = {m.iteration: m for m in course.moves}
+    most, shown = sorted(course.moves, key=lambda m: -int(m.objects.sum())), course.objects
+    frames = [] if shown is None else shown.frames([m.iteration for m in most])
     regions = efficiency.regions(course)
     return {
         "title": clip(course.title),
@@ -118,24 +118,15 @@ def data(course: Course) -> dict[str, Any]:
         "picture": loads(course),
         "timeline": timeline(course),
         "columns": columns(),
-        "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
+        "decisions": [decision(r, by_iteration.get(r.iteration)) for r in _chosen(course)],
         "decisions_in_all": len(course.history),
         "groups": [[int(i), int(j), moved[i, j], 0, load[i, j]] for i, j in np.argwhere(moved)],
         "group": step,
         "regions": [r._asdict() for r in regions[:MOST_REGIONS]],
         "regions_in_all": len(regions),
-        "heaviest": [[str(h.key), clip(h.name), *h[2:]] for h in course.heaviest],
-        "objects": objects(course),
+        "heaviest": [[str(key), clip(name), *more] for key, name, *more in course.heaviest],
+        "objects": None if shown is None else {**shown.base(course.coords), "frames": frames},
     }
-
-
-def objects(course: Course) -> dict[str, Any] | None:
-    """Return data about the objects in some iterations, mainly before and after LB steps."""
-    if course.objects is None:
-        return None
-    most = sorted(course.moves, key=lambda m: -int(m.objects.sum()))
-    frames = course.objects.frames([m.iteration for m in most])
-    return {**course.objects.base(course.coords), "frames": frames}
 
 
 def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) -> dict[str, Any]:
@@ -178,8 +169,7 @@ def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) ->
 
 def timeline(course: Course, columns: int = MOST_COLUMNS) -> dict[str, Any]:
     """Return when the ranks compute and wait, in the run itself and in the run without LB steps."""
-    width, runs = lanes.of(course, 0, course.n_iterations, columns)
-    names = lanes.labels(course.n_ranks)
+    width, names, runs = lanes.of(course, 0, course.n_iterations, columns)
     return {"step": width, "labels": names, "runs": [run.to_dict() for run in runs]}
 
 
@@ -187,10 +177,10 @@ def facts(course: Course) -> list[tuple[str, str]]:
     """Return the rows (heading, text) of the table below the title."""
     known, out = course.figures(), []
     for f in RUN:
-        if f.printed and known.get(f.name) is not None:
+        value = known.get(f.name)
+        if f.printed and value is not None:
             would = course.is_shadow and (f.when in ("step", "lending") or f.name == "saved")
             heading = f.heading.removeprefix("... ").replace("this rank", "rank 0")
-            value = known[f.name]
             whole = isinstance(value, int) and f.kind == "number"
             said = f"{value:,}" if whole else text(f.cell(value))
             out.append(("would be " * would + heading, said))
@@ -199,14 +189,11 @@ def facts(course: Course) -> list[tuple[str, str]]:
 
 def _chosen(course: Course) -> list[Receipt]:
     """Return at most `MOST_RECEIPTS` decisions; LB steps of high cost or gain are preferred."""
-    history = list(course.history)
-    if len(history) <= MOST_RECEIPTS:
-        return history
 
     def weight(r: Receipt) -> tuple[bool, float]:
         return r.balanced, max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0)
 
-    kept = sorted(history, key=weight, reverse=True)[:MOST_RECEIPTS]
+    kept = sorted(course.history, key=weight, reverse=True)[:MOST_RECEIPTS]
     return sorted(kept, key=lambda r: r.iteration)
 
 
@@ -228,27 +215,22 @@ def listed(r: Receipt) -> dict[str, Any]:
 
 def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
     """Return all data of a decision: values, explanation, fitted lines and migrations."""
+    flows: list[list[float]] = []  # from, to, objects, bytes, load of the pairs with the most load
+    if moves is not None:
+        order, digits = np.argsort(-moves.load, kind="stable")[:MOST_FLOWS], "{:.4g}".format
+        flows = [[*(int(a[i]) for a in moves[1:5]), float(digits(moves.load[i]))] for i in order]
     return {
         **listed(r),
         "trigger": clip(r.trigger),
         "headline": clip(r.headline, 500),
         "said": clip(r.explain(), 3000),
         "fit": {name: r.figures.get(name) for name in FIT},
-        "flows": [] if moves is None else flows(moves),
+        "flows": flows,
         "pairs": 0 if moves is None else len(moves.source),
     }
 
 
-def flows(moves: Migrations) -> list[list[float]]:
-    """Return (from, to, objects, bytes, load) for the pairs of ranks with the most load."""
-    order = np.argsort(-moves.load, kind="stable")[:MOST_FLOWS]
-    return [[*(int(a[i]) for a in moves[1:5]), float(f"{moves.load[i]:.4g}")] for i in order]
-
-
 # ---- pylb.report --------------------------------------------------------------------------------
-
-
-SUFFIXES = (".html", ".json")
 
 
 def report(
@@ -291,8 +273,8 @@ def report(
     'refined.html'
     """
     out = Path(files.named(path))
-    if out.suffix not in SUFFIXES:
-        raise DomainError(f"path is {str(out)!r}: expected a suffix {' or '.join(SUFFIXES)}")
+    if out.suffix not in (".html", ".json"):
+        raise DomainError(f"path is {str(out)!r}: expected a suffix .html or .json")
     check_used(out.suffix == ".html", names=names, coords=coords)
     shown = course.of(run, title=title, names=names, coords=coords, stem=stem)
     if out.suffix == ".html":

@@ -1,9 +1,8 @@
 """Pictures of a run, drawn by matplotlib: one function for each picture.
 
 Each function draws on the axes `ax`, by default those of a new figure, and returns them.  Without
-matplotlib it raises `MissingPartError`.  If there are more ranks or iterations than pixels, groups
-of neighbours are drawn as one.  The colours (Okabe and Ito's, and the map cividis) are colour-blind
-safe.
+matplotlib it raises `MissingPartError`.  The colours (Okabe and Ito's, and the map cividis) are
+colour-blind safe.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pylb.decide.receipts import History, Receipt
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.model import checks
 from pylb.model.metrics import Metrics
-from pylb.model.snapshot import F64, I32, Snapshot
+from pylb.model.snapshot import F64, I64, Snapshot
 from pylb.prediction.factors import CriticalPath
 from pylb.prediction.prediction import Prediction
 from pylb.prediction.recorder.recording import Recording
@@ -34,23 +33,10 @@ if TYPE_CHECKING:
 else:
     Axes = Any
 
-__all__ = [
-    "BLUE",
-    "GREY",
-    "ORANGE",
-    "VERMILLION",
-    "before_after",
-    "communication",
-    "decisions",
-    "film",
-    "fits",
-    "imbalance",
-    "migrations",
-    "objects",
-    "optimum",
-    "rank_loads",
-    "timeline",
-]
+__all__ = (
+    "BLUE GREY ORANGE VERMILLION before_after communication decisions film fits imbalance "
+    "migrations objects optimum rank_loads timeline"
+).split()
 
 BLUE, ORANGE, VERMILLION, GREY, GREEN = "#0072B2", "#E69F00", "#D55E00", "#666666", "#009E73"
 DIVERGING = ["#00447A", "#56A0CE", "#F3F3F0", "#E68C3C", "#963700"]
@@ -71,34 +57,18 @@ def axes(ax: Axes | None) -> Any:
     return plt.subplots(figsize=(7.0, 3.2), layout="constrained")[1]
 
 
-def checked(name: str, values: ArrayLike, ndim: int) -> F64:
-    """Return the values as floats, after a check: `ndim` axes, none of them empty."""
-    out = checks.array(name, values, np.float64)
-    if out.ndim != ndim or out.size == 0:
-        raise DomainError(f"{name} has shape {out.shape}: expected {ndim} axes, none of them empty")
-    return out
-
-
-def pair(**values: ArrayLike) -> tuple[F64, F64]:
-    """Return two arguments as arrays, after a check: one axis each, and the same length."""
-    (one, a), (other, b) = ((name, checked(name, v, 1)) for name, v in values.items())
-    if a.shape != b.shape:
-        raise DomainError(f"{one} has shape {a.shape} and {other} {b.shape}: expected the same")
-    return a, b
-
-
-def colours(cells: F64, relative: bool) -> dict[str, Any]:
-    """Return the map and the scale of colours for seconds, or (`relative`) for ratios to the mean.
-
-    All seconds above `aggregate.brightest` have one colour.
-    """
-    from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
-
-    if not relative:
-        return {"cmap": "cividis", "norm": Normalize(0.0, aggregate.brightest(cells) or 1.0)}
-    high = aggregate.spread(cells)
-    diverging = LinearSegmentedColormap.from_list("diverging", DIVERGING)
-    return {"cmap": diverging, "norm": LogNorm(1.0 / high, high)}
+def checked(ndim: int, **values: ArrayLike) -> list[F64]:
+    """Return arguments as arrays, after a check: `ndim` axes, none empty, and the same shape."""
+    out = {name: checks.array(name, value, np.float64) for name, value in values.items()}
+    for name, a in out.items():
+        if a.ndim != ndim or a.size == 0:
+            raise DomainError(
+                f"{name} has shape {a.shape}: expected {ndim} axes, none of them empty"
+            )
+    if len({a.shape for a in out.values()}) > 1:
+        shapes = " and ".join(f"{name} {a.shape}" for name, a in out.items())
+        raise DomainError(f"the shapes are {shapes}: expected the same")
+    return list(out.values())
 
 
 def mark(ax: Any, lb_step_iterations: Sequence[int], colour: str) -> None:
@@ -109,21 +79,15 @@ def mark(ax: Any, lb_step_iterations: Sequence[int], colour: str) -> None:
     if at.size <= MOST_LINES:
         for x in at:
             ax.axvline(x, color=colour, linewidth=0.8, linestyle=(0, (4, 2)))
-    above = {"clip_on": False, "transform": ax.get_xaxis_transform()}
-    y = np.full(at.size, 1.015)
-    ax.plot(at, y, "v", color="black", markersize=4, label="LB step", **above)
+    above = {"clip_on": False, "transform": ax.get_xaxis_transform(), "label": "LB step"}
+    ax.plot(at, np.full(at.size, 1.015), "v", color="black", markersize=4, **above)
 
 
 def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
-    """Add a bar that explains the colours.
-
-    The bar ends in an arrow if some values are above the value of the brightest colour.
-    """
+    """Add a bar that explains the colours; it ends in arrows if some values have no own colour."""
     values = np.ma.compressed(drawn.get_array())
-    above = values.size > 0 and float(values.max()) > drawn.norm.vmax
-    below = values.size > 0 and float(values.min()) < drawn.norm.vmin
-    ends = {(True, True): "both", (True, False): "max", (False, True): "min"}
-    extend = ends.get((above, below), "neither")
+    above, below = (values > drawn.norm.vmax).any(), (values < drawn.norm.vmin).any()
+    extend = ("both" if below else "max") if above else ("min" if below else "neither")
     bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, extend=extend)
     bar.set_label(label)
     said = size if label.startswith("bytes") else None if "/ mean" in label else seconds
@@ -134,15 +98,12 @@ def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
 
 
 def finish(ax: Axes, x: str, y: str, *, whole: str = "x") -> Axes:
-    """Name the axes and add the legend; the axes named in `whole` have ticks only at integers.
-
-    An axis of "seconds" has ticks with a unit: 1 ms, not 0.001.
-    """
+    """Name the axes and add the legend; the axes named in `whole` have ticks only at integers."""
     from matplotlib.ticker import MaxNLocator
 
     for axis, name in ((ax.xaxis, x), (ax.yaxis, y)):
         axis.set_label_text("time" if name == "seconds" else name)
-        if name == "seconds":
+        if name == "seconds":  # ticks with a unit: 1 ms, not 0.001
             axis.set_major_formatter(lambda value, _: seconds(value))
     for name in whole:
         axis = ax.xaxis if name == "x" else ax.yaxis
@@ -171,9 +132,9 @@ def rank_loads(
 ) -> Axes:
     """Draw the time of each rank in each iteration as a heat map, and mark the LB steps.
 
-    If there are more ranks or iterations than pixels, neighbours are drawn as one cell with their
-    largest value, so that a single slow rank remains visible.  If a few cells are far above the
-    other cells, they share the brightest colour; the colour bar gives their largest value.
+    Neighbours that share a pixel are drawn as one cell with their largest value, so that a single
+    slow rank remains visible.  If a few cells are far above the other cells, they share the
+    brightest colour; the colour bar gives their largest value.
 
     Parameters
     ----------
@@ -192,24 +153,28 @@ def rank_loads(
     >>> axes = pylb.plots.rank_loads(run.rank_times, run.lb_step_iterations)
     """
     ax = axes(ax)
-    data = checked("times", times, 2).T
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
+
+    data = checked(2, times=times)[0].T
     if checks.flag("relative", relative):
         mean = data.mean(axis=0)
         data = np.divide(data, mean, out=np.ones_like(data), where=mean > 0)
     p, m = data.shape
-    rows, columns = -(-p // MOST_ROWS), -(-m // MOST_COLUMNS)
+    rows, columns = aggregate.step(p, MOST_ROWS), aggregate.step(m, MOST_COLUMNS)
     cells = aggregate.largest(data, rows, columns)
     extent = (-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5)
-    label = "time of rank / mean" if relative else "time of the rank"
-    how = colours(cells, relative)
-    if (high := float(cells.max())) > how["norm"].vmax:
-        label += f"\n(up to {high:.3g})" if relative else f"\n(brightest: up to {seconds(high)})"
-    how |= {"interpolation": "nearest", "extent": extent}
-    bar = colour_bar(ax, ax.imshow(cells, aspect="auto", origin="lower", **how), label)
+    top, high, far = aggregate.brightest(cells) or 1.0, aggregate.spread(cells), float(cells.max())
+    label, more = "time of the rank", f"\n(brightest: up to {seconds(far)})" * (far > top)
+    how: dict[str, Any] = {"cmap": "cividis", "norm": Normalize(0.0, top)}
+    if relative:
+        label, more = "time of rank / mean", f"\n(up to {far:.3g})" * (far > high)
+        diverging = LinearSegmentedColormap.from_list("diverging", DIVERGING)
+        how = {"cmap": diverging, "norm": LogNorm(1.0 / high, high)}
+    how |= {"interpolation": "nearest", "extent": extent, "origin": "lower", "aspect": "auto"}
+    bar = colour_bar(ax, ax.imshow(cells, **how), label + more)
     ax.set(xlim=(-0.5, m - 0.5), ylim=(-0.5, p - 0.5))
     if relative:
-        low, high = 0.999 * bar.vmin, 1.001 * bar.vmax
-        bar.set_ticks([tick for tick in RATIOS if low <= tick <= high])
+        bar.set_ticks([tick for tick in RATIOS if 0.999 / high <= tick <= 1.001 * high])
         bar.minorticks_off()
         bar.formatter = "{x:g}"
     x, y = (
@@ -245,7 +210,7 @@ def imbalance(
     >>> axes = pylb.plots.imbalance(run.metrics["max"], run.metrics["mean"], run.lb_step_iterations)
     """
     ax = axes(ax)
-    high, low = pair(maximum=maximum, mean=mean)
+    high, low = checked(1, maximum=maximum, mean=mean)
     x = np.arange(len(high))
     marker = "o" if len(x) <= MOST_BARS else ""
     ax.fill_between(x, low, high, color=ORANGE, alpha=0.2, linewidth=0, label="waiting")
@@ -261,9 +226,7 @@ def before_after(
 ) -> Axes:
     """Draw the seconds of each rank before and after an LB step.
 
-    Up to 40 ranks are drawn as bars, in the order of the ranks.  More than 40 ranks are drawn as
-    two curves: the seconds before and those after, each sorted from the slowest rank to the
-    fastest.
+    Up to 40 ranks are drawn as bars, more ranks as two curves, sorted from the slowest rank on.
 
     Parameters
     ----------
@@ -281,24 +244,23 @@ def before_after(
     both: dict[str, Any] = {"before": before, "after": after}
     if three := all(isinstance(m, Metrics) for m in both.values()):
         both = {k: (m.max, m.mean, m.min) for k, m in both.items()}
-    old, new = pair(**both)
+    old, new = checked(1, **both)
     x = np.arange(len(old))
     means = [float(t[1] if three else t.mean()) for t in (old, new)]
     labels = [
         f"{name}, max/mean {t.max() / mean if mean > 0 else 1.0:.3g}"
         for name, t, mean in zip(both, (old, new), means, strict=True)
     ]
-    if len(x) <= MOST_BARS:
+    few = len(x) <= MOST_BARS
+    if few:
         ax.bar(x - 0.2, old, 0.4, color=VERMILLION, label=labels[0])
         ax.bar(x + 0.2, new, 0.4, color=BLUE, label=labels[1])
-        what = "rank"
     else:
         ax.plot(x, np.sort(old)[::-1], color=VERMILLION, label=labels[0])
         ax.plot(x, np.sort(new)[::-1], color=BLUE, linestyle="--", label=labels[1])
-        what = "ranks, the slowest first"
     ax.axhline(means[1], color="black", linewidth=0.8, linestyle=":", label="mean after")
     ax.set_ylim(bottom=0.0)
-    finish(ax, what, "seconds")
+    finish(ax, "rank" if few else "ranks, the slowest first", "seconds")
     if three:
         ax.set_xticks(x, ["slowest rank", "mean", "fastest rank"])
         ax.set_xlabel("")
@@ -315,8 +277,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw maximum and mean load, and the lines and the period τ that the trigger computed.
 
     Two lines up to each LB step show what the trigger fitted to the maximum and the mean over the
-    ranks since the previous LB step.  A bar at the bottom shows the ideal period τ (Menon 2012, eq.
-    3.5).
+    ranks since the previous LB step.  A bar shows the ideal period τ (Menon 2012, eq. 3.5).
 
     Parameters
     ----------
@@ -336,10 +297,8 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     for r in (r for r in shown.history if r.balanced):
         x = np.array([first, r.iteration])
         for name, colour in (("max", VERMILLION), ("mean", BLUE)):
-            slope, offset = (
-                r.figures.get(f"{name}_{what}", math.nan) for what in ("slope", "offset")
-            )
-            if math.isfinite(slope) and math.isfinite(offset):
+            slope, offset = (r.figures.get(f"{name}_{k}", math.nan) for k in ("slope", "offset"))
+            if math.isfinite(slope + offset):
                 y = offset + slope * (x - first + 1)  # offset: value at the previous LB step
                 ax.plot(x, y, color=colour, label=labels.pop(name, None), **thick)
         if math.isfinite(r.tau):
@@ -399,10 +358,9 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the decisions of a run: their effect on max/mean, and what they saved.
 
     A line goes from max/mean before an LB step to the predicted max/mean, both computed from the
-    estimated loads.  An open circle shows the max/mean measured in the iterations after the LB
-    step.  Decisions not to rebalance are marked at the bottom.  The LB steps that saved or lost
-    most have a label with their number of migrations, and the seconds saved minus the cost, unless
-    the label would overlap another one.
+    estimated loads; an open circle shows the max/mean measured afterwards.  Decisions not to
+    rebalance are marked at the bottom.  The LB steps that saved or lost most have a label with
+    their number of migrations, and the seconds saved minus the cost.
 
     Parameters
     ----------
@@ -461,8 +419,7 @@ def objects(
 ) -> Axes:
     """Draw a box for each rank, and in it a square for each object, coloured by its load.
 
-    Objects are drawn row by row, in the order of the snapshot.  Objects that may not migrate have a
-    frame.
+    The objects are in the order of the snapshot; those that may not migrate have a frame.
 
     Parameters
     ----------
@@ -490,18 +447,17 @@ def objects(
         ax.add_patch(Rectangle((x0, y0), side, side, fill=False, color="#999999", linewidth=0.6))
         said = f"{r}" if len(chosen) > MOST_SAID else f"{r}: {seconds(float(load[members].sum()))}"
         ax.text(x0, y0 - 0.06 * side, said, fontsize=7, va="bottom")
-        for i in range(len(members)):
-            corner = x0 + i % side + 0.06, y0 + i // side + 0.06
-            boxes.append(Rectangle(corner, 0.88, 0.88))
+        corners = ((x0 + i % side, y0 + i // side) for i in range(len(members)))
+        boxes += [Rectangle((x + 0.06, y + 0.06), 0.88, 0.88) for x, y in corners]
     shown, free = np.concatenate(mine), snapshot.migratable
     frames = "none" if free is None else np.where(free[shown], "none", "black").tolist()
     drawn = PatchCollection(boxes, cmap="cividis", edgecolors=frames, linewidths=1.0)
     drawn.set_array(load[shown])
     drawn.set_clim(0.0, float(load.max(initial=0.0)) or 1.0)
     ax.add_collection(drawn)
-    ax.set_xlim(-0.3, min(across, len(chosen)) * pitch_x)
-    ax.set_ylim(-(-len(chosen) // across) * pitch_y, -0.4 * side - 0.4)
-    ax.set_aspect("equal")
+    low = -(-len(chosen) // across) * pitch_y
+    xlim, ylim = (-0.3, min(across, len(chosen)) * pitch_x), (low, -0.4 * side - 0.4)
+    ax.set(xlim=xlim, ylim=ylim, aspect="equal")
     ax.axis("off")
     colour_bar(ax, drawn, "load of the object")
     return ax
@@ -513,11 +469,8 @@ def _chosen(snapshot: Snapshot, ranks: int | Iterable[int] | None) -> list[int]:
         slowest = np.argsort(-snapshot.rank_times, kind="stable")[:MOST_PANELS]
         return sorted(slowest.tolist())
     out = [int(ranks)] if isinstance(ranks, (int, np.integer)) else [int(r) for r in ranks]
-    for r in out:
-        if not 0 <= r < p:
-            raise OutOfRangeError(f"rank is {r}: expected 0 ... {p - 1}")
-    if not out:
-        raise OutOfRangeError(f"ranks is empty: expected some of 0 ... {p - 1}")
+    if not out or not 0 <= min(out) <= max(out) < p:
+        raise OutOfRangeError(f"ranks is {out[:20]}: expected one or more of 0 ... {p - 1}")
     return out
 
 
@@ -531,7 +484,7 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     Parameters
     ----------
     run : RunRecord, Replay, Trace or path
-        A run with at most 64 ranks and 20,000 objects.
+        At most 64 ranks and 20,000 objects.
     path : path
         ``.gif``; ``.mp4`` needs ffmpeg.
     most : int
@@ -557,10 +510,13 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     across = math.ceil(math.sqrt(2 * p))
     corner = 1.15 * np.stack([np.arange(p) % across, -(np.arange(p) // across)], axis=1)
     seen = {i: objects.at(i) for k in steps for i in (k, k + 1)}
-    side = math.ceil(math.sqrt(max(np.bincount(now.rank).max() for now in seen.values())))
+    fullest = max(np.bincount(rank[rank >= 0]).max(initial=0) for rank, _ in seen.values())
+    side = math.ceil(math.sqrt(fullest))
 
-    def places(index: Any, rank: I32) -> F64:
+    def places(rank: I64) -> F64:
         """Return the place of each object, in rows of its rank's box; NaN if it does not exist."""
+        index = np.flatnonzero(rank >= 0)
+        rank = rank[index]
         order = np.argsort(rank, kind="stable")
         at = np.empty_like(order)
         at[order] = np.arange(len(order)) - np.searchsorted(rank[order], rank[order])
@@ -569,7 +525,7 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
         out[index] = corner[rank] + (np.stack([column, side - 1 - row], axis=1) + 0.5) / side
         return out
 
-    at_rest = {i: places(now.index, now.rank) for i, now in seen.items()}
+    at_rest = {i: places(rank) for i, (rank, _) in seen.items()}
     ax, (x, y) = axes(None), corner.T
     ax.bar(x + 0.5, 1.0, 1.0, y, color="none", edgecolor=GREY)
     full = ax.bar(x + 0.5, 0.0, 1.0, y, color=BLUE, alpha=0.35)
@@ -580,17 +536,14 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     ax.figure.set_layout_engine("none")
     size = 0.6 * 72 * ax.get_window_extent().width / ax.figure.dpi / (1.15 * across + 0.1) / side
     squares = ax.scatter(*at_rest[steps[0]].T, s=size**2, marker="s", cmap="cividis", c=objects.key)
-    squares.set_clim(0.0, max(now.load.max() for now in seen.values()))
+    squares.set_clim(0.0, max(load.max() for _, load in seen.values()))
     top = max(times[i].max() for i in seen)
 
     def draw(frame: int) -> None:
         k, at = divmod(frame, REST + GLIDE + REST)
         i, t = steps[k], min(max((at - REST) / GLIDE, 0.0), 1.0)
         now = times[i] + t * (times[i + 1] - times[i])
-        index, _, load = seen[i]
-        colour = np.zeros(len(objects.key))
-        colour[index] = load
-        squares.set_array(colour)
+        squares.set_array(seen[i][1])
         squares.set_offsets(at_rest[i] + t * (at_rest[i + 1] - at_rest[i]))
         for box, high in zip(full, now / top, strict=True):
             box.set_height(high)
@@ -631,7 +584,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
             f"iteration is {iteration}: expected one after which objects moved, {known[:20]}"
         )
     ax = axes(ax)
-    step, load = aggregate.between_groups(shown.n_ranks, moves, MOST_CELLS, "load")
+    step, _, load = aggregate.between_groups(shown.n_ranks, moves, MOST_CELLS)
     matrix(ax, load, step, "load of the objects that moved")
     when = "in the whole run" if iteration is None else f"after iteration {iteration}"
     number = sum(int(m.objects.sum()) for m in moves)
@@ -657,16 +610,14 @@ def communication(
 ) -> Axes:
     """Draw the bytes that each rank sends to each other rank in an iteration, as a matrix.
 
-    ``communication(snap)`` shows the messages before an LB step, ``communication(snap, plan.rank)``
-    after it, where ``plan = pylb.place(snap)``.  The diagonal is communication within a rank.  More
-    than 256 ranks are added up in groups.
+    The diagonal is communication within a rank.  More than 256 ranks are added up in groups.
 
     Parameters
     ----------
     snapshot : Snapshot
         It must have edges.
     rank : (n,) array of int, optional
-        A placement other than that of the snapshot.
+        Another placement, e.g. ``pylb.place(snapshot).rank``.
 
     Examples
     --------
@@ -708,15 +659,14 @@ def timeline(
     """Draw when each rank computes and waits, on an axis of seconds.
 
     For a run with LB steps, the run without them is drawn above the run itself.  A thin line shows
-    for how long objects moved while ranks computed.  More than 64 ranks are drawn as the slowest
-    rank of each iteration, the median and other quantiles.  For a `Recording`, a prediction and the
-    critical path are drawn.
+    for how long objects moved while ranks computed.  More than 64 ranks are drawn as quantiles of
+    each iteration, from the slowest rank to the fastest.
 
     Parameters
     ----------
     run : RunRecord, Replay, Trace, path or Recording
     prediction : Prediction, optional
-        A prediction for a `Recording`, made with ``steps=True``.
+        For a `Recording`, and only for it: a prediction made with ``steps=True``.
     path : CriticalPath, optional
         The critical path of a `Recording`, drawn as a line over the ranks.
     iterations : int or (int, int), optional
@@ -745,11 +695,11 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
     first, end = (one, one + 1) if isinstance(one, (int, np.integer)) else map(int, one)
     if not 0 <= first < end <= m:
         raise DomainError(f"iterations is {iterations}: expected some of 0 ... {m - 1}")
-    names = lanes.labels(run.n_ranks)
+    _, names, runs = lanes.of(run, first, end, MOST_STRIPES)
     n, every = len(names), max(1, len(names) // 8)
     ticks, where, longest, steps = [], [], 0.0, ("LB step", "moves objects")
     legends = {"computes": BLUE, "waits": SAND, steps[0]: "black", steps[1]: VERMILLION}
-    for k, shown in enumerate(reversed(lanes.of(run, first, end, MOST_STRIPES)[1])):
+    for k, shown in enumerate(reversed(runs)):
         low = k * n * (1 + SPACE) - 0.5
         each = shown.iteration + shown.deciding + shown.moving
         begin = np.cumsum(each) - each
@@ -761,13 +711,11 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
             if len(late):
                 ax.broken_barh(late, (low + r + 0.08, 0.16), color=VERMILLION, linewidth=0)
         after = begin + shown.iteration
-        for name, at, long in (
-            (steps[0], after, shown.deciding),
-            (steps[1], after + shown.deciding, shown.moving),
-        ):
+        parts = {steps[0]: shown.deciding, steps[1]: shown.moving}
+        for at, (name, long) in zip((after, after + shown.deciding), parts.items(), strict=True):
             bars = np.stack([at, long], axis=1)[long > 0]
-            thin = {"linewidth": 0.5 if len(bars) <= MOST_LINES else 0.0}
-            ax.broken_barh(bars, (low, n), color=legends[name], **thin)
+            thin = 0.5 if len(bars) <= MOST_LINES else 0.0
+            ax.broken_barh(bars, (low, n), color=legends[name], linewidth=thin)
         whole = shown.seconds if (first, end) == (0, m) else float(each.sum())
         ax.text(0.0, low + 1.09 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
         at = after[shown.deciding + shown.moving > 0]
@@ -793,8 +741,7 @@ def _operations(
             f"the run has {run.n_ranks} ranks with up to {max(map(len, run.ops))} operations: "
             f"expected at most {MOST_RANKS} ranks and {MOST_OPS} operations of each"
         )
-    ax = axes(ax)
-    met = []  # for each rank and operation: when the rank stops computing and begins to wait
+    ax, met = axes(ax), []  # met: when a rank stops computing and begins to wait, by operation
     for rank, steps in enumerate(prediction.steps):
         begin, end, ops = steps["begin"], steps["end"], run.ops[rank]
         speed = prediction.target.speed[prediction.target.placement[rank]]

@@ -35,11 +35,7 @@ HEADERS = {
 
 
 class RunFile:
-    """The state of the run in a growing file.
-
-    The file is read at most once in `interval` seconds, and so rarely that reading takes at most
-    the fraction `share` of a core.
-    """
+    """The run in a growing file, read at most every `interval` s, with `share` of a core."""
 
     def __init__(self, path: str | os.PathLike[str], interval: float, share: float) -> None:
         self._path, self._interval, self._share = Path(path), interval, share
@@ -49,10 +45,7 @@ class RunFile:
         self._now: dict[str, Any] = {"said": f"{self._path.name}: nothing yet", "seen": ""}
 
     def news(self, seen: str) -> dict[str, Any]:
-        """Return the data for a page; only "said" and "seen" if the page already shows this state.
-
-        `seen` is the state of the file that the page shows.
-        """
+        """Return data for a page; `seen`: the state it shows, which is not sent again."""
         with self._lock:
             if time.monotonic() >= self.due:
                 begin = time.thread_time()
@@ -60,8 +53,11 @@ class RunFile:
                     stat = os.stat(self._path)
                     changed = f"{stat.st_mtime_ns}-{stat.st_size}"
                     if changed != self._now["seen"]:
-                        new = {**_shown(self._path), "seen": changed}
-                        if changed == self._tried or not _lost_receipts(self._now, new):
+                        old, new = self._now, {**_shown(self._path), "seen": changed}
+                        n = old["picture"]["n_iterations"] if "picture" in old else 0
+                        goes_on = 0 < n <= new["picture"]["n_iterations"]
+                        lost = goes_on and new["decisions_in_all"] < old["decisions_in_all"]
+                        if not lost or changed == self._tried:  # lost: it was being written
                             self._now = new
                         self._tried = changed
                 except (FileNotFoundError, DomainError, FormatError):
@@ -70,12 +66,6 @@ class RunFile:
                 self.due = time.monotonic() + max(self._interval, used / self._share)
             now = self._now
         return {k: now[k] for k in ("said", "seen")} if now["seen"] == seen else now
-
-
-def _lost_receipts(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Say whether `new` lacks receipts of `old`, because the file was being written."""
-    goes_on = "picture" in old and new["picture"]["n_iterations"] >= old["picture"]["n_iterations"]
-    return bool(goes_on and new["decisions_in_all"] < old["decisions_in_all"])
 
 
 def _shown(path: Path) -> dict[str, Any]:

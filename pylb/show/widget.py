@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import wait
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -71,32 +72,22 @@ class ExplorerSettings:
                 raise DomainError(f"{name} is {value!r}: expected {kind.__name__}") from None
         return cls(**out)
 
-    def replay(self, trace: Trace) -> Replay:
-        """Replay the run with these settings; its errors are those of `pylb.replay`."""
-        run = self.on(trace)
-        when: dict[str, Any] = {"trigger": self.trigger} if self.trigger else {"every": self.every}
-        return replay(
-            run,
-            self.strategy,
-            cost=self.cost,
-            alpha=self.alpha,
-            beta=self.beta,
-            speed=self._speeds(run),
-            **({} if self.strategy in BASELINES else when),
-        )
-
     def on(self, trace: Trace) -> Trace:
         """Return the run on the number of ranks of these settings."""
         return trace if self.n_ranks in (0, trace.n_ranks) else trace.on_ranks(self.n_ranks)
 
-    def _speeds(self, trace: Trace) -> Any:
-        if self.speed == 1.0:
-            return None
-        if not 0 <= self.rank < trace.n_ranks:
-            raise DomainError(f"rank is {self.rank}: expected 0 ... {trace.n_ranks - 1}")
-        out = np.ones(trace.n_ranks) if trace.speed is None else trace.speed.copy()
-        out[self.rank] *= self.speed
-        return out
+    def replay(self, trace: Trace) -> Replay:
+        """Replay the run with these settings; its errors are those of `pylb.replay`."""
+        run = self.on(trace)
+        how: dict[str, Any] = {k: getattr(self, k) for k in ("cost", "alpha", "beta")}
+        if self.strategy not in BASELINES:
+            how |= {"trigger": self.trigger} if self.trigger else {"every": self.every}
+        if self.speed != 1.0:
+            if not 0 <= self.rank < run.n_ranks:
+                raise DomainError(f"rank is {self.rank}: expected 0 ... {run.n_ranks - 1}")
+            how["speed"] = np.ones(run.n_ranks) if run.speed is None else run.speed.copy()
+            how["speed"][self.rank] *= self.speed
+        return replay(run, self.strategy, **how)
 
 
 class Widget(anywidget.AnyWidget):
@@ -110,13 +101,24 @@ class Widget(anywidget.AnyWidget):
         raise NotImplementedError
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the widget, and its last picture with a note."""
-        bundle, shown = super()._repr_mimebundle_(**kwargs), self._course()
+        """Return the widget, and its last picture with a note; no picture without matplotlib."""
+        bundle, shown, image = super()._repr_mimebundle_(**kwargs), self._course(), ""
         if bundle is None or shown is None:
             return bundle
+        with suppress(MissingPartError):
+            optional.require("matplotlib")
+            from matplotlib.figure import Figure
+
+            from pylb.show import plots
+
+            figure, file = Figure(figsize=(8.0, 3.6), layout="constrained"), io.BytesIO()
+            plots.timeline(shown, ax=figure.subplots())
+            figure.savefig(file, format="png", dpi=100)
+            code = base64.b64encode(file.getvalue()).decode()
+            image = f'<img alt="{escape(shown.verdict)}" src="data:image/png;base64,{code}">'
         data, *rest = bundle if isinstance(bundle, tuple) else (bundle,)
         head = f"<p><b>{escape(shown.verdict)}.</b></p>"
-        data = {**data, "text/html": f"{head}{_still_image(shown)}<p>{GONE.format(self._does)}</p>"}
+        data = {**data, "text/html": f"{head}{image}<p>{GONE.format(self._does)}</p>"}
         return (data, *rest) if rest else data
 
 
@@ -140,7 +142,7 @@ class Explorer(Widget):
     def __init__(
         self, trace: Trace, begin: ExplorerSettings, coords: Mapping[int, Any] | None = None
     ) -> None:
-        self.trace = trace
+        self.trace, self._coords = trace, coords
         self._objects: Objects | None = None  # of `replay`, after the first request
         self.replay: Replay
         self._on = functools.lru_cache(1)(lambda asked: asked.on(self.trace))
@@ -159,7 +161,6 @@ class Explorer(Widget):
                 "edges": len(trace.edge_src) > 0,
             }
         )
-        self._coords = coords
         self.ask(begin)
         self.on_msg(self._answer_message)
 
@@ -221,10 +222,7 @@ class Explorer(Widget):
             self.send({"kind": "error", "said": str(why), "replay": kind == "replay"})
 
     def _frames(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return the objects in an iteration and in the next one.
-
-        If the message asks for it, also return the data that do not depend on the iteration.
-        """
+        """Return the objects in an iteration and in the next one, and if asked, their places."""
         run, m = self.replay, len(self.replay.rank_times)
         if self._objects is None:
             self._objects = Objects(course.stretches(run), run.trace.n_ranks)
@@ -266,18 +264,17 @@ class Watch(Widget):
     def _follow(self, interval: float) -> None:
         changed = time.monotonic()
         while not self._stop.wait(interval):
-            if self._look():
+            before = self.run["seen"]
+            self._look()
+            if self.run["seen"] != before:
                 changed = time.monotonic()
             elif self.run.get("ended") and time.monotonic() - changed > ENDED:
                 self._stop.set()
 
-    def _look(self) -> bool:
-        """Show new data of the file; return whether there were any."""
+    def _look(self) -> None:
         news = self._file.news(self.run["seen"])
-        if news["seen"] == self.run["seen"]:
-            return False
-        self.run = news
-        return True
+        if news["seen"] != self.run["seen"]:
+            self.run = news
 
     @property
     def ended(self) -> bool:
@@ -295,20 +292,3 @@ class Watch(Widget):
 
     def __repr__(self) -> str:
         return f"<Watch: {self.run['said']}>"
-
-
-def _still_image(run: Course) -> str:
-    """Return the timeline of a run as an image; "" without matplotlib."""
-    try:
-        optional.require("matplotlib")
-    except MissingPartError:
-        return ""
-    from matplotlib.figure import Figure
-
-    from pylb.show import plots
-
-    figure, file = Figure(figsize=(8.0, 3.6), layout="constrained"), io.BytesIO()
-    plots.timeline(run, ax=figure.subplots())
-    figure.savefig(file, format="png", dpi=100)
-    code = base64.b64encode(file.getvalue()).decode()
-    return f'<img alt="{escape(run.verdict)}" src="data:image/png;base64,{code}">'

@@ -253,7 +253,7 @@ def test_a_change_of_one_rank_leaves_the_others(where):
     [
         (Change(hosts=("a",), values={"share": 0.25}), "this lab has no hosts"),
         (Change(values={"bandwidth": 1e6}), "this lab has no hosts and no network"),
-        (Change(values={"shar": 0.25}), "'shar' is unknown, perhaps share"),
+        (Change(values={"shar": 0.25}), "'shar' is unknown.*did you mean share"),
         (Change(values={"memory": 2**26}), "this lab began without memory limits"),
     ],
 )
@@ -319,8 +319,8 @@ def test_a_killed_lab_leaves_nothing(where):
 def test_the_next_lab_removes_what_a_killed_one_left(where):
     """The next lab cleans up even if the guard, which normally does, was also killed."""
     alone = (
-        "import subprocess, sys; from pylb.cli.main import main; from pylb.lab import cgroup; "
-        "cgroup.WAIT = 'read line'; sys.exit(main(sys.argv[1:]))"
+        "import subprocess, sys; from pylb.cli.main import main; from pylb.lab import state; "
+        "state.WAIT = 'read line'; sys.exit(main(sys.argv[1:]))"
     )
     words = ["lab", "--share", "1", "--", sys.executable, "-c", WAITS]
     killed = subprocess.Popen([sys.executable, "-c", alone, *words], stdout=subprocess.PIPE)

@@ -21,21 +21,6 @@ function frameOf(sent) {
     load: numbers(sent.load, Uint8Array) };
 }
 
-// The number of different values in a sorted array, and [value, count] of the `n` most frequent.
-function frequent(sorted, n) {
-  const most = [];
-  let all = 0;
-  for (let i = 0, end = 0; i < sorted.length; i = end) {
-    while (end < sorted.length && sorted[end] === sorted[i]) end += 1;
-    all += 1;
-    if (most.length === n && end - i <= most[n - 1][1]) continue;
-    most.push([sorted[i], end - i]);
-    most.sort((a, b) => b[1] - a[1]);
-    most.length = Math.min(most.length, n);
-  }
-  return [all, most];
-}
-
 // The largest number of objects of a rank.
 function fullest(base, frame) {
   const held = new Uint32Array(base.n_ranks + 1);
@@ -50,27 +35,26 @@ function loadsOf(base, frame) {
   return out;
 }
 
-// Places (0 ... 1 in both directions) of each object.
-const LAYOUTS = {
-  // As given: coordinates, or a layout of the communication graph.
-  place(base) { return base.place; },
+// The number of boxes, one for each rank, in a row and in a column.
+function boxesOf({ n_ranks: p }) {
+  const across = Math.ceil(Math.sqrt(2 * p));
+  return [across, Math.ceil(p / across)];
+}
 
-  // Ranks as boxes, with their objects in rows.
-  ranks(base, frame) {
-    const p = base.n_ranks, across = Math.ceil(Math.sqrt(2 * p)), high = Math.ceil(p / across);
-    const side = Math.ceil(Math.sqrt(fullest(base, frame)));
-    const used = new Uint32Array(p), out = new Float32Array(2 * base.n);
-    frame.rank.forEach((r, i) => {
-      if (!r) return;
-      const k = used[r - 1], box = r - 1;
-      used[box] += 1;
-      out[2 * i] = ((box % across) + 0.1 + (0.8 * ((k % side) + 0.5)) / side) / across;
-      out[2 * i + 1] = (Math.floor(box / across) + 0.18
-        + (0.76 * (Math.floor(k / side) + 0.5)) / side) / high;
-    });
-    return out;
-  },
-};
+// Places (0 ... 1 in both directions) of the objects, in rows in the box of their rank.
+function boxed(base, frame) {
+  const [across, high] = boxesOf(base), side = Math.ceil(Math.sqrt(fullest(base, frame)));
+  const used = new Uint32Array(base.n_ranks), out = new Float32Array(2 * base.n);
+  frame.rank.forEach((r, i) => {
+    if (!r) return;
+    const k = used[r - 1], box = r - 1;
+    used[box] += 1;
+    out[2 * i] = ((box % across) + 0.1 + (0.8 * ((k % side) + 0.5)) / side) / across;
+    out[2 * i + 1] = (Math.floor(box / across) + 0.18
+      + (0.76 * (Math.floor(k / side) + 0.5)) / side) / high;
+  });
+  return out;
+}
 
 class ObjectView {
   // wanted(iteration): called when the view needs the objects of an iteration; the caller then passes
@@ -196,10 +180,11 @@ class ObjectView {
 
   // The places of the objects at `t` of their way.
   places() {
-    const { frame, next, t } = this, at = LAYOUTS[this.layout.value];
-    const old = at(this.base, frame);
+    const { frame, next, t } = this;
+    if (this.layout.value === "place") return this.base.place;
+    const old = boxed(this.base, frame);
     if (!next || !t) return old;
-    const out = at(this.base, next);
+    const out = boxed(this.base, next);
     for (let i = 0; i < frame.rank.length; i += 1) {
       const part = !frame.rank[i] ? 1 : (next.rank[i] ? t : 0); // new objects, and removed ones
       out[2 * i] = old[2 * i] + part * (out[2 * i] - old[2 * i]);
@@ -211,22 +196,20 @@ class ObjectView {
   // Migrations from the shown iteration to the next one: their number, and the pairs of ranks with
   // the most migrations, each pair with a few of its objects.
   movesOf() {
-    const { rank } = this.frame, to = this.next ? this.next.rank : rank;
-    const pair = (i) => rank[i] * 2097152 + to[i], moved = [], keys = new Float64Array(rank.length);
-    for (let i = 0; i < rank.length; i += 1) {
-      if (to[i] === rank[i] || !to[i] || !rank[i]) continue;
-      keys[moved.length] = pair(i);
-      moved.push(i);
-    }
-    const [all, most] = frequent(keys.subarray(0, moved.length).sort(), MOST_ARROWS);
-    const pairs = new Map(most.map(([key, n]) => [key, { n, to: key % 2097152, objects: [] }]));
-    const leaves = new Uint8Array(this.base.n_ranks + 1);
-    for (const [key] of most) leaves[Math.floor(key / 2097152)] = 1;
-    for (const i of moved) {
-      const found = leaves[rank[i]] && pairs.get(pair(i));
+    const { rank } = this.frame, to = this.next ? this.next.rank : rank, counts = new Map();
+    const pair = (i) => (to[i] !== rank[i] && to[i] && rank[i] ? rank[i] * 2097152 + to[i] : 0);
+    rank.forEach((_, i) => counts.set(pair(i), (counts.get(pair(i)) || 0) + 1));
+    const n = rank.length - (counts.get(0) || 0);
+    counts.delete(0);
+    const least = Float64Array.from(counts.values()).sort().at(-MOST_ARROWS) || 0;
+    const most = [...counts].filter(([, k]) => k >= least).sort((a, b) => b[1] - a[1]);
+    const pairs = new Map(most.slice(0, MOST_ARROWS).map(([key, k]) =>
+      [key, { n: k, to: key % 2097152, objects: [] }]));
+    rank.forEach((_, i) => {
+      const found = pairs.get(pair(i));
       if (found && found.objects.length < MOST_ENDS) found.objects.push(i);
-    }
-    return { n: moved.length, all, pairs: [...pairs.values()] };
+    });
+    return { n, all: counts.size, pairs: [...pairs.values()] };
   }
 
   // Draws before the next frame of the screen, and only once, even after several calls.
@@ -271,14 +254,12 @@ class ObjectView {
 
   // The side of an object's square, in pixels.
   sizeOf(byPlace, sx, sy) {
-    const { n, n_ranks: p } = this.base;
     if (byPlace) {
-      const area = sx * Math.max(sx * this.base.flat, 6);
-      return Math.min(Math.max(0.7 * Math.sqrt(area / n), 1.5), 16, 0.9 * sx * this.base.apart);
+      const { n, flat, apart } = this.base, area = sx * Math.max(sx * flat, 6);
+      return Math.min(Math.max(0.7 * Math.sqrt(area / n), 1.5), 16, 0.9 * sx * apart);
     }
-    const across = Math.ceil(Math.sqrt(2 * p));
-    const side = Math.ceil(Math.sqrt(this.most));
-    return Math.min(Math.max((0.7 * Math.min(sx / across, sy / Math.ceil(p / across))) / side, 1), 18);
+    const [across, high] = boxesOf(this.base), side = Math.ceil(Math.sqrt(this.most));
+    return Math.min(Math.max((0.7 * Math.min(sx / across, sy / high)) / side, 1), 18);
   }
 
   colours() {
@@ -331,15 +312,14 @@ class ObjectView {
   }
 
   drawBoxes(pen, colour, width, height) {
-    const p = this.base.n_ranks, across = Math.ceil(Math.sqrt(2 * p)), high = Math.ceil(p / across);
+    const [across, high] = boxesOf(this.base), [now, then] = this.loads;
     const w = (width - 2 * MARGIN) / across, h = height / high;
-    const [now, then] = this.loads;
     const top = Math.max(...now, ...then) || 1;
     pen.strokeStyle = colour;
     pen.font = "11px system-ui, sans-serif";
     pen.globalAlpha = 0.6;
     pen.lineWidth = 1;
-    for (let r = 0; r < p; r += 1) {
+    for (let r = 0; r < now.length; r += 1) {
       const x = MARGIN + (r % across) * w, y = MARGIN + Math.floor(r / across) * h;
       const full = (0.92 * h * (now[r] + this.t * (then[r] - now[r]))) / top;
       pen.fillStyle = "rgba(0, 114, 178, 0.35)";
