@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -221,4 +220,4 @@ def _linked(fd: int, folder: str) -> str:
 
 
 def _random_name(folder: str) -> str:
-    return os.path.join(folder, f".pylb-{secrets.token_hex(8)}.part")
+    return os.path.join(folder, f".pylb-{os.urandom(8).hex()}.part")

@@ -40,10 +40,11 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # run on one of them, the others have tests without ranks.
 LONGEST = (
     *("test_lab_groups.py", "test_lab_hosts.py", "test_notebooks.py", "test_browser.py"),
-    *("test_mpi.py", "test_lib.py", "test_c.py", "test_blocks.py", "test_same_bits.py"),
+    *("test_c.py", "test_mpi.py", "test_lib.py", "test_blocks.py", "test_same_bits.py"),
     *("test_own_loop.py", "test_operations.py", "test_live.py", "test_dying_ranks.py"),
+    *("test_steer.py", "test_no_memory.py", "test_mpi_clock.py", "test_docstrings.py"),
     *("test_examples.py", "test_checkpoint.py", "test_trace.py", "test_long_runs.py"),
-    "test_rounds.py",
+    *("test_virtual.py", "test_rounds.py"),
 )
 SLOW = {
     "test_browser.py",
@@ -85,6 +86,9 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.slow)
     if hasattr(config, "workerinput"):
         items.sort(key=place_in_line)
+        for item in items:
+            if item.get_closest_marker("lab"):
+                item._nodeid += "@labs"  # as xdist's groups do
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -94,8 +98,7 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Lanes(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            path = nodeid.partition("::")[0]
-            return path.replace("test_lab_hosts", "test_lab_groups")
+            return "labs" if nodeid.endswith("@labs") else nodeid.partition("::")[0]
 
     return Lanes(config, log) if config.getvalue("dist") == "loadfile" else None
 

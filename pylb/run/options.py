@@ -6,7 +6,6 @@ import hashlib
 import math
 import operator
 import os
-import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -74,7 +73,7 @@ def share(agreement: Agreement, iteration: int, before: int) -> int:
     `before`, the bytes that the process used before there were objects.  The ranks that share the
     limit, or that are in the process, have equal shares.
     """
-    bound, process = tightest(), f"{socket.gethostname()} {os.getpid()}"
+    bound, process = tightest(), f"{os.uname().nodename} {os.getpid()}"
     sharing, in_process = (
         len(ranks_with(agreement, iteration, name)) or agreement.transport.size
         for name in (bound.name, process)
@@ -93,7 +92,7 @@ def resident(proc: Path = Path("/proc")) -> int:
 
 def tightest(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> Bound:
     """Return the memory of the machine, or the limit of a control group if that is lower."""
-    host = socket.gethostname()
+    host = os.uname().nodename
     bounds = [Bound(nbytes, f"{host} {path}") for path, nbytes in _limits(proc, groups)]
     total = _machine(proc)
     if total:
@@ -240,7 +239,7 @@ class RankFacts:
             return np.flatnonzero(node == node[self._agreement.transport.rank]).astype(np.int32)
         if self._near is None:
             self._near = ranks_with(
-                self._agreement, iteration, os.environ.get("PYLB_NODE") or socket.gethostname()
+                self._agreement, iteration, os.environ.get("PYLB_NODE") or os.uname().nodename
             )
         return self._near
 
