@@ -142,7 +142,7 @@ def test_metrics_of_a_log():
 # ---- with more ranks, only a rank that places all objects sends, receives and keeps more -------
 
 
-SMALL, TIMES = 16, 3  # ranks of the small program; the large one has TIMES as many
+SMALL, TIMES = 24, 3  # ranks of the small program; the large one has TIMES as many
 LIKE_ALL = 0.8 * TIMES  # a part that grows by this factor counts as proportional to all objects
 
 
