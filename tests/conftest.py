@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -86,19 +87,20 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.slow)
     if hasattr(config, "workerinput"):
         items.sort(key=place_in_line)
-        for item in items:
-            if item.get_closest_marker("lab"):
-                item._nodeid += "@labs"  # as xdist's groups do
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Share out files, like xdist; but one worker gets all labs, so that none waits for another."""
+    """Share out files, like xdist; but one worker gets all labs, so that none waits for another.
+
+    The names of tests that run a lab contain "lab" as a word.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class Lanes(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            return "labs" if nodeid.endswith("@labs") else nodeid.partition("::")[0]
+            lab = re.search("(?<![a-z])labs?(?![a-z])", nodeid)
+            return "labs" if lab else nodeid.partition("::")[0]
 
     return Lanes(config, log) if config.getvalue("dist") == "loadfile" else None
 

@@ -176,7 +176,9 @@ def marks(text):
 
 
 BLOCKS = [
-    pytest.param(page, block, id=f"{name_of(page)}:{k}", marks=marks(block))
+    pytest.param(
+        page, block, id=f"{name_of(page)}:{k}{' lab' * bool(marks(block))}", marks=marks(block)
+    )
     for page in PAGES
     if page.name != "c.md"  # tests/examples/test_own_loop.py
     for k, block in enumerate(SHELL.findall(page.read_text()))
