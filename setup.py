@@ -18,6 +18,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -254,20 +255,36 @@ class WithLibrary(build_ext):
     """Build the extensions, several files at a time, and the C library into pylb/lib."""
 
     def build_extensions(self):
-        compile_all = self.compiler.compile
+        """Compile once what several extensions contain: the words of libraries do not change it."""
+        compile_all, self.made = self.compiler.compile, {}
 
-        def compile_each(sources, **how):
+        def compile_each(sources, output_dir, **how):
+            defined = [word for word in how["extra_postargs"] if word.startswith("-DPLB_")]
+            folder = "".join([output_dir, *defined])
+            missing = [source for source in sources if (folder, source) not in self.made]
             with ThreadPool(CORES) as pool:
-                made = pool.map(lambda source: compile_all([source], **how), sources)
-                return [object_file for objects in made for object_file in objects]
+                new = pool.map(lambda s: compile_all([s], output_dir=folder, **how)[0], missing)
+            self.made.update(zip([(folder, source) for source in missing], new, strict=True))
+            return [self.made[folder, source] for source in sources]
 
         self.compiler.compile = compile_each
         super().build_extensions()
+
+    def keep_objects(self, folder):
+        """Give the C library the objects of pylb._core, if anybody can link with them."""
+        if "PLB_SANITIZE" in os.environ or "-flto" in str(sysconfig.get_config_var("CFLAGS")):
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        for (made_in, source), made in self.made.items():
+            if made_in == self.build_temp:
+                name = Path(source).relative_to("csrc").with_suffix(".o").as_posix()
+                shutil.copyfile(made, folder / name.replace("/", "_"))
 
     def run(self):
         super().run()
         here = Path() if self.inplace else Path(self.build_lib)
         target, out = here / "pylb" / "lib", Path(self.build_temp, "lib").resolve()
+        self.keep_objects(out / "core")
         mpi = mpi_words()
         words = ["make", "-s", "-C", "csrc/lib", f"-j{CORES}", f"OUT={out}"]
         command = [*words, f"MPICC={mpi[0] if mpi else ''}", "FC="]

@@ -5,7 +5,6 @@ The C core returns a code and a message; ``csrc/base/base.h`` names the class of
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import re
@@ -145,6 +144,8 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 def nearest(word: str, words: Iterable[str], cutoff: float = 0.5) -> str:
     """Return '; did you mean ...?' with the nearest names, or ''."""
+    import difflib  # not at the top: it slows `import pylb`
+
     lower = {w.lower(): w for w in words}
     close = difflib.get_close_matches(word.lower(), lower, n=2, cutoff=cutoff)
     return f"; did you mean {' or '.join(lower[c] for c in close)}?" if close else ""
@@ -152,7 +153,6 @@ def nearest(word: str, words: Iterable[str], cutoff: float = 0.5) -> str:
 
 def suggesting(call: Callable[P, T]) -> Callable[P, T]:
     """Decorate a function: its error for an unknown keyword suggests the nearest known keywords."""
-    known = list(inspect.signature(call).parameters)
 
     @functools.wraps(call)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -160,6 +160,7 @@ def suggesting(call: Callable[P, T]) -> Callable[P, T]:
             return call(*args, **kwargs)
         except TypeError as error:
             found = re.search(r"unexpected keyword argument '(\w+)'$", str(error))
+            known = list(inspect.signature(call).parameters)
             if found is None or found[1] not in kwargs or found[1] in known:
                 raise
             raise TypeError(f"{error}{nearest(found[1], known)}") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -150,7 +149,7 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
     path = named(path)
     target, made = os.path.realpath(path), False
     folder = os.path.dirname(target)
-    part = os.path.join(folder, f".pylb-{secrets.token_hex(8)}.part")
+    part = os.path.join(folder, f".pylb-{os.urandom(8).hex()}.part")
     try:
         old = os.stat(path).st_mode if os.path.exists(path) else None
         if old is not None and not os.access(path, os.W_OK):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent import futures
 from contextlib import contextmanager
 
 from pylb import _core
 
 
 @contextmanager
-def stoppable(n: int) -> Iterator[ThreadPoolExecutor]:
+def stoppable(n: int) -> Iterator[futures.ThreadPoolExecutor]:
     """Open a pool of `n` threads that stop if the block raises an exception.
 
     Tasks that have not started are then cancelled.  In a running task, the next call of
@@ -18,7 +18,7 @@ def stoppable(n: int) -> Iterator[ThreadPoolExecutor]:
     KeyboardInterrupt.  The block ends when all threads have ended.
     """
     stop: list[bool] = []
-    with ThreadPoolExecutor(n, initializer=_core.stop_when, initargs=(stop,)) as pool:
+    with futures.ThreadPoolExecutor(n, initializer=_core.stop_when, initargs=(stop,)) as pool:
         try:
             yield pool
         except BaseException:

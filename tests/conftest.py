@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -40,10 +41,11 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # run on one of them, the others have tests without ranks.
 LONGEST = (
     *("test_lab_groups.py", "test_lab_hosts.py", "test_notebooks.py", "test_browser.py"),
-    *("test_mpi.py", "test_lib.py", "test_c.py", "test_blocks.py", "test_same_bits.py"),
+    *("test_c.py", "test_mpi.py", "test_lib.py", "test_blocks.py", "test_same_bits.py"),
     *("test_own_loop.py", "test_operations.py", "test_live.py", "test_dying_ranks.py"),
+    *("test_steer.py", "test_no_memory.py", "test_mpi_clock.py", "test_docstrings.py"),
     *("test_examples.py", "test_checkpoint.py", "test_trace.py", "test_long_runs.py"),
-    "test_rounds.py",
+    *("test_virtual.py", "test_rounds.py"),
 )
 SLOW = {
     "test_browser.py",
@@ -89,13 +91,16 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Share out files, like xdist; but one worker gets all labs, so that none waits for another."""
+    """Share out files, like xdist; but one worker gets all labs, so that none waits for another.
+
+    The names of tests that run a lab contain "lab" as a word.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class Lanes(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            path = nodeid.partition("::")[0]
-            return path.replace("test_lab_hosts", "test_lab_groups")
+            lab = re.search("(?<![a-z])labs?(?![a-z])", nodeid)
+            return "labs" if lab else nodeid.partition("::")[0]
 
     return Lanes(config, log) if config.getvalue("dist") == "loadfile" else None
 

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import pickle
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,7 @@ def checkpoint(
     pickled: bool,
 ) -> None:
     """Write a checkpoint.  Collective; an error on one rank is raised on all."""
-    folder, transport = Path(), state.agreement.transport
-    name = b""
+    folder, name, transport = Path(), b"", state.agreement.transport
     with Attempt() as tried:
         folder = Path(named(path))
         checks.flag("pickled", pickled)
@@ -53,7 +51,7 @@ def checkpoint(
             if folder.exists() and not folder.is_dir():
                 raise DomainError(f"path is {os.fspath(path)!r}: expected a folder, or a new name")
             folder.mkdir(exist_ok=True)
-            name = secrets.token_hex(8).encode()
+            name = os.urandom(8).hex().encode()
     words = f"checkpoint({str(path)!r}), pickled={pickled}, pack={pack is not None}"
     state.agreement.agree(Step.CHECKPOINT, words, tried.error)
     loop.complete()

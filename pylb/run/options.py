@@ -6,7 +6,6 @@ import hashlib
 import math
 import operator
 import os
-import socket
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -67,7 +66,7 @@ def share(agreement: Agreement, iteration: int, before: int) -> int:
     The ranks that share the limit of the machine or control group have equal shares of it, minus
     their shares of `before`, the bytes that their process used before there were objects.
     """
-    (nbytes, name), process = tightest(), f"{socket.gethostname()} {os.getpid()}"
+    (nbytes, name), process = tightest(), f"{os.uname().nodename} {os.getpid()}"
     sharing, in_process = (
         len(ranks_with(agreement, iteration, text)) or agreement.transport.size
         for text in (name, process)
@@ -89,7 +88,7 @@ def tightest(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) 
 
     Also returns a name, which is the same for all processes that share this memory.
     """
-    host = socket.gethostname()
+    host = os.uname().nodename
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limits = [(nbytes, f"{host} {path}") for path, nbytes in _limits(proc, groups)]
     return min([*limits, (machine, host)])
@@ -217,7 +216,7 @@ class RankFacts:
             return np.flatnonzero(node == node[self._agreement.transport.rank]).astype(np.int32)
         if self._near is None:
             self._near = ranks_with(
-                self._agreement, iteration, os.environ.get("PYLB_NODE") or socket.gethostname()
+                self._agreement, iteration, os.environ.get("PYLB_NODE") or os.uname().nodename
             )
         return self._near
 

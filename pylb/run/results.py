@@ -29,8 +29,6 @@ from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode, RunState, ShadowMode
 from pylb.run.report import IterationMetrics, Report, check_suffix
 from pylb.run.share import Sharer
-from pylb.show import page
-from pylb.show.course import Course, of_stretches
 
 log = logging.getLogger("pylb")
 SUMMED = ("time", "max", "mean", "idle_mean", "idle_max")
@@ -168,6 +166,8 @@ class RunResults(InNotebook):
             Names and coordinates of objects, by key, for the page (DomainError without a page);
             those of rank 0 are used.
         """
+        from pylb.show import page  # not at the top: it slows `import pylb`
+
         is_page = path is not None and check_suffix(path) == ".html"
         page.check_used(is_page, names=names, coords=coords)
         if path is not None and not self._loop.running:
@@ -217,12 +217,14 @@ class RunResults(InNotebook):
         state.agreement.on_root(Step.RECORDS, state.done, write)
         return report
 
-    def _course(self, title: str, names: Mapping[int, str] | None) -> Course | None:
-        """Return the data of a page on rank 0, None on the other ranks.  Collective.
+    def _course(self, title: str, names: Mapping[int, str] | None) -> Any:
+        """Return the `Course` of a page on rank 0, None on the other ranks.  Collective.
 
         The page shows migrations only if rank 0 has the loads of all objects: from the file of the
         run, or from the memory of the ranks (only with lag=0 and fewer than `GATHER` loads).
         """
+        from pylb.show.course import of_stretches
+
         state, records, stretches = self._state, self._state.records, list[Stretch]()
         if records.restored:
             raise DomainError(

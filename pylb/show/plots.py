@@ -492,7 +492,7 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
 
     Examples
     --------
-    >>> pylb.plots.film(trace.replay("GreedyLB", every=50, cost=0.1), "lb_steps.gif", most=3)
+    >>> pylb.plots.film(trace.replay("GreedyLB", every=50, cost=0.1), "lb_steps.gif", most=1)
     """
     optional.require("matplotlib")
     from matplotlib.animation import FuncAnimation

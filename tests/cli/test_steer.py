@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -27,7 +26,8 @@ def steered(mpiexec, tmp_path):
     """Run a program by `pylb steer`; return its exit code, what was printed, and the summary."""
     from jsonschema import validate  # importing it takes seconds
 
-    shutil.copy(STEER / "code.py", tmp_path)
+    code = (STEER / "code.py").read_text().replace("200 if", "80 if").replace("else 20", "else 8")
+    (tmp_path / "code.py").write_text(code)  # shorter steps, and shorter intervals
 
     def run(plan, *words, steps=100):
         plan = plan.replace("mpiexec -n", f"{shlex.join(mpiexec)} -n")
@@ -52,7 +52,7 @@ def steered(mpiexec, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["file", "signal", "restart"])
 def test_a_program_is_balanced(steered, way):
-    plan = (STEER / f"{way}.yaml").read_text().replace("interval: 1s", "interval: 0.1s")
+    plan = (STEER / f"{way}.yaml").read_text().replace("interval: 1s", "interval: 0.05s")
     plan = plan.replace("cost: 1s", "")  # more than can be saved in this short run
     code, out, said, told = steered(plan.replace("--restart", "--restart --steps 300"), steps=300)
     assert code == 0, said
@@ -67,9 +67,9 @@ def test_a_program_is_balanced(steered, way):
     ("plan", "expected"),
     [
         ("redistribute: exit 3", "'exit 3' has failed with exit code 3; no more LB steps"),
-        ("{redistribute: sleep 60, limit: 0.1s}", "took longer than 100 ms; no more LB steps"),
+        ("{redistribute: sleep 60, limit: 0.05s}", "took longer than 50 ms; no more LB steps"),
         ("stop: exit 4", "stop: 'exit 4' has failed with exit code 4; no more LB steps"),
-        ("{stop: 'true', limit: 0.1s}", "the program has not ended 100 ms after stop"),
+        ("{stop: 'true', limit: 0.05s}", "the program has not ended 50 ms after stop"),
         (
             "{stop: touch STOP, start: mpiexec -n 1 python code.py --restart --steps 80}",
             "the program has 1 ranks after its restart, 2 before",
@@ -78,7 +78,8 @@ def test_a_program_is_balanced(steered, way):
     ],
 )
 def test_a_program_that_is_not_balanced_ends_as_usual(steered, plan, expected):
-    given = f"{plan[:-1]}, interval: 0.1s}}" if plan.startswith("{") else f"{plan}\ninterval: 0.1s"
+    more = "interval: 0.05s"
+    given = f"{plan[:-1]}, {more}}}" if plan.startswith("{") else f"{plan}\n{more}"
     code, out, said, told = steered(given)
     assert code == 0, said
     assert " steps\n" in out
@@ -115,7 +116,7 @@ def test_bad_plans(tmp_path, capfd, plan, expected):
 @pytest.mark.slow
 def test_a_program_that_is_at_its_end_is_started_only_once_more(steered):
     """It is stopped once; started again, it ends at once, with the exit code of a stop."""
-    plan = "interval: 0.1s\nstop: touch STOP\nstart: python -c pass\n"
+    plan = "interval: 0.05s\nstop: touch STOP\nstart: python -c pass\n"
     code, out, said, told = steered(plan)
     assert code == 0, said
     assert "100 steps" not in out

@@ -149,7 +149,7 @@ def programs(draw):
     return pylb.Trace.from_snapshots([pylb.Snapshot(row, rank, n_ranks=p, key=k) for row in loads])
 
 
-@chance.examples(200)
+@chance.examples(100)
 @given(
     trace=programs(),
     strategy=st.sampled_from(["auto", "GreedyLB", "RefineLB"]),

@@ -232,7 +232,7 @@ def answers(mpiexec):
     return answers_of(mpiexec, "examples.py")
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [1, 3])
 def test_results_do_not_depend_on_the_ranks(answers, ranks):
     fingerprints, reaction = answers(ranks)
     assert fingerprints[0::2] == fingerprints[1::2]  # unbalanced and balanced

@@ -84,7 +84,7 @@ def test_modes_and_links_of_the_user_are_kept(folder):
 def test_a_link_with_a_guessed_name_is_not_followed(folder, monkeypatch):
     """If a link already has the temporary name, the file to which it points stays as it is."""
     (folder / "victim").write_text("precious")
-    monkeypatch.setattr(files.secrets, "token_hex", lambda n: "00" * n)
+    monkeypatch.setattr(files.os, "urandom", bytes)
     (folder / f".pylb-{'00' * 8}.part").symlink_to(folder / "victim")
     with pytest.raises(FileExistsError) as caught:
         files.write_text(folder / "a", "new")

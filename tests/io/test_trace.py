@@ -302,7 +302,7 @@ styles = st.sampled_from(
 )
 
 
-@examples(60)
+@examples(40)
 @given(runs(), styles)
 def test_generated_runs_agree_with_the_plain_loader(ranks, style):
     with tempfile.TemporaryDirectory() as folder:
@@ -312,7 +312,7 @@ def test_generated_runs_agree_with_the_plain_loader(ranks, style):
         assert len(trace) == len(list(trace))
 
 
-@examples(60)
+@examples(40)
 @given(runs(), styles, st.data())
 def test_generated_runs_under_another_placement(ranks, style, data):
     with tempfile.TemporaryDirectory() as folder:

@@ -25,14 +25,14 @@ def answers(mpiexec):
     return answers_of(mpiexec, "each_case.py", *(f for f in FILES if f not in left_out))
 
 
-@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize("ranks", [3, 5])
 def test_cases(answers, ranks):
-    """Of two ranks, each also runs them alone."""
+    """On one and on three ranks; and half of them on five, half on two."""
     found = answers(ranks)
     assert sum(map(len, found.values())) > 90
     assert any(answer is not None for answer in found["cases"].values())
     for file in ("cases", "multicast_cases"):
-        assert found[file] == answers(2)[file]
+        assert found[file] == answers(3)[file]
 
 
 # ---- programs that end well or badly -------------------------------------------------------------

@@ -171,12 +171,14 @@ def follow(lines, capfd):
                 Path(output).expanduser().write_text(out)
 
 
-def marks(text):
-    return pytest.mark.lab if "pylb lab" in text else ()
+def case(name, text, *values):
+    """Return the parameters of a test; "lab" is in the name of one that runs a lab."""
+    lab = "pylb lab" in text
+    return pytest.param(*values, id=name + " lab" * lab, marks=pytest.mark.lab if lab else ())
 
 
 BLOCKS = [
-    pytest.param(page, block, id=f"{name_of(page)}:{k}", marks=marks(block))
+    case(f"{name_of(page)}:{k}", block, page, block)
     for page in PAGES
     if page.name != "c.md"  # tests/examples/test_own_loop.py
     for k, block in enumerate(SHELL.findall(page.read_text()))
@@ -190,7 +192,7 @@ def test_shell_on_the_pages(page, block, here, mpiexec, capfd):
     follow(commands(block), capfd)
 
 
-HELP = [pytest.param(n, marks=marks(c.examples)) for n, c in cli.COMMANDS.items()]
+HELP = [case(name, c.examples, name) for name, c in cli.COMMANDS.items()]
 
 
 @pytest.mark.parametrize("name", HELP)

@@ -70,7 +70,7 @@ def test_every_figure_is_the_same_in_every_run():
 @pytest.mark.slow
 def test_some_hundred_ranks():
     unbalanced, balanced = (
-        cluster(300).run(drifting, 8, **how)[0][0]
+        cluster(200).run(drifting, 8, **how)[0][0]
         for how in ({"mode": "off"}, {"every": 2, "strategy": "GreedyLB"})
     )
     assert unbalanced["iterations"] == balanced["iterations"] == 8

@@ -557,7 +557,7 @@ def test_two_programs_in_one_command(build, mpiexec):
 def test_a_bad_placement_ends_neither_program_nor_recording(build, mpiexec):
     said = []
     aims = [{"placement": [0, 0, 0]}]
-    command = [*mpiexec, "-n", "2", build("stencil"), "600", "2e6"]
+    command = [*mpiexec, "-n", "2", build("stencil"), "300", "2e6"]
     code, run = record(command, online=aims, say=said.append)
     assert code == 0
     assert said == [
