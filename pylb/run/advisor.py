@@ -623,7 +623,7 @@ class Advisor(RunResults):
         """End the program's own loop: complete its pending steps and the record.  Collective.
 
         With `iterate`, it is needed only after ``break``.  Further steps may follow.  All ranks
-        call `finish` for several advisors in the same order; otherwise they never end.
+        call `finish` for several advisors in the same order; otherwise they wait forever.
         """
         self._loop.close()
 
