@@ -613,7 +613,8 @@ class Advisor(RunResults):
     def rebalanced(self, seconds: float) -> None:
         """Report, instead of `rebalancing`, that this rank's redistribution took `seconds`."""
         self._check_advised("rebalanced()")
-        self._watch.moved(checks.seconds("seconds", seconds))
+        self._watch.move.add(checks.seconds("seconds", seconds))
+        self._watch.resume()
 
     def _check_advised(self, what: str) -> None:
         if self._loop.advice is None:
