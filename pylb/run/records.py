@@ -454,6 +454,7 @@ def _stretch(parts: tuple[KeptLoads, ...], k: int) -> Stretch:
     objects, rows, order = database(
         *([getattr(p, name) for p in parts] for name in ("objects", "edges", "passes"))
     )
+    phases = [part.phases[:k] for part in parts if part.phases is not None]
     columns: dict[str, Any] = {name: objects[name] for name in used("recorded")}
     for name in used("optional"):  # None if some object does not have the property
         array = objects.columns.get(name, NO_KEYS)
@@ -469,14 +470,9 @@ def _stretch(parts: tuple[KeptLoads, ...], k: int) -> Stretch:
         edge_messages=rows.messages,
         edge_multicast=rows.multicast if rows.multicast.any() else None,
         starts=parts[0].starts,
-        phases=_phases(parts, k, order),
+        phases=np.concatenate(phases, axis=1)[:, order] if k and phases else None,
         **columns,
     )
-
-
-def _phases(parts: tuple[KeptLoads, ...], k: int, order: Any) -> F64 | None:
-    every = [part.phases[:k] for part in parts if part.phases is not None]
-    return np.concatenate(every, axis=1)[:, order] if k and every else None
 
 
 class Records:
