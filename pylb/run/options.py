@@ -246,7 +246,6 @@ class RankFacts:
         return out
 
 
-
 def facts_of_all(every: list[Own]) -> dict[str, NDArray[Any]]:
     """Join the numbers of the ranks into one array for each name."""
     return {
