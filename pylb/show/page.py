@@ -122,7 +122,7 @@ def data(course: Course) -> dict[str, Any]:
         "decisions_in_all": len(course.history),
         "groups": [[int(i), int(j), moved[i, j], 0, load[i, j]] for i, j in np.argwhere(moved)],
         "group": step,
-        "regions": [r._asdict() for r in regions[:MOST_REGIONS]],
+        "regions": regions[:MOST_REGIONS],
         "regions_in_all": len(regions),
         "heaviest": [[str(key), clip(name), *more] for key, name, *more in course.heaviest],
         "objects": None if shown is None else {**shown.base(course.coords), "frames": frames},
