@@ -90,7 +90,7 @@ def draw(megabytes: float, steps: int, path: str) -> None:
     """Draw the ranks around the first LB step, without and with overlap, from recorded runs."""
     import matplotlib.pyplot as plt
 
-    from pylb.show import course, lanes
+    from pylb.show import course
     from pylb.show.plots import BLUE, GREY, VERMILLION, finish
 
     figure, ax = plt.subplots(figsize=(7.5, 3.0), layout="constrained")
@@ -99,7 +99,7 @@ def draw(megabytes: float, steps: int, path: str) -> None:
         for low, way in ((3, "at once"), (0, "overlap")):
             record = Path(folder, f"{way[:2]}.h5")
             answer_of(2, way.replace(" ", "_"), megabytes, steps, record)
-            run = lanes.of(course.of(record), EVERY - 1, EVERY + 1, 2)[2][-1]
+            run = course.of(record).lanes(EVERY - 1, EVERY + 1, 2)[2][-1]
             decides = run.iteration[0]
             moves = decides + run.deciding[0]
             begin = moves + run.moving[0]

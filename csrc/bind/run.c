@@ -283,7 +283,7 @@ typedef struct atsync {
     PyObject *recorder;          /* owned */
     PyObject *answers; /* a tuple of the objects to return, indexed by plb_atsync_answer_t */
     PyObject *keys;    /* pylb._core.Keys; NULL: before bind, or with keys=None */
-    PyArrayObject *seconds, *window, *estimates; /* arrays of pylb.run.local_objects.Store */
+    PyArrayObject *seconds, *window, *estimates; /* arrays of `LocalObjects` in Python */
     int64_t *slot; /* slot of each object in `core`; a rank that runs as a whole has slot[0] */
     bool idle;     /* true: since `wait` began, no object has ended or begun an iteration */
     plb_wait_t wait;

@@ -646,7 +646,7 @@ def report(args: argparse.Namespace) -> None:
     if waited := shown.parameters.get("waited"):
         said = f"Rank 0 waited {seconds(waited)} for a core, which lowers these efficiencies:"
         common.print_text(said)
-    regions = [region._asdict() for region in efficiency.regions(shown)]
+    regions = efficiency.regions(shown)
     show(EFFICIENCIES, regions[:MOST_REGIONS])
     if len(regions) > MOST_REGIONS:
         more = count(len(regions) - MOST_REGIONS, "further region")

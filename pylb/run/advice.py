@@ -145,13 +145,8 @@ class Stopwatch:
         self._delayed = _core.run_delay()
         self._worked = _core.load_clock(self.work.clock)  # when the work of the step began
 
-    def moved(self, seconds: float) -> None:
-        """Count a redistribution that took `seconds` and has just ended."""
-        self.move.add(seconds)
-        self.resume()
-
     def worked(self) -> float:
-        """Return the seconds of work in this step; after `moved`, only the work since then."""
+        """Return the seconds of work since `resume`."""
         return max(_core.load_clock(self.work.clock) - self._worked, 0.0)
 
     def shared(self, began: float, seconds: float) -> None:

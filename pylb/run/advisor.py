@@ -613,7 +613,8 @@ class Advisor(RunResults):
     def rebalanced(self, seconds: float) -> None:
         """Report, instead of `rebalancing`, that this rank's redistribution took `seconds`."""
         self._check_advised("rebalanced()")
-        self._watch.moved(checks.seconds("seconds", seconds))
+        self._watch.move.add(checks.seconds("seconds", seconds))
+        self._watch.resume()
 
     def _check_advised(self, what: str) -> None:
         if self._loop.advice is None:
@@ -623,7 +624,7 @@ class Advisor(RunResults):
         """End the program's own loop: complete its pending steps and the record.  Collective.
 
         With `iterate`, it is needed only after ``break``.  Further steps may follow.  All ranks
-        call `finish` for several advisors in the same order; otherwise they never end.
+        call `finish` for several advisors in the same order; otherwise they wait forever.
         """
         self._loop.close()
 

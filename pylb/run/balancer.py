@@ -215,8 +215,8 @@ class Balancer(RunResults):
         Parameters
         ----------
         key : int
-            A unique 64-bit integer that identifies the object on all ranks, or DuplicateKeyError;
-            if it was added on another rank, all ranks raise when the next iteration begins.
+            A unique 64-bit integer that identifies the object on all ranks.  DuplicateKeyError if
+            it exists; if it does on another rank, all ranks raise before the next iteration.
         block : object
             Any value; if it cannot be pickled, it stays on this rank.  It belongs to the balancer
             from now on: a migration replaces it by a copy.

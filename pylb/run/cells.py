@@ -134,6 +134,7 @@ class LocalCells:
         self.sizes = SizeEstimator()  # it measures nothing, because the program packs the cells
         self.n_objects = 0  # number of cells of all ranks in the most recent step
         self.now = Cells(np.zeros(0), 0.0)  # the cells in the most recent step
+        self.seconds, self.parts = self.now.loads, self.now.parts
         self.whole = True  # whether all work of the rank is one cell
         self.sent = CellMessages()  # what the cells sent when `edges` were last examined
         self.keys: I64 = np.zeros(0, np.int64)  # keys of the cells in `now`
@@ -144,14 +145,6 @@ class LocalCells:
         self.phases: tuple[str, ...] | None = None
         # Expected seconds of the cells.  None: expect the seconds of the most recent step.
         self.expected: F64 | None = None
-
-    @property
-    def seconds(self) -> F64:
-        return self.now.loads
-
-    @property
-    def parts(self) -> F64:
-        return self.now.parts
 
     def recorded(self) -> Objects:
         """Return the cells and those of their properties that records and strategies use."""
@@ -195,6 +188,7 @@ class LocalCells:
         same = new.keys() == old.keys() and all(map(np.array_equal, new.values(), old.values()))
         self.version += "coords" in new or not same
         self.now, self.sent = now, sent
+        self.seconds, self.parts = now.loads, now.parts
         if changed:
             n = len(now.loads)
             self.keys = (self.rank << 32) + np.arange(n) if now.keys is None else now.keys.copy()

@@ -292,9 +292,9 @@ def _properties(arrays: disk.Arrays, n: int, index: I64) -> dict[str, Any]:
 def _estimates(
     arrays: disk.Arrays, objects: LocalObjects, same: bool, n_ranks: int, name: Path
 ) -> F64:
-    """Check and return the estimates of a file; `same`: whether the number of ranks is.
+    """Check and return the estimates of a file.
 
-    If not, those that use only iterations on an object's present rank become 0.
+    If the number of ranks is not the `same`, those for an object's present rank become 0.
     """
     keys, flat = arrays["key"], arrays["estimates"]
     n, blocks = len(keys), objects.rows // objects.base  # one block for the sum, one for each phase

@@ -122,12 +122,13 @@ class LBStep:
         start = _core.clock()
         placed = self._in_rounds(strategy, objects) if strategy.distributed else self.place(start)
         full = float(placed.figures[FULL])
-        if self.facts.is_news(full) and self.agreement.transport.rank == 0:
+        if full > 1.0 and not self.facts.exceeded and self.agreement.transport.rank == 0:
             log.warning(
                 "pylb: after iteration %d: no placement respects memory limits; a rank or node "
                 "uses %.0f %% of its limit, and gets no more bytes than it already has",
                 *(self.iteration, 100 * full),
             )
+        self.facts.exceeded |= full > 1.0
         core = self.decider.core
         core.placed(placed.figures, placed.speed_of_all)
         if not core.goes_on:  # otherwise `was` remains: the ranks before the first slice

@@ -542,8 +542,8 @@ OWN = Strategy(sentences.OWN, "comprehensive", ("load",), _own.__doc__ or "", ""
 class Measured(NamedTuple):
     """What a rank has measured in a step."""
 
-    # For the statistics, with a code of the arguments of `advise`, and still without `background`,
-    # which `idle` still includes.  `n_changed` is 1 if keys (without keys: the number of cells)
+    # For the statistics: `arguments` is a code of those of `advise`; `background` is missing yet,
+    # and not subtracted from `idle`; `n_changed` is 1 if keys (without keys: the number of cells)
     # differ from the previous step.
     sample: Contribution
     words: str  # names of the arguments of `advise`

@@ -150,7 +150,7 @@ class RankFacts:
         # Values that rank 0 does not have yet, each with its moment (see `run_record.RunFacts`).
         self._answers: list[tuple[int, Own]] = []
         self._last: dict[int, Own] = {}  # on rank 0: the most recent values of each rank
-        self._is_said = False  # whether `is_news` has returned True
+        self.exceeded = False  # whether a placement has exceeded a memory limit
         self._near: I32 | None = None
         self.links: dict[str, Any] = {}  # `node` and `near` of the machine, see `Links.ranks`
 
@@ -243,12 +243,6 @@ class RankFacts:
             last = facts_of_all([self._last[rank] for rank in sorted(self._last)])
             out.append((moment, {name: array.tolist() for name, array in last.items()}))
         return out
-
-    def is_news(self, full: float) -> bool:
-        """Return whether `full`, memory / limit of a rank, is above 1 for the first time."""
-        news = full > 1.0 and not self._is_said
-        self._is_said |= news
-        return news
 
 
 def facts_of_all(every: list[Own]) -> dict[str, NDArray[Any]]:

@@ -81,10 +81,14 @@ class IterationLog:
             self._open.append(row)
             if len(self._open) < self.span:
                 return
-            row, self._open = self._means(self._open, self.span)[0].tolist(), []
+            row, self._open = self._mean(self._open), []
         self._rows.extend(row)
         if len(self._rows) >= MOST_ROWS * self._width:
-            self._rows = array("d", self._means(self._rows, 2).tobytes())
+            pairs = np.array(self._rows).reshape(-1, 2, self._width)
+            means = pairs.mean(axis=1)
+            if self._lowest < self._width:
+                means[:, self._lowest] = pairs[:, :, self._lowest].min(axis=1)
+            self._rows = array("d", means.tobytes())
             self.span *= 2
 
     def extend(self, rows: Sequence[Sequence[float]]) -> None:
@@ -100,21 +104,18 @@ class IterationLog:
 
     def table(self) -> F64:
         """Return the rows, (m, width)."""
-        rows = self._means(self._rows, 1)
-        rest = [self._means(self._open, len(self._open))] if self._open else []
-        return np.concatenate([rows, *rest])
+        rows = array("d", self._rows)
+        rows.extend(self._mean(self._open))
+        return np.array(rows).reshape(-1, self._width)
 
     def first(self) -> I64:
         """Return the first iteration of each row, (m,)."""
         return np.arange(0, self._n, self.span)
 
-    def _means(self, rows: Any, by: int) -> F64:
-        """Return the means of groups of `by` rows."""
-        groups = np.array(rows, np.float64).reshape(-1, by, self._width)
-        out: F64 = groups.mean(axis=1)
-        if self._width > self._lowest:
-            out[:, self._lowest] = groups[:, :, self._lowest].min(axis=1)
-        return out
+    def _mean(self, rows: list[Sequence[float]]) -> list[float]:
+        """Return one row for these iterations; [] if there are none."""
+        columns = enumerate(zip(*rows, strict=True))
+        return [min(x) if i == self._lowest else sum(x) / len(x) for i, x in columns]
 
 
 def _processor_ticks() -> tuple[int, int]:
@@ -454,6 +455,7 @@ def _stretch(parts: tuple[KeptLoads, ...], k: int) -> Stretch:
     objects, rows, order = database(
         *([getattr(p, name) for p in parts] for name in ("objects", "edges", "passes"))
     )
+    phases = [part.phases[:k] for part in parts if part.phases is not None]
     columns: dict[str, Any] = {name: objects[name] for name in used("recorded")}
     for name in used("optional"):  # None if some object does not have the property
         array = objects.columns.get(name, NO_KEYS)
@@ -469,14 +471,9 @@ def _stretch(parts: tuple[KeptLoads, ...], k: int) -> Stretch:
         edge_messages=rows.messages,
         edge_multicast=rows.multicast if rows.multicast.any() else None,
         starts=parts[0].starts,
-        phases=_phases(parts, k, order),
+        phases=np.concatenate(phases, axis=1)[:, order] if k and phases else None,
         **columns,
     )
-
-
-def _phases(parts: tuple[KeptLoads, ...], k: int, order: Any) -> F64 | None:
-    every = [part.phases[:k] for part in parts if part.phases is not None]
-    return np.concatenate(every, axis=1)[:, order] if k and every else None
 
 
 class Records:

@@ -159,7 +159,7 @@ class RunResults(InNotebook):
         ----------
         path : str or Path, optional
             Rank 0 also writes the report to this file, as JSON (``.json``), as text (``.txt``), or
-            as an interactive page (``.html``) that needs no network; DomainError for others.
+            as an interactive page (``.html``) that needs no network; no other suffix is possible.
         title : str, optional
             Title of the report.  Default: "Run", or, for a page, the file's name.
         names, coords : mapping from int to str, and from int to 1 ... 3 floats, optional

@@ -23,7 +23,7 @@ from pylb.decide.figures import RECEIPT, RUN
 from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64
-from pylb.show import aggregate, course, efficiency, lanes
+from pylb.show import aggregate, course, efficiency
 from pylb.show.course import Course, Migrations
 
 STATIC = Path(__file__).with_name("static")
@@ -122,7 +122,7 @@ def data(course: Course) -> dict[str, Any]:
         "decisions_in_all": len(course.history),
         "groups": [[int(i), int(j), moved[i, j], 0, load[i, j]] for i, j in np.argwhere(moved)],
         "group": step,
-        "regions": [r._asdict() for r in regions[:MOST_REGIONS]],
+        "regions": regions[:MOST_REGIONS],
         "regions_in_all": len(regions),
         "heaviest": [[str(key), clip(name), *more] for key, name, *more in course.heaviest],
         "objects": None if shown is None else {**shown.base(course.coords), "frames": frames},
@@ -169,7 +169,7 @@ def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) ->
 
 def timeline(course: Course, columns: int = MOST_COLUMNS) -> dict[str, Any]:
     """Return when the ranks compute and wait, in the run itself and in the run without LB steps."""
-    width, names, runs = lanes.of(course, 0, course.n_iterations, columns)
+    width, names, runs = course.lanes(0, course.n_iterations, columns)
     return {"step": width, "labels": names, "runs": [run.to_dict() for run in runs]}
 
 

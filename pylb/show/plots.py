@@ -26,7 +26,7 @@ from pylb.prediction.factors import CriticalPath
 from pylb.prediction.prediction import Prediction
 from pylb.prediction.recorder.recording import Recording
 from pylb.replaying.replayed import Optimum, Replay, replay
-from pylb.show import aggregate, course, lanes
+from pylb.show import aggregate, course
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -695,7 +695,7 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
     first, end = (one, one + 1) if isinstance(one, (int, np.integer)) else map(int, one)
     if not 0 <= first < end <= m:
         raise DomainError(f"iterations is {iterations}: expected some of 0 ... {m - 1}")
-    _, names, runs = lanes.of(run, first, end, MOST_STRIPES)
+    _, names, runs = run.lanes(first, end, MOST_STRIPES)
     n, every = len(names), max(1, len(names) // 8)
     ticks, where, longest, steps = [], [], 0.0, ("LB step", "moves objects")
     legends = {"computes": BLUE, "waits": SAND, steps[0]: "black", steps[1]: VERMILLION}
