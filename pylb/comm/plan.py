@@ -439,9 +439,7 @@ class Plan:
                     assert lane is not None
                     into = None if out is None or add else out.view(np.ndarray)
                     if not lane.begin(rows[i], into):
-                        raise StateError(
-                            "the buffers of this plan do not fit the rows, or are in use"
-                        )
+                        raise StateError("the plan's buffers do not fit the rows, or are in use")
                     pending.parts.append(partial(self._end_rows, pending, key, lane, out))
             if len(pending.parts) == i:
                 error = error or tried.error

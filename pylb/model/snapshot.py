@@ -153,9 +153,7 @@ class Snapshot(InNotebook):
             if getattr(self, name) is not None:
                 put(self, name, _messages(name, getattr(self, name), kind))
         if (self.block is None) != (self.block_bytes is None):
-            raise DomainError(
-                "only one of block and block_bytes is given: expected both or neither"
-            )
+            raise DomainError("one of block and block_bytes is given: expected both or neither")
         if self.home is not None and self.block is None:
             raise DomainError("home is given without block: expected also block and block_bytes")
         for name, dtype, shape in _optional(n, self.n_ranks, self.n_blocks):

@@ -65,9 +65,8 @@ class SpeedModels:
             arrays = [checks.vector(name, np.atleast_1d(checks.array(name, x))) for x in both]
             if len(arrays) != 2 or len(arrays[0]) != len(arrays[1]):
                 sizes = ", ".join(str(len(x)) for x in arrays)
-                raise DomainError(
-                    f"{name} has arrays of {sizes} entries: expected two arrays of the same length"
-                )
+                expected = "expected two arrays of the same length"
+                raise DomainError(f"{name} has arrays of {sizes} entries: {expected}")
             pairs.append(arrays)
         if not pairs:
             raise DomainError("points is empty: expected an entry for each rank")
@@ -91,14 +90,10 @@ class SpeedModels:
         for k in bad[:1].tolist():
             where = f"model of rank {owner[k]}, point {k - self.start[owner[k]]}: {rows[k]:g} rows"
             if not fits[k]:
-                raise DomainError(
-                    f"{where} at speed {speed[k]:g}, expected 1e-30 ... 1e30 for both, and more "
-                    f"rows than the point before ({before[0, k]:g})"
-                )
-            raise DomainError(
-                f"{where} take {times[k]:g} s, but fewer rows take {before[1, k]:g} s, expected "
-                "times that rise with the rows"
-            )
+                expected = f"1e-30 ... 1e30 for both, and more rows than {before[0, k]:g}"
+                raise DomainError(f"{where} at speed {speed[k]:g}, expected {expected}")
+            fewer = f"but fewer rows take {before[1, k]:g} s"
+            raise DomainError(f"{where} take {times[k]:g} s, {fewer}, expected times that rise")
 
     def _set(self, start: I64, rows: F64, speed: F64) -> None:
         self.start, self.rows, self.speed = start, rows, speed

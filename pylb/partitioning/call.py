@@ -202,10 +202,8 @@ def partition(
         for word in params:
             if not word.isupper():
                 known = list(inspect.signature(partition).parameters)[:-1]
-                raise DomainError(
-                    f"no parameter {word!r}: expected one of {', '.join(known)}, or a library's "
-                    f"parameter in capital letters{nearest(word, known)}"
-                )
+                also = f"or a library's parameter in capital letters{nearest(word, known)}"
+                raise DomainError(f"no parameter {word!r}: expected {', '.join(known)}, {also}")
         levels = None if machine is None else Levels(machine)
         if levels is not None:
             given["parts"] = levels.n_parts if parts is None else parts
@@ -269,13 +267,10 @@ def _choice(ranks: Ranks, levels: Levels | None, given: dict[str, Any]) -> Reque
     if "" in takes and all(given[name] is None for name in COUNTED):
         raise DomainError("ids are missing: no other argument gives the number of objects")
     if len(names) != depth:
-        raise DomainError(
-            f"method has {len(names)} names: expected {depth}, one for each level of machine"
-        )
+        raise DomainError(f"method has {len(names)} names: expected {depth}, one for each level")
     if levels is not None and given["parts"] != levels.n_parts:
-        raise DomainError(
-            f"parts is {given['parts']}: expected {levels.n_parts}, one for each leaf of machine"
-        )
+        expected = f"expected {levels.n_parts}, one for each leaf of machine"
+        raise DomainError(f"parts is {given['parts']}: {expected}")
     if levels is not None and "tree" in takes:
         raise DomainError("method 'reftree' cannot divide by levels of a machine")
     if ranks.size > 1:
@@ -392,10 +387,8 @@ class Levels:
                 self.branch = (self.branch,) * size
             self.label = np.arange(machine.n_ranks, dtype=np.int32)
         else:
-            raise DomainError(
-                f"machine is {machine!r}: expected a pylb.Machine, a pylb.model.Tree with "
-                "leaves, or a string or file that describes a machine"
-            )
+            expected = "a pylb.Machine, a pylb.model.Tree with leaves, or a string or file of one"
+            raise DomainError(f"machine is {machine!r}: expected {expected}")
 
         self.depth = _most(self.branch, 0)  # number of levels below the root
         self.n_parts = len(self.label)

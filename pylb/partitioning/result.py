@@ -211,10 +211,8 @@ class Partition(InNotebook):
 
     def _cuts(self) -> Cuts:
         if self.cuts is None:
-            raise DomainError(
-                f"method {self.method!r} has no regions: expected 'rcb', 'rib' or 'hsfc', and "
-                "objects"
-            )
+            expected = "expected 'rcb', 'rib' or 'hsfc', and objects"
+            raise DomainError(f"method {self.method!r} has no regions: {expected}")
         return self.cuts
 
     def _bars(self) -> dict[str, Any]:
