@@ -254,12 +254,9 @@ def _found(facts: list[PlaceFacts], first: list[int], alpha: F64, beta: F64) -> 
 
 def _virtual(comm: Any, network: Network) -> Found:
     """Return the machine of a virtual cluster, where each rank is a node."""
-    speeds = comm.allgather(comm.speed)
     wide = 1.0 / network.beta if network.beta > 0 else math.nan
-    nodes = [
-        Place("node", f"virtual {r}", (Place("rank", "", (), s),), bandwidth=wide)
-        for r, s in enumerate(speeds)
-    ]
+    ranks = [(Place("rank", "", (), speed),) for speed in comm.allgather(comm.speed)]
+    nodes = [Place("node", f"virtual {r}", rank, bandwidth=wide) for r, rank in enumerate(ranks)]
     alpha, beta = (np.full((comm.size,) * 2, x) for x in network)
     return (Place("machine", "", tuple(nodes)), (), alpha, beta)
 
@@ -487,12 +484,9 @@ class Machine:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file."""
-        text = {"format": FORMAT, "version": 1, "root": to_json(self.root), "ranks": self.ranks}
-        known = {
-            name: np.where(np.isnan(a), -1, a).tolist()
-            for name, a in (("alpha", self.alpha), ("beta", self.beta))
-        }
-        files.write_text(path, json.dumps({**text, **known}, indent=1))
+        alpha, beta = (np.where(np.isnan(a), -1, a).tolist() for a in (self.alpha, self.beta))
+        head = {"format": FORMAT, "version": 1, "root": to_json(self.root), "ranks": self.ranks}
+        files.write_text(path, json.dumps({**head, "alpha": alpha, "beta": beta}, indent=1))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Machine:

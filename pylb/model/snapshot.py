@@ -232,11 +232,10 @@ class Snapshot(InNotebook):
 
     def __repr__(self) -> str:
         m = self.metrics
-        return (
-            f"<Snapshot: {count(self.n_objects, 'object')} on {count(self.n_ranks, 'rank')}, "
-            f"{count(self.n_edges, 'edge')}, "
-            f"max/mean {m.max_over_mean:.4g}, iteration {m.max:.4g} s>"
-        )
+        what = f"{count(self.n_objects, 'object')} on {count(self.n_ranks, 'rank')}"
+        edges = count(self.n_edges, "edge")
+        balance = f"max/mean {m.max_over_mean:.4g}, iteration {m.max:.4g} s"
+        return f"<Snapshot: {what}, {edges}, {balance}>"
 
 
 def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:

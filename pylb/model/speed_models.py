@@ -35,9 +35,9 @@ PAIR = "a pair of rows and rows per second"
 class SpeedModels:
     """A piecewise linear speed function for each rank, built from measurements.
 
-    A function is linear between its points, and constant before the first and after the last.  With
-    one point it is the constant model.  More rows always take longer, so each line through the
-    origin meets a function once (Lastovetsky and Reddy 2007; Clarke 2010).
+    A function is linear between its points, and constant before the first and after the last.
+    More rows always take longer, so each line through the origin meets a function once
+    (Lastovetsky and Reddy 2007; Clarke 2010).
 
     Parameters
     ----------
@@ -347,10 +347,8 @@ class SpeedModels:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file."""
-        models = [
-            dict(zip(("rows", "speed"), map(list, self.points(i)), strict=True))
-            for i in range(len(self))
-        ]
+        points = map(self.points, range(len(self)))
+        models = [{"rows": rows.tolist(), "speed": speed.tolist()} for rows, speed in points]
         files.write_text(path, json.dumps({"format": FORMAT, "version": 1, "models": models}))
 
     @classmethod

@@ -162,8 +162,7 @@ def partition(
     seed : int
         The same input, number of ranks and seed give the same partition.
     symmetrize : bool
-        Add the other direction of edges that are given in one direction only.  Without it, such an
-        edge is an error.
+        Add the other direction of edges that are given in one direction only, else an error.
     comm : mpi4py.MPI.Intracomm, optional
     ids : (n,) array of int, optional
         Global id of each object of this rank, used in `graph` and `nets`.  Default: 0, 1, ... from
@@ -182,11 +181,9 @@ def partition(
     Raises
     ------
     DomainError, OutOfRangeError, DuplicateKeyError, UnknownKeyError
-        A value is out of its domain, an object or part is out of range, an id is duplicate or
-        unknown, arguments differ between ranks, or the method cannot use the arguments.  All errors
-        are raised on every rank.
+        Arguments are wrong, differ between ranks, or are of no use to the method.
     PartitionerError
-        The library failed.
+        The library failed.  All errors are raised on every rank.
 
     Examples
     --------
@@ -341,10 +338,8 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
     how, approach = METHODS[name], choice.approach
     weight = problem.weight
     if not (weight is None or weight.shape[1] == 1 or how.several):
-        warn(
-            f"method {name!r} balances only one weight per object: the first of {weight.shape[1]}",
-            PartitionerWarning,
-        )
+        what = f"only one weight per object: the first of {weight.shape[1]}"
+        warn(f"method {name!r} balances {what}", PartitionerWarning)
         problem = replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
     if how.takes == "tree":
         return divide_tree(problem), None
