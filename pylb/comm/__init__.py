@@ -5,11 +5,9 @@ with the rank or the id to which it goes.  Out: the arrays and objects that othe
 or the same error on every rank.
 
 Ranks communicate by the collective steps of an `Agreement`, on a private duplicate of the
-communicator (`connect`).  Three kinds of communication need no such step: the rows of a `Plan`
-under MPI, the plain collective calls of a `Transport` (e.g. `bcast`), and the reductions of a loop
-that does not wait for its statistics (a lag above 0).  An `Agreement` uses a `Transport`, which
-works over MPI, between virtual ranks, or on one rank.  This room (folder of the source) imports
-`pylb.errors`, `pylb.optional`, the rooms `model` and `virtual`, and the C modules.
+communicator (`connect`).  These need no such step: the rows of a `Plan` under MPI, the plain
+collective calls of a `Transport` (e.g. `bcast`), and the reductions of a loop with a lag.  An
+`Agreement` uses a `Transport`, which works over MPI, between virtual ranks, or on one rank.
 """
 
 from pylb.comm.directory import Directory, Found, migrate, plan_between

@@ -36,8 +36,8 @@ class Found(NamedTuple):
 class Directory:
     """A distributed directory, which maps global ids to their owner, local id and user data.
 
-    Each rank stores the entries whose ids hash to it (of n entries on p ranks, about n/p), in a
-    hash table in C.  In a collective method, each rank may pass different ids, or none.
+    Each rank stores the entries whose ids hash to it.  In a collective method, each rank may pass
+    different ids, or none.
 
     Parameters
     ----------
@@ -162,9 +162,7 @@ class Directory:
         self._step(f"find(missing={missing!r})", tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
-        found = plan.answer(
-            1, lambda: (np.take(self._entries, np.maximum(self._place.find(here), 0)),)
-        )
+        found = plan.answer(lambda: np.take(self._entries, np.maximum(self._place.find(here), 0)))
         with Attempt() as tried:
             entries = Found(*(np.ascontiguousarray(found[name]) for name in found.dtype.names))
             if not missing:

@@ -92,21 +92,15 @@ def _program(words: Sequence[str]) -> int:
     while i < len(words) and words[i].startswith("-"):
         name, equals, _ = words[i].lstrip("-").partition("=")
         if name in FROM_FILE:
-            raise DomainError(
-                f"{words[i]} takes the programs from a file: expected programs in the command"
-            )
+            raise DomainError(f"{words[i]} takes the programs from a file: expected them here")
         if not (equals or name in ONE_VALUE or name in TWO_VALUES or name in FLAGS):
             unknown = words[i]
         i += 1
         if not equals:
             i += (name in ONE_VALUE) + 2 * (name in TWO_VALUES)
     if i >= len(words):
-        raise DomainError(
-            f"no program in {' '.join(words)!r}: expected one after mpiexec's options"
-        )
+        raise DomainError(f"no program in {' '.join(words)!r}: expected one after the options")
     if unknown and shutil.which(words[i]) is None:
-        raise DomainError(
-            f"{words[i]!r} is not a program: if it is the value of {unknown}, write "
-            f"{unknown}={words[i]}"
-        )
+        value = f"if it is the value of {unknown}, write {unknown}={words[i]}"
+        raise DomainError(f"{words[i]!r} is not a program: {value}")
     return i

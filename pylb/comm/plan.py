@@ -360,19 +360,14 @@ class Plan:
         """Begin a `reverse`; ``.wait()`` of the returned object completes it."""
         return self._begin("reverse", values, out, add)
 
-    def answer(self, n: int, make: Callable[[], tuple[NDArray[Any], ...]]) -> Any:
-        """Do a `reverse` with the `n` arrays that ``make()`` returns.
-
-        If ``make()`` fails, the partners, which wait for the arrays, raise an error, too.
-        """
-        values: tuple[NDArray[Any], ...] = ()
+    def answer(self, make: Callable[[], NDArray[Any]]) -> Any:
+        """Do a `reverse` with the array of ``make()``; if that fails, tell the waiting partners."""
         with Attempt() as tried:
-            values = make()
+            rows = make()
         if tried.error is not None:
-            sides = self._sides("reverse")
-            met = [self._exchanger.tell(sides, tried.error) for _ in range(n)]
-            raise_where_partners_wait(self.agreement, tried.error, any(met))
-        return self.reverse(*values)
+            met = self._exchanger.tell(self._sides("reverse"), tried.error)
+            raise_where_partners_wait(self.agreement, tried.error, met)
+        return self.reverse(rows)
 
     def resize(self, sizes: ArrayLike) -> Plan:
         """Return a plan with the same destinations, for items of several rows each.  Collective.
@@ -439,9 +434,7 @@ class Plan:
                     assert lane is not None
                     into = None if out is None or add else out.view(np.ndarray)
                     if not lane.begin(rows[i], into):
-                        raise StateError(
-                            "the buffers of this plan do not fit the rows, or are in use"
-                        )
+                        raise StateError("the plan's buffers do not fit the rows, or are in use")
                     pending.parts.append(partial(self._end_rows, pending, key, lane, out))
             if len(pending.parts) == i:
                 error = error or tried.error

@@ -87,9 +87,7 @@ class TorchTransport(Transport):
         self._dist.recv(self._bytes(data), self._ranks[source], group=self._group)
 
     def machine(self) -> Machine:
-        raise StateError(
-            "network is 'measure' over torch.distributed: expected (alpha, beta) or a Machine"
-        )
+        raise StateError("network is 'measure' over torch: expected (alpha, beta) or a Machine")
 
     def price(self, nbytes: int) -> float:
         return _core.first_cost(*self.network(), 0.0, 0, nbytes, self.size)

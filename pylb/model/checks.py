@@ -40,9 +40,8 @@ def flag(name: str, value: Any, what: str = "True or False") -> bool:
 def instance(name: str, value: Any, kind: type, called: str = "") -> None:
     """Check that the value is an instance of `kind`, which the error calls pylb.`called`."""
     if not isinstance(value, kind):
-        raise DomainError(
-            f"{name} is {clip(repr(value), 60)}: expected a pylb.{called or kind.__name__}"
-        )
+        what = called or kind.__name__
+        raise DomainError(f"{name} is {clip(repr(value), 60)}: expected a pylb.{what}")
 
 
 def intracommunicator(comm: Any, or_else: str = "") -> None:
@@ -109,10 +108,8 @@ def shared(name: str, value: Any) -> NDArray[np.int64]:
     except (TypeError, OverflowError):
         out = np.zeros(0, np.int64)
     if len(parts) not in (2, 3) or len(out) != 3 or (out[: len(parts)] < 0).any():
-        raise DomainError(
-            f"{name} is {clip(repr(value), 60)}: expected (id, bytes) or (id, bytes, home "
-            "rank), whole numbers, 0 or more"
-        )
+        expected = "(id, bytes) or (id, bytes, home rank), whole numbers, 0 or more"
+        raise DomainError(f"{name} is {clip(repr(value), 60)}: expected {expected}")
     return out  # -1: no home is given
 
 
@@ -188,11 +185,8 @@ def seconds(name: str, value: Any, most: float = 1e30) -> float:
 def sizes(name: str, value: Any, n: int) -> NDArray[np.int64]:
     """Check that the value is a sequence of n sizes in bytes; return them as an array, (n,)."""
     out = vector(name, value, n)
-    bad = np.flatnonzero(~((out >= 0) & (out < 2**63) & (out == np.rint(out))))
-    if len(bad):
-        raise DomainError(
-            f"{name}[{bad[0]}] is {out[bad[0]]:g}: expected bytes, a whole number, 0 or more"
-        )
+    for i in np.flatnonzero(~((out >= 0) & (out < 2**63) & (out == np.rint(out))))[:1]:
+        raise DomainError(f"{name}[{i}] is {out[i]:g}: expected bytes, a whole number, 0 or more")
     return np.array(value, dtype=np.int64)
 
 
@@ -227,10 +221,8 @@ def load(key: int, value: Any, phase: str = "") -> float:
     except (TypeError, ValueError, OverflowError):
         out = math.nan
     if not 0.0 <= out <= 1e30:
-        raise DomainError(
-            f"load of object {key}{phase and f' in phase {phase!r}'} is {clip(repr(value), 60)}: "
-            "expected a finite number, zero or more"
-        )
+        what = f"object {key}{phase and f' in phase {phase!r}'} is {clip(repr(value), 60)}"
+        raise DomainError(f"load of {what}: expected a finite number, zero or more")
     return out
 
 
@@ -241,9 +233,7 @@ def phase(name: str, inside: str, before: Collection[str]) -> None:
     if inside:
         raise StateError(f"phase({name!r}) within phase({inside!r}): expected it after that phase")
     if name not in before and len(before) == _core.MOST_PHASES:
-        raise DomainError(
-            f"phase {name!r} is one phase too many: expected at most {len(before)} in an iteration"
-        )
+        raise DomainError(f"phase {name!r} is one phase too many: expected at most {len(before)}")
 
 
 def same_phases(
@@ -252,7 +242,5 @@ def same_phases(
     """Check that iteration or step `number` had the phases `known` (None: it is the first one)."""
     if known is not None and names != known:
         here, before = (", ".join(x) or "none" for x in (names, known))
-        raise DomainError(
-            f"rank {rank} ran other phases in {what} {number} than before: {here}; expected "
-            f"{before}, each in every {what} and in this order"
-        )
+        said = f"rank {rank} ran other phases in {what} {number} than before: {here}"
+        raise DomainError(f"{said}; expected {before}, each in every {what} and in this order")

@@ -57,14 +57,11 @@ class Place:
 
     def __post_init__(self) -> None:
         if not self.children and not 0 <= self.speed <= MOST:
-            raise DomainError(
-                f"speed of {self.kind} {self.name} is {self.speed!r}: expected 0 ... {MOST:g}"
-            )
+            what = f"speed of {self.kind} {self.name} is {self.speed!r}"
+            raise DomainError(f"{what}: expected 0 ... {MOST:g}")
         if not (math.isnan(self.bandwidth) or 0 <= self.bandwidth <= MOST):
-            raise DomainError(
-                f"bandwidth of {self.kind} {self.name} is {self.bandwidth!r}: expected 0 ... "
-                f"{MOST:g}, or nan"
-            )
+            what = f"bandwidth of {self.kind} {self.name} is {self.bandwidth!r}"
+            raise DomainError(f"{what}: expected 0 ... {MOST:g}, or nan")
 
     def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
         """Yield (index of its parent, place) for this place and all below; parents come first."""
@@ -79,17 +76,13 @@ class Place:
 def parse(text: str) -> Place:
     """Return the root of the machine that a string describes; see `Machine.parse`."""
     if not isinstance(text, str):
-        raise DomainError(
-            f"text is {clip(repr(text), 60)}: expected a string, e.g. 'node:2 rank:4'"
-        )
+        raise DomainError(f"text is {clip(repr(text), 60)}: expected text, e.g. 'node:2 rank:4'")
     levels = []
     for word in re.findall(r"[^\s\[]+(?:\[[^\]]*\])?", text):
         level = LEVEL.fullmatch(word)
         if level is None or not 1 <= int(level["count"][:8]) <= MOST_RANKS:
-            raise FormatError(
-                f"{clip(word)!r} in {clip(text)!r}: expected kind:count or kind:count[properties], "
-                f"with counts of 1 ... {MOST_RANKS}"
-            )
+            expected = f"kind:count or kind:count[properties], with counts of 1 ... {MOST_RANKS}"
+            raise FormatError(f"{clip(word)!r} in {clip(text)!r}: expected {expected}")
         facts = {"speed": [1.0], "bandwidth": [math.nan]}
         for fact in (level["facts"] or "").replace(";", " ").split():
             name, _, values = fact.partition("=")
@@ -98,9 +91,8 @@ def parse(text: str) -> Place:
             except ValueError:
                 name = ""
             if name not in ("speed", "bandwidth"):
-                raise FormatError(
-                    f"{fact!r} in {word!r}: expected speed=... or bandwidth=..., with numbers"
-                )
+                expected = "speed=... or bandwidth=..., with numbers"
+                raise FormatError(f"{fact!r} in {word!r}: expected {expected}")
         levels.append((level["kind"], int(level["count"]), facts["speed"], facts["bandwidth"]))
     if math.prod(count for _, count, *_ in levels) > MOST_RANKS:
         raise FormatError(f"{clip(text)!r}: expected at most {MOST_RANKS} ranks")
@@ -262,12 +254,9 @@ def _found(facts: list[PlaceFacts], first: list[int], alpha: F64, beta: F64) -> 
 
 def _virtual(comm: Any, network: Network) -> Found:
     """Return the machine of a virtual cluster, where each rank is a node."""
-    speeds = comm.allgather(comm.speed)
     wide = 1.0 / network.beta if network.beta > 0 else math.nan
-    nodes = [
-        Place("node", f"virtual {r}", (Place("rank", "", (), s),), bandwidth=wide)
-        for r, s in enumerate(speeds)
-    ]
+    ranks = [(Place("rank", "", (), speed),) for speed in comm.allgather(comm.speed)]
+    nodes = [Place("node", f"virtual {r}", rank, bandwidth=wide) for r, rank in enumerate(ranks)]
     alpha, beta = (np.full((comm.size,) * 2, x) for x in network)
     return (Place("machine", "", tuple(nodes)), (), alpha, beta)
 
@@ -315,18 +304,14 @@ class Machine:
 
     def __post_init__(self) -> None:
         if not isinstance(self.root, Place):
-            raise DomainError(
-                f"root is {self.root!r}: expected a Place; Machine.parse takes a string, "
-                "Machine.load a file"
-            )
+            others = "Machine.parse takes a string, Machine.load a file"
+            raise DomainError(f"root is {self.root!r}: expected a Place; {others}")
         tree, put = list(self.root.walk()), partial(object.__setattr__, self)
         leaves = [v for v, (_, place) in enumerate(tree) if not place.children]
         ranks = np.asarray(self.ranks if len(self.ranks) else range(len(leaves)), np.int32)
         if sorted(ranks.tolist()) != list(range(len(leaves))):
-            raise DomainError(
-                f"ranks are {ranks.tolist()}: expected each of 0 ... {len(leaves) - 1} once, one "
-                "for each leaf"
-            )
+            expected = f"each of 0 ... {len(leaves) - 1} once, one for each leaf"
+            raise DomainError(f"ranks are {ranks.tolist()}: expected {expected}")
         node, nodes = np.full(len(tree), -1, np.int32), list[Place]()
         for v, (above, place) in enumerate(tree):
             node[v] = node[above] if above >= 0 else -1
@@ -339,10 +324,8 @@ class Machine:
             if given.size == 0:
                 given = np.full(shape, np.nan)
             if given.shape != shape or (given < 0).any() or np.isinf(given).any():
-                raise DomainError(
-                    f"{name} has shape {given.shape}, or values that are negative or infinite: "
-                    f"expected {shape}, finite numbers, 0 or more"
-                )
+                what = f"{name} has shape {given.shape}, or values that are negative or infinite"
+                raise DomainError(f"{what}: expected {shape}, finite numbers, 0 or more")
             put(name, given)
         leaf = np.empty(len(leaves), np.int32)  # the index in `tree` of each rank's place
         leaf[ranks] = leaves
@@ -387,10 +370,8 @@ class Machine:
         """
         out = self._mean(within=len(self.alpha) < 2)
         if math.isnan(sum(out)) and self.n_ranks > 1:
-            raise DomainError(
-                "alpha or beta of the machine is not known: expected a machine whose network was "
-                "measured, e.g. by Machine.measure"
-            )
+            what = "alpha or beta of the machine is not known"
+            raise DomainError(f"{what}: expected a measured network, e.g. by Machine.measure")
         return Network(0.0, 0.0) if math.isnan(sum(out)) else out
 
     @property
@@ -457,9 +438,8 @@ class Machine:
         fast = checks.array("speed", speed, float)
         busy = self.busy if load is None else checks.array("load", load, float)
         if fast.shape != (self.n_ranks,) or busy.shape != fast.shape:
-            raise DomainError(
-                f"speed has shape {fast.shape}, load {busy.shape}: expected ({self.n_ranks},)"
-            )
+            shapes = f"speed has shape {fast.shape}, load {busy.shape}"
+            raise DomainError(f"{shapes}: expected ({self.n_ranks},)")
         leaves = iter(self.ranks)
 
         def renew(place: Place) -> Place:
@@ -504,12 +484,9 @@ class Machine:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file."""
-        text = {"format": FORMAT, "version": 1, "root": to_json(self.root), "ranks": self.ranks}
-        known = {
-            name: np.where(np.isnan(a), -1, a).tolist()
-            for name, a in (("alpha", self.alpha), ("beta", self.beta))
-        }
-        files.write_text(path, json.dumps({**text, **known}, indent=1))
+        alpha, beta = (np.where(np.isnan(a), -1, a).tolist() for a in (self.alpha, self.beta))
+        head = {"format": FORMAT, "version": 1, "root": to_json(self.root), "ranks": self.ranks}
+        files.write_text(path, json.dumps({**head, "alpha": alpha, "beta": beta}, indent=1))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Machine:
@@ -569,9 +546,8 @@ class Links(NamedTuple):
         if not isinstance(given, Machine):
             return cls(Network.of(given), None)
         if given.n_ranks != n_ranks:
-            raise DomainError(
-                f"network is of a machine with {given.n_ranks} ranks: expected one with {n_ranks}"
-            )
+            what = f"network is of a machine with {given.n_ranks} ranks"
+            raise DomainError(f"{what}: expected one with {n_ranks}")
         return cls(given.between, given)
 
     @property
@@ -590,10 +566,8 @@ class Links(NamedTuple):
         name = self.machine.nodes[node].name if self.machine and node >= 0 else ""
         named = not re.fullmatch(r"[\d.]*", name)  # names such as "0.1" come from `parse`
         if host and named and name != host:
-            raise DomainError(
-                f"network is of another machine: rank {rank} is on host {clip(repr(name))} there, "
-                f"but on {clip(repr(host))} here"
-            )
+            hosts = f"on host {clip(repr(name))} there, but on {clip(repr(host))} here"
+            raise DomainError(f"network is of another machine: rank {rank} is {hosts}")
 
 
 # ---- iterations on ranks that share cores; see csrc/model/model.h -----------------------------

@@ -59,9 +59,8 @@ def measure_network(comm: Any) -> Network:
     """Measure alpha and beta between the ranks of an mpi4py communicator; all get the same result.
 
     Each rank of the lower half plays ping-pong with one of the upper half, all pairs at the same
-    time.  If there are several nodes, messages go between them, and share the network as in a
-    program.  For each size and pair the fastest of some repeats counts, because delays only make
-    messages slower; then the mean over the pairs.  Collective; blocks for some milliseconds.
+    time, so that they share the network as in a program.  For each size and pair the fastest of
+    some repeats counts; then the mean over the pairs.  Collective; blocks for some milliseconds.
 
     With one rank, alpha and beta are 0.  On a virtual cluster they are known, and not measured.
 

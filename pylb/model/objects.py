@@ -163,10 +163,8 @@ def blocks(shared: I64 | None, key: I64, alike: bool = True) -> dict[str, Any]:
         first, block = first[1:], block - 1
     nbytes, home = shared[first, 1], shared[first, 2]
     for i in np.flatnonzero(home < 0)[: int(alike and (home >= 0).any())]:
-        raise DomainError(
-            f"shared data {shared[first[i], 0]} have no home: expected a home for all shared data "
-            "or for none"
-        )
+        what = f"shared data {shared[first[i], 0]} have no home"
+        raise DomainError(f"{what}: expected a home for all shared data or for none")
     out = {"block": block.astype(np.int32), "block_bytes": nbytes}
     return {**out, "home": home.astype(np.int32)} if (home >= 0).all() else out
 

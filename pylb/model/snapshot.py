@@ -153,9 +153,7 @@ class Snapshot(InNotebook):
             if getattr(self, name) is not None:
                 put(self, name, _messages(name, getattr(self, name), kind))
         if (self.block is None) != (self.block_bytes is None):
-            raise DomainError(
-                "only one of block and block_bytes is given: expected both or neither"
-            )
+            raise DomainError("one of block and block_bytes is given: expected both or neither")
         if self.home is not None and self.block is None:
             raise DomainError("home is given without block: expected also block and block_bytes")
         for name, dtype, shape in _optional(n, self.n_ranks, self.n_blocks):
@@ -234,11 +232,10 @@ class Snapshot(InNotebook):
 
     def __repr__(self) -> str:
         m = self.metrics
-        return (
-            f"<Snapshot: {count(self.n_objects, 'object')} on {count(self.n_ranks, 'rank')}, "
-            f"{count(self.n_edges, 'edge')}, "
-            f"max/mean {m.max_over_mean:.4g}, iteration {m.max:.4g} s>"
-        )
+        what = f"{count(self.n_objects, 'object')} on {count(self.n_ranks, 'rank')}"
+        edges = count(self.n_edges, "edge")
+        balance = f"max/mean {m.max_over_mean:.4g}, iteration {m.max:.4g} s"
+        return f"<Snapshot: {what}, {edges}, {balance}>"
 
 
 def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:

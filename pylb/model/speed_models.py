@@ -35,9 +35,9 @@ PAIR = "a pair of rows and rows per second"
 class SpeedModels:
     """A piecewise linear speed function for each rank, built from measurements.
 
-    A function is linear between its points, and constant before the first and after the last.  With
-    one point it is the constant model.  More rows always take longer, so each line through the
-    origin meets a function once (Lastovetsky and Reddy 2007; Clarke 2010).
+    A function is linear between its points, and constant before the first and after the last.
+    More rows always take longer, so each line through the origin meets a function once
+    (Lastovetsky and Reddy 2007; Clarke 2010).
 
     Parameters
     ----------
@@ -65,9 +65,8 @@ class SpeedModels:
             arrays = [checks.vector(name, np.atleast_1d(checks.array(name, x))) for x in both]
             if len(arrays) != 2 or len(arrays[0]) != len(arrays[1]):
                 sizes = ", ".join(str(len(x)) for x in arrays)
-                raise DomainError(
-                    f"{name} has arrays of {sizes} entries: expected two arrays of the same length"
-                )
+                expected = "expected two arrays of the same length"
+                raise DomainError(f"{name} has arrays of {sizes} entries: {expected}")
             pairs.append(arrays)
         if not pairs:
             raise DomainError("points is empty: expected an entry for each rank")
@@ -91,14 +90,10 @@ class SpeedModels:
         for k in bad[:1].tolist():
             where = f"model of rank {owner[k]}, point {k - self.start[owner[k]]}: {rows[k]:g} rows"
             if not fits[k]:
-                raise DomainError(
-                    f"{where} at speed {speed[k]:g}, expected 1e-30 ... 1e30 for both, and more "
-                    f"rows than the point before ({before[0, k]:g})"
-                )
-            raise DomainError(
-                f"{where} take {times[k]:g} s, but fewer rows take {before[1, k]:g} s, expected "
-                "times that rise with the rows"
-            )
+                expected = f"1e-30 ... 1e30 for both, and more rows than {before[0, k]:g}"
+                raise DomainError(f"{where} at speed {speed[k]:g}, expected {expected}")
+            fewer = f"but fewer rows take {before[1, k]:g} s"
+            raise DomainError(f"{where} take {times[k]:g} s, {fewer}, expected times that rise")
 
     def _set(self, start: I64, rows: F64, speed: F64) -> None:
         self.start, self.rows, self.speed = start, rows, speed
@@ -352,10 +347,8 @@ class SpeedModels:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file."""
-        models = [
-            dict(zip(("rows", "speed"), map(list, self.points(i)), strict=True))
-            for i in range(len(self))
-        ]
+        points = map(self.points, range(len(self)))
+        models = [{"rows": rows.tolist(), "speed": speed.tolist()} for rows, speed in points]
         files.write_text(path, json.dumps({"format": FORMAT, "version": 1, "models": models}))
 
     @classmethod

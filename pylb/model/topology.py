@@ -137,10 +137,8 @@ def _check(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None) -> I32:
     for i, size in enumerate(sizes):
         checks.whole(f"sizes[{i}]", size, 1, "a number")
     if machine.n_ranks != snapshot.n_ranks:
-        raise DomainError(
-            f"machine has {machine.n_ranks} places, {machine}: expected {snapshot.n_ranks}, "
-            "one for each rank"
-        )
+        expected = f"expected {snapshot.n_ranks}, one for each rank"
+        raise DomainError(f"machine has {machine.n_ranks} places, {machine}: {expected}")
     return snapshot.rank if rank is None else snapshot.with_rank(rank).rank
 
 

@@ -162,8 +162,7 @@ def partition(
     seed : int
         The same input, number of ranks and seed give the same partition.
     symmetrize : bool
-        Add the other direction of edges that are given in one direction only.  Without it, such an
-        edge is an error.
+        Add the other direction of edges that are given in one direction only, else an error.
     comm : mpi4py.MPI.Intracomm, optional
     ids : (n,) array of int, optional
         Global id of each object of this rank, used in `graph` and `nets`.  Default: 0, 1, ... from
@@ -182,11 +181,9 @@ def partition(
     Raises
     ------
     DomainError, OutOfRangeError, DuplicateKeyError, UnknownKeyError
-        A value is out of its domain, an object or part is out of range, an id is duplicate or
-        unknown, arguments differ between ranks, or the method cannot use the arguments.  All errors
-        are raised on every rank.
+        Arguments are wrong, differ between ranks, or are of no use to the method.
     PartitionerError
-        The library failed.
+        The library failed.  All errors are raised on every rank.
 
     Examples
     --------
@@ -202,10 +199,8 @@ def partition(
         for word in params:
             if not word.isupper():
                 known = list(inspect.signature(partition).parameters)[:-1]
-                raise DomainError(
-                    f"no parameter {word!r}: expected one of {', '.join(known)}, or a library's "
-                    f"parameter in capital letters{nearest(word, known)}"
-                )
+                also = f"or a library's parameter in capital letters{nearest(word, known)}"
+                raise DomainError(f"no parameter {word!r}: expected {', '.join(known)}, {also}")
         levels = None if machine is None else Levels(machine)
         if levels is not None:
             given["parts"] = levels.n_parts if parts is None else parts
@@ -269,13 +264,10 @@ def _choice(ranks: Ranks, levels: Levels | None, given: dict[str, Any]) -> Reque
     if "" in takes and all(given[name] is None for name in COUNTED):
         raise DomainError("ids are missing: no other argument gives the number of objects")
     if len(names) != depth:
-        raise DomainError(
-            f"method has {len(names)} names: expected {depth}, one for each level of machine"
-        )
+        raise DomainError(f"method has {len(names)} names: expected {depth}, one for each level")
     if levels is not None and given["parts"] != levels.n_parts:
-        raise DomainError(
-            f"parts is {given['parts']}: expected {levels.n_parts}, one for each leaf of machine"
-        )
+        expected = f"expected {levels.n_parts}, one for each leaf of machine"
+        raise DomainError(f"parts is {given['parts']}: {expected}")
     if levels is not None and "tree" in takes:
         raise DomainError("method 'reftree' cannot divide by levels of a machine")
     if ranks.size > 1:
@@ -346,10 +338,8 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
     how, approach = METHODS[name], choice.approach
     weight = problem.weight
     if not (weight is None or weight.shape[1] == 1 or how.several):
-        warn(
-            f"method {name!r} balances only one weight per object: the first of {weight.shape[1]}",
-            PartitionerWarning,
-        )
+        what = f"only one weight per object: the first of {weight.shape[1]}"
+        warn(f"method {name!r} balances {what}", PartitionerWarning)
         problem = replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
     if how.takes == "tree":
         return divide_tree(problem), None
@@ -392,10 +382,8 @@ class Levels:
                 self.branch = (self.branch,) * size
             self.label = np.arange(machine.n_ranks, dtype=np.int32)
         else:
-            raise DomainError(
-                f"machine is {machine!r}: expected a pylb.Machine, a pylb.model.Tree with "
-                "leaves, or a string or file that describes a machine"
-            )
+            expected = "a pylb.Machine, a pylb.model.Tree with leaves, or a string or file of one"
+            raise DomainError(f"machine is {machine!r}: expected {expected}")
 
         self.depth = _most(self.branch, 0)  # number of levels below the root
         self.n_parts = len(self.label)

@@ -182,9 +182,7 @@ def _count(ranks: Ranks, out: Problem, given: dict[str, Any]) -> int:
         if given[name] is not None:
             return len(np.asarray(given[name]))
     if ranks.size > 1:
-        raise DomainError(
-            "ids are missing: no other argument gives the number of objects of this rank"
-        )
+        raise DomainError("ids are missing: no other argument gives this rank's number of objects")
     if hasattr(given["nets"], "tocsr"):
         return int(given["nets"].shape[1])
     if out.nets is not None:
@@ -227,9 +225,8 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
     if symmetrize:
         return arrays.symmetric(graph, ranks, problem.dist)
     edge = arrays.lone_edge(graph, problem.ids, ranks, problem.dist)
-    raise DomainError(
-        f"{edge}: expected both directions of each edge, as in A + A.T; symmetrize=True adds them"
-    )
+    expected = "expected both directions of each edge, as in A + A.T"
+    raise DomainError(f"{edge}: {expected}; symmetrize=True adds them")
 
 
 def drop_zeros(problem: Problem, some: bool) -> None:

@@ -87,9 +87,8 @@ class Ranks:
                 seen = [same.get(name) for same in self.heard]
                 known = [x for x in seen if x is not None]
                 if any(x != known[0] for x in known):
-                    raise DomainError(
-                        f"{name} differs: {by_rank(map(str, seen))}; expected the same on all ranks"
-                    )
+                    values = by_rank(map(str, seen))
+                    raise DomainError(f"{name} differs: {values}; expected the same on all ranks")
         return value
 
 

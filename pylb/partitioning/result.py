@@ -211,10 +211,8 @@ class Partition(InNotebook):
 
     def _cuts(self) -> Cuts:
         if self.cuts is None:
-            raise DomainError(
-                f"method {self.method!r} has no regions: expected 'rcb', 'rib' or 'hsfc', and "
-                "objects"
-            )
+            expected = "expected 'rcb', 'rib' or 'hsfc', and objects"
+            raise DomainError(f"method {self.method!r} has no regions: {expected}")
         return self.cuts
 
     def _bars(self) -> dict[str, Any]:
@@ -363,10 +361,8 @@ def _least(problem: Problem, loads: F64) -> float:
             fixed = np.bincount(problem.fixed_part[here], weight[here], k)
         ends = ranks.gather((some.max(initial=0.0), some.min(initial=np.inf), len(some)))
         most, fewest, numbers = zip(*ends, strict=True)
-        least = max(
-            least,
-            least_imbalance(total, sum(numbers), max(most), min(fewest), ranks.sum(fixed), shares),
-        )
+        known = sum(numbers), max(most), min(fewest), ranks.sum(fixed), shares
+        least = max(least, least_imbalance(total, *known))
     return least
 
 
@@ -382,7 +378,7 @@ def of_entries(problem: Problem, rows: Rows, value: I32) -> I32:
     others = others.astype(np.int64, copy=False)
     plan = Plan(ranks.agreement, lambda: owners(problem.dist, others))
     asked = plan.forward(others)
-    out[~own] = plan.answer(1, lambda: (value[asked - first],))[where]
+    out[~own] = plan.answer(lambda: np.take(value, asked - first))[where]
     return out
 
 

@@ -109,9 +109,8 @@ def _answer(
     question = _Question(problem, how, approach)
     if approach == "refine":
         if how.library not in ("", "pylb"):
-            raise DomainError(
-                f"method {name!r} cannot refine: graph, parmetis, zoltan, hypergraph, pylb can"
-            )
+            others = "graph, parmetis, zoltan, hypergraph, pylb"
+            raise DomainError(f"method {name!r} cannot refine: {others} can")
         return question.ask(None, part=question.given["old"], cycles=0)
     if name == "hypergraph":
         return _best_of_several(question, starts, cycles)

@@ -259,7 +259,5 @@ def _options(problem: Problem, name: str, how: Method, approach: str) -> list[st
 
 def _check_fixed(fixed: I32, name: str, part: I32) -> None:
     for v in np.flatnonzero((fixed >= 0) & (fixed != part))[:1]:
-        raise PartitionerError(
-            f"method {name!r} put object {v} into part {part[v]}: expected part {fixed[v]}, where "
-            "it is fixed"
-        )
+        expected = f"expected part {fixed[v]}, where it is fixed"
+        raise PartitionerError(f"method {name!r} put object {v} into part {part[v]}: {expected}")

@@ -147,9 +147,9 @@ class Scheduler:
         """Raise StateError unless the program of this rank, and no other one, makes the call."""
         rank = self.running
         if rank is None or rank.number != number or rank.life is not getcurrent():
+            expected = "expected the call within the function that VirtualCluster.run calls for it"
             raise StateError(
-                f"virtual rank {number} communicates outside its own program: expected the call "
-                "within the function that VirtualCluster.run calls for this rank"
+                f"virtual rank {number} communicates outside its own program: {expected}"
             )
 
     def wait(self, ticket: Ticket, doing: Doing) -> None:
@@ -488,9 +488,8 @@ class VirtualCluster:
             raise DomainError(f"speed has {bad:g}: expected finite numbers above 0")
         self.network = Network.of(network)
         if max(self.network) >= 1e9:
-            raise DomainError(
-                f"network is {network}: expected seconds per message and per byte, below 1e9"
-            )
+            expected = "expected seconds per message and per byte, below 1e9"
+            raise DomainError(f"network is {network}: {expected}")
         checks.one_of("clock", clock, tuple(SOURCES))
         self.clock = clock
         self.seconds: F64 = np.zeros(self.n_ranks)
