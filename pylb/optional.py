@@ -134,9 +134,6 @@ if any((HERE / f"_{abi}").is_dir() for abi in ABIS):
     sys.meta_path.append(VariantFinder)
 
 
-# ---- the parts ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class OptionalPart:
     """An optional part."""

@@ -188,9 +188,6 @@ def _check_of(stretch: Stretch, table: Any) -> int:
     return out | 1
 
 
-# ---- reading --------------------------------------------------------------------------------
-
-
 def is_record(path: str | os.PathLike[str]) -> bool:
     """Say whether a file is a run record, by its suffix or its first bytes."""
     suffix = Path(decoded(path)).suffix

@@ -124,9 +124,6 @@ def _check(machine: Machine, size: int) -> None:
         raise DomainError(f"machine has {machine.n_ranks} ranks: expected {size}")
 
 
-# ---- speeds from objects that move --------------------------------------------------------------
-
-
 class SpeedLearner:
     """Speeds of ranks, learned from one placement after another.
 

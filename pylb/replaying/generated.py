@@ -225,9 +225,6 @@ def _series(name: str, value: Any, n: int) -> F64 | None:
     return out
 
 
-# ---- traces -------------------------------------------------------------------------------------
-
-
 def hotspot(
     n_ranks: int = 16,
     n_objects: int = 256,
