@@ -170,7 +170,7 @@ class SpeedLearner:
     def evidence(self) -> float:
         """The fraction of the changes in moved objects' times that the speeds predicted.
 
-        A sum over the intervals; older ones count less.  Negative: equal speeds predict better.
+        Older intervals count less.  Negative: equal speeds predict better.
         """
         return self._core.evidence
 

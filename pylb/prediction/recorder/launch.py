@@ -121,10 +121,7 @@ class RecordMonitor:
     def serve_until(
         self, done: Callable[[], bool], between: Callable[[], None] = lambda: None
     ) -> None:
-        """Receive data until `done()` is true, and then until all ranks have disconnected.
-
-        `between` is called about every 0.1 seconds, or more often.
-        """
+        """Receive until `done()` and all ranks have disconnected; call `between` every 0.1 s."""
         deadline = math.inf
         while True:
             self.serve(0.1)
