@@ -134,9 +134,6 @@ if any((HERE / f"_{abi}").is_dir() for abi in ABIS):
     sys.meta_path.append(VariantFinder)
 
 
-# ---- the parts ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class OptionalPart:
     """An optional part."""
@@ -206,10 +203,7 @@ PARTS: dict[str, OptionalPart] = {
 
 
 def missing_part(name: str, why: object = None) -> MissingPartError:
-    """Make the error for a missing part, with its purpose and the command that installs it.
-
-    `why` is the error if the part is installed but cannot be loaded.
-    """
+    """Make the error for a missing part; `why`: the error if the part cannot be loaded."""
     part, reason = PARTS[name], f" ({why})" if why is not None else ""
     said = f"{name} is missing{reason}; it is needed for {part.purpose}"
     return MissingPartError(f"{said}: {needed_first(part, why).command}")

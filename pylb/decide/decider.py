@@ -24,7 +24,7 @@ from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import Snapshot
 from pylb.partitioning import libraries
-from pylb.placing.placement import CHOOSERS, Placement
+from pylb.placing.placement import CHOOSERS
 from pylb.placing.registry import AUTO, Strategy, answer_of, find, strategies
 
 log = logging.getLogger("pylb")
@@ -297,8 +297,11 @@ def why_switched_off(paid: float, saved: float, until: int) -> str:
 
 def choose_and_place(
     snapshot: Snapshot, strategy: Strategy, seed: int, network: Network
-) -> Placement:
-    """Place the objects by the strategy that `Balancer` would choose in its first LB step."""
+) -> tuple[Any, ...]:
+    """Place the objects by the strategy that `Balancer` would choose in its first LB step.
+
+    Return the fields of a `Placement` up to `seconds`, the name of the strategy, and its reason.
+    """
     given = settings(strategy, every=1, seed=seed, learn_speeds=False)
     decider = given.decider(snapshot.n_ranks, network)
     decider.core.see(snapshot)
@@ -313,18 +316,9 @@ def choose_and_place(
     seconds = float(figures[FIGURES.index("seconds_strategy")])
     decider.core.placed(figures, speed)
     decider.core.balanced(int(moved.sum()), nbytes, 0.0, seconds, True)
-    receipt = decider.history[-1]
-    return Placement(
-        rank=rank,
-        before=snapshot.metrics,
-        after=snapshot.with_rank(rank).metrics,
-        migrations=receipt.migrations,
-        nbytes=nbytes,
-        seconds=seconds,
-        strategy=receipt.strategy,
-        seed=seed,
-        why=receipt.why,
-    )
+    r = decider.history[-1]
+    metrics = (x.metrics._asdict() for x in (snapshot, snapshot.with_rank(rank)))
+    return rank, *metrics, r.migrations, nbytes, seconds, r.strategy, r.why
 
 
 CHOOSERS["auto"] = choose_and_place

@@ -191,20 +191,16 @@ def _price(r: Any) -> str:
 def _outcome(r: Any) -> str:
     ratio = "" if math.isnan(r.realised) else f"max/mean was {r.realised:.3g}"
     if math.isnan(r.gain):
-        if ratio:
-            return f"After the LB step, {ratio}."
-        return "What the LB step saves is not known yet."
-    since = count(r.iterations, "iteration")
-    ratio = f" ({ratio})" if ratio else ""
-    verb = "saved" if r.moved else "would have saved"
-    if r.gain <= 0:
-        lost = f"cost {seconds(-r.gain)} more" if r.gain < 0 else "saved nothing"
         return (
-            f"The LB step {lost if r.moved else 'would have ' + lost} in the {since} after "
-            f"it{ratio}."
+            f"After the LB step, {ratio}." if ratio else "What the LB step saves is not known yet."
         )
-    times = f", {_times(r.gain / r.cost)} times its cost" if r.cost > 0 else ""
-    return f"The LB step {verb} {seconds(r.gain)} in the {since} after it{times}{ratio}."
+    done = f"saved {seconds(r.gain)}" if r.gain > 0 else "saved nothing"
+    if r.gain < 0:
+        done = f"cost {seconds(-r.gain)} more"
+    would = "" if r.moved else "would have "
+    since = f"in the {count(r.iterations, 'iteration')} after it"
+    times = f", {_times(r.gain / r.cost)} times its cost" if min(r.gain, r.cost) > 0 else ""
+    return f"The LB step {would}{done} {since}{times}{ratio and f' ({ratio})'}."
 
 
 def _idle(r: Any) -> str:
@@ -212,13 +208,12 @@ def _idle(r: Any) -> str:
         return ""
     less = r.reductions.idle_mean
     change = f"{less:.0f} % less" if less >= 0 else f"{-less:.0f} % more"
-    wait = (
-        f"By the estimated loads, a rank waited {seconds(r.idle_mean)} per iteration for the most "
-        "loaded one (mean of the ranks)."
-    )
     aim = f" The LB step was expected to reduce this to {seconds(r.predicted_idle_mean)}."
-    after = f" Afterwards a rank waited {seconds(r.realised_idle_mean)} ({change})."
-    return wait + ("" if r.strategy == OWN else aim) + after
+    return (
+        f"By the estimated loads, a rank waited {seconds(r.idle_mean)} per iteration for the most "
+        f"loaded one (mean of the ranks).{'' if r.strategy == OWN else aim} Afterwards a rank "
+        f"waited {seconds(r.realised_idle_mean)} ({change})."
+    )
 
 
 def _times(ratio: float) -> str:

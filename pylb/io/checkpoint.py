@@ -31,6 +31,7 @@ import numpy as np
 from pylb import files
 from pylb.errors import FormatError, MissingFileError, SerializationError
 from pylb.io import hdf5
+from pylb.model import checks
 from pylb.model.objects import COLUMNS, used
 
 FORMAT, VERSION, LIST = "pylb checkpoint", 2, "checkpoint.json"
@@ -105,16 +106,11 @@ def head(folder: Path) -> Head:
         found = json.loads(content)
         files.check_format(found, FORMAT, VERSION)
         out = Head(**{name: found[name] for name in Head._fields if name in found})
-        if not (
-            re.fullmatch("[0-9a-f]{16}", out.id)
-            and type(out.n_ranks) is int
-            and 1 <= out.n_ranks <= MOST_RANKS
-            and type(out.iteration) is int
-            and 0 <= out.iteration < 2**62
-            and len(out.sizes) == out.n_ranks
-            and all(type(name) is str for name in out.phases or [])
-        ):
-            raise FormatError("id, n_ranks, iteration, sizes or phases are out of range")
+        checks.whole("n_ranks", out.n_ranks, 1, below=MOST_RANKS + 1)
+        checks.whole("iteration", out.iteration, 0, below=2**62)
+        words = all(type(name) is str for name in out.phases or [])
+        if not re.fullmatch("[0-9a-f]{16}", out.id) or len(out.sizes) != out.n_ranks or not words:
+            raise FormatError("id, sizes or phases are out of range")
     return out
 
 

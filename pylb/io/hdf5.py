@@ -25,9 +25,6 @@ MOST = 1 << 40  # size in bytes that libhdf5 sees if a truncated file is accepte
 CHUNK = 1 << 14  # elements of a chunk, for arrays that are written by one call
 
 
-# ---- writing ----------------------------------------------------------------------------------
-
-
 class Output:
     """An HDF5 file for writing.
 
@@ -159,9 +156,6 @@ class _Kept(io.RawIOBase):
         if self._owned and not self.closed:
             os.close(self._fd)
         super().close()
-
-
-# ---- reading ----------------------------------------------------------------------------------
 
 
 @contextmanager

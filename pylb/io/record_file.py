@@ -101,10 +101,7 @@ class Writer:
         self._out.flush()
 
     def extend(self, stretches: list[Stretch], figures: F64, facts: RunFacts) -> None:
-        """Append stretches, and what is new in the facts of the run.
-
-        `figures` (k, 8) has the `FIGURES` of all iterations of these stretches.
-        """
+        """Append stretches with the `FIGURES` of their iterations (k, 8), and new facts."""
         loops = self._file["loops"]  # all again, because costs are measured later
         loops.resize(len(facts.loops), axis=0)
         loops[:] = np.array(facts.loops, np.float64).reshape(-1, len(Loop._fields))
@@ -188,9 +185,6 @@ def _check_of(stretch: Stretch, table: Any) -> int:
     return out | 1
 
 
-# ---- reading --------------------------------------------------------------------------------
-
-
 def is_record(path: str | os.PathLike[str]) -> bool:
     """Say whether a file is a run record, by its suffix or its first bytes."""
     suffix = Path(decoded(path)).suffix
@@ -243,10 +237,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
 
 
 def _loops_of(file: hdf5.Input, end: int, starts: bool) -> list[Loop]:
-    """Read the loops that have begun.
-
-    `starts` says whether the last loop began with an LB step and has no complete iteration.
-    """
+    """Read the loops that have begun; `starts`: the last one only with an LB step."""
     rows = file.rows("loops")
     loops = () if rows is None else (Loop(*map(float, row)) for row in rows)
     known = [
@@ -256,10 +247,7 @@ def _loops_of(file: hdf5.Input, end: int, starts: bool) -> list[Loop]:
 
 
 def _stretches(file: hdf5.Input, n_ranks: int) -> tuple[list[Stretch], Any, Any, Any]:
-    """Return the stretches, the `FIGURES` of each iteration, and `remaining` and `starting`.
-
-    If the last stretch is truncated, only its complete iterations are read.
-    """
+    """Return the stretches, the `FIGURES` of each iteration, and `remaining` and `starting`."""
     out: list[Stretch] = []
     remaining: dict[int, Any] = {}
     starting: dict[int, Any] = {}

@@ -24,25 +24,13 @@ from pylb.threads import stoppable
 
 ENTITY_TYPES = ("object", "node", "shared_id", "other")  # "other" stands for every other text
 COMM_TYPES = (
-    "SendRecv",
-    "Broadcast",
-    "NodeToCollection",
-    "NodeToCollectionBcast",
-    "CollectionToNode",
-    "CollectionToNodeBcast",
-    "ReadOnlyShared",
-    "WriteShared",
-    "other",
+    *("SendRecv", "Broadcast", "NodeToCollection", "NodeToCollectionBcast"),
+    *("CollectionToNode", "CollectionToNodeBcast", "ReadOnlyShared", "WriteShared", "other"),
 )
 # Numbers in a task's user_defined that vt and its analysis tool LBAF know.
 USER = (
-    "shared_id",
-    "shared_bytes",
-    "task_working_bytes",
-    "task_footprint_bytes",
-    "task_serialized_bytes",
-    "rank_working_bytes",
-    "home_rank",
+    *("shared_id", "shared_bytes", "task_working_bytes", "task_footprint_bytes"),
+    *("task_serialized_bytes", "rank_working_bytes", "home_rank"),
 )
 FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
 # The unpacked size of a file of b bytes is limited to MOST_UNPACKED + MOST_RATIO * b bytes.
@@ -104,15 +92,13 @@ def _choose(folder: Path, stem: str | None) -> tuple[str, dict[int, Path]]:
     if stem is None:
         stem, *others = found
         if others:
+            known = " or ".join(map(repr, others))
             warn(
-                f"{folder} has {len(found)} runs: reading {stem!r}; choose another one by stem="
-                + " or ".join(map(repr, others))
+                f"{folder} has {len(found)} runs: reading {stem!r}; choose another by stem={known}"
             )
     elif stem not in found:
-        raise MissingFileError(
-            f"stem is {stem!r}: {folder} has {', '.join(map(repr, found))}"
-            + nearest(str(stem), found)
-        )
+        known = ", ".join(map(repr, found)) + nearest(str(stem), found)
+        raise MissingFileError(f"stem is {stem!r}: {folder} has {known}")
     return stem, found[stem]
 
 
@@ -125,9 +111,6 @@ def _complete(stem: str, ranks: dict[int, Path]) -> list[Path]:
                 f"{ranks[n - 1].parent}"
             )
     return [ranks[r] for r in range(n)]
-
-
-# ---- text -----------------------------------------------------------------------------------
 
 
 def unpacked(path: Path) -> Any:
@@ -170,9 +153,6 @@ def mapped(
         return list(map(call, items))
     with stoppable(n) as pool:
         return list(pool.map(call, items))
-
-
-# ---- writing --------------------------------------------------------------------------------
 
 
 def write(

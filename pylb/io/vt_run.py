@@ -147,10 +147,7 @@ def _name(path: Path) -> str:
 
 
 def read(paths: list[Path], threads: int | None = None) -> vt.Run:
-    """Read the files of one run.
-
-    `threads` is the number of files to decompress at once (default: one per core, at most 8).
-    """
+    """Read the files of one run, of which `threads` are decompressed at once (see `vt.mapped`)."""
     names = list(map(_name, paths))
     texts, parts, heads = vt.mapped(vt.unpacked, paths, threads), [], []
     for r, name in enumerate(names):
@@ -320,14 +317,12 @@ def _signed(name: str, numbers: list[int]) -> I64:
 
 
 def joined(names: list[str], files: list[tuple[Columns, Columns]], n_phases: int) -> dict[str, Any]:
-    """Join the files of the ranks; returns read-only arrays.
+    """Join the files of the ranks to read-only arrays, sorted by phase, by rank, then as recorded.
 
-    ``task_*`` and ``comm_*`` are sorted by phase, then by rank, then as in the file; ``task_ptr``
-    and ``comm_ptr``, (m + 1,), say where each phase begins.  ``entity_*`` are the objects in order
-    of their first task.  ``comm_src`` and ``comm_dst`` are entities with a task in the same phase,
-    else -1; ``comm_from`` and ``comm_to`` are the ids as recorded, ``comm_rank`` is the rank whose
-    file has the communication.  Numbers in user_defined have their own name; NaN means not
-    recorded.
+    ``task_ptr`` and ``comm_ptr``, (m + 1,), say where each phase begins.  ``entity_*`` are the
+    objects in order of their first task.  ``comm_src`` and ``comm_dst`` are entities with a task in
+    the same phase, else -1; ``comm_from`` and ``comm_to`` are the ids as recorded, ``comm_rank`` is
+    the rank whose file has the communication.  In numbers of user_defined, NaN: not recorded.
     """
     task, comm = (_sorted([file[kind] for file in files]) for kind in (0, 1))
     out = {f"task_{key}": task[key] for key in ("rank", "load", "file")}
@@ -346,8 +341,7 @@ def joined(names: list[str], files: list[tuple[Columns, Columns]], n_phases: int
 def _subphases(name: str, task: dict[str, Any]) -> dict[str, Any]:
     """Return the times of the tasks in each subphase, (t, d), if there are 2 to 8 of them.
 
-    If there are more, a warning says that they are not used.  The time of a task outside its
-    subphases is added to the first one.
+    The time of a task outside its subphases is added to the first one.
     """
     ids = sorted(int(key.split()[1]) for key in task if key.startswith("subphase "))
     if len(ids) > _core.MOST_PHASES:
@@ -489,14 +483,6 @@ def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[in
 
     `rank` is the placement: a rank for each task of these phases.  Everything except the lists of
     tasks and communications, and ``node`` of tasks, is copied.
-
-    Raises
-    ------
-    DomainError
-        The record has phases that are copies of earlier phases, and not all phases are written, or
-        a copy has a different placement than its original.
-    StateError
-        A file has changed since it was read.
     """
     for file in run.texts:
         if isinstance(file, mmap.mmap) and file.size() != len(file):

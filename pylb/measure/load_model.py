@@ -28,10 +28,7 @@ class LoadModel:
         self.sums: F64 = np.zeros((k, k + 1))
 
     def observe(self, features: F64, seconds: float) -> LoadModel:
-        """Return a new model with one more step of this rank.
-
-        `features`, (n, k), are those of each cell, zero or more; `seconds` is the rank's time.
-        """
+        """Return a new model with one more step: features of cells, (n, k), and the rank's time."""
         total = features.sum(axis=0)
         out = LoadModel(len(self.sums))
         out.sums = KEEPS * self.sums
@@ -41,10 +38,7 @@ class LoadModel:
 
     @staticmethod
     def coefficients(sums: F64) -> F64:
-        """Return seconds per unit of each feature, (k,); all 1 if no time was measured.
-
-        `sums` is that of one rank, or added up over several ranks.
-        """
+        """Return seconds per unit of each feature, (k,); all 1 if no time was measured."""
         found = non_negative(sums[:, :-1], sums[:, -1])
         return found if found.any() else np.ones(len(sums))
 

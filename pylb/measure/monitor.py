@@ -124,9 +124,6 @@ def _check(machine: Machine, size: int) -> None:
         raise DomainError(f"machine has {machine.n_ranks} ranks: expected {size}")
 
 
-# ---- speeds from objects that move --------------------------------------------------------------
-
-
 class SpeedLearner:
     """Speeds of ranks, learned from one placement after another.
 
@@ -173,7 +170,7 @@ class SpeedLearner:
     def evidence(self) -> float:
         """The fraction of the changes in moved objects' times that the speeds predicted.
 
-        A sum over the intervals; older ones count less.  Negative: equal speeds predict better.
+        Older intervals count less.  Negative: equal speeds predict better.
         """
         return self._core.evidence
 

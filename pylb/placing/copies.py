@@ -217,9 +217,7 @@ def _first(slots: Any, ranks: Any) -> I32:
     if slots is None:
         raise DomainError("slots is missing: expected their number for all ranks, or for each rank")
     if np.ndim(slots) == 0:
-        if ranks is None:
-            raise DomainError("ranks is missing: expected the number of ranks, 1 or more")
-        p = checks.whole("ranks", ranks, 1, below=1 << 31)
+        p = checks.whole("ranks", ranks, 1, "a number of ranks", below=1 << 31)
         s = checks.whole("slots", slots, p, f"slots for all {p} ranks", below=1 << 31)
         each = s // p + (np.arange(p) < s % p)
     else:

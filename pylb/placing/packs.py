@@ -170,10 +170,7 @@ class Packer:
 
     @property
     def cost(self) -> tuple[float, float, float]:
-        """The coefficients (a, b, c): seconds per item, per length, per squared length.
-
-        (0, 1, 0) before the first `observe`.
-        """
+        """The coefficients (a, b, c): seconds per item, per length, per squared length."""
         if self._model is None:
             return (0.0, 1.0, 0.0)
         a, b, c = LoadModel.coefficients(self._model.sums)
@@ -187,13 +184,9 @@ class Packer:
         return out
 
     def observe(self, seconds: ArrayLike, lengths: Any = None) -> None:
-        """Learn from the seconds that each bin took.
+        """Learn from the seconds that each bin took, (bins,).
 
-        Parameters
-        ----------
-        seconds : (bins,) array_like of float
-        lengths : list of (k,) array_like, optional
-            The lengths of the items in each bin.  Default: those of the most recent `pack`.
+        `lengths` is a list of the items' lengths in each bin; default: the most recent `pack`.
         """
         took = checks.vector("seconds", seconds, self._bins)
         checks.amounts("seconds", took)

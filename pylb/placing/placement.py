@@ -24,7 +24,7 @@ NETWORK = (2e-6, 1e-10)  # assumed by "auto": seconds per message and per byte
 
 BY_SUM = "placed by the sum of each object's loads"
 
-CHOOSERS: dict[str, Callable[..., Placement]] = {}
+CHOOSERS: dict[str, Callable[..., tuple[Any, ...]]] = {}
 """Functions, by name, that choose a strategy and place the objects.  `decide` adds "auto"."""
 
 
@@ -140,24 +140,14 @@ def place(
         snapshot = replace(snapshot, **links.ranks)
     if chooses:
         known = NETWORK if network is None else links.network
-        return CHOOSERS[entry.name](snapshot, entry, seed, Network.of(known))
-    rank, before, after, migrations, nbytes, seconds = _core.place(
-        snapshot, entry.bound(), entry.numbers, seed
-    )
-    return Placement(
-        rank=rank,
-        before=Metrics(**before),
-        after=Metrics(**after),
-        migrations=migrations,
-        nbytes=nbytes,
-        seconds=seconds,
-        strategy=entry.name,
-        seed=seed,
-        why="" if snapshot.n_components == 1 or entry.takes_phases else BY_SUM,
-    )
-
-
-# ---- the messages of a distributed strategy -----------------------------------------------------
+        *found, name, why = CHOOSERS[entry.name](snapshot, entry, seed, Network.of(known))
+    else:
+        found = [*_core.place(snapshot, entry.bound(), entry.numbers, seed)]
+        name = entry.name
+        why = "" if snapshot.n_components == 1 or entry.takes_phases else BY_SUM
+    rank, before, after, migrations, nbytes, seconds = found
+    metrics = Metrics(**before), Metrics(**after)
+    return Placement(rank, *metrics, migrations, nbytes, seconds, name, seed, why)
 
 
 class Traffic(NamedTuple):

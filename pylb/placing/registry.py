@@ -281,10 +281,7 @@ def _of_callable(call: Callable[..., Any], name: str, family: str = "comprehensi
 def find(
     which: str | Strategy | Callable[..., Any], *, auto: bool = False, copies: bool = False
 ) -> Strategy:
-    """Return the strategy of that name, or the callable as a strategy.
-
-    `auto` and `copies` say whether "auto" and "CopiesLB" are accepted.
-    """
+    """Return a strategy; `auto` and `copies`: whether "auto" and "CopiesLB" are accepted."""
     if COPIES.name in (which, getattr(which, "name", None)):
         if not copies:
             raise UnknownStrategyError(

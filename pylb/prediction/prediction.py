@@ -222,10 +222,7 @@ def target(
 def _processors(
     p: int, placement: ArrayLike | None, speed: ArrayLike | None, share: ArrayLike, node: Any
 ) -> tuple[I32, F64, F64, I32]:
-    """Check the shapes of placement, speed, share and node, and return them as arrays.
-
-    The C core checks their values.
-    """
+    """Return placement, speed, share and node as arrays; the C core checks their values."""
     place = checks.integers("placement", np.arange(p) if placement is None else placement, np.int64)
     if place.shape != (p,):
         raise DomainError(f"placement has {place.size} entries: expected {p}, one for each rank")

@@ -105,14 +105,7 @@ class Imbalance:
         """Make a program by the synthetic model of Boulmier 2021 (arXiv 2104.01688).
 
         In the first iteration after an LB step, max/mean is I = 1.  After each iteration,
-        I = max(1, I + rate(k)) with k = 0, 1, ...
-
-        Parameters
-        ----------
-        mean, iterations
-            As for `Imbalance`.
-        rate : callable
-            Change of max/mean as a function of the number of iterations since the last LB step.
+        I = max(1, I + rate(k)), with the number of iterations since the last LB step k = 0, 1, ...
         """
         n = _length(iterations, None)
         imbalance = [1.0]
@@ -160,13 +153,7 @@ class Imbalance:
         return GeneratedRun(time, np.array(iterations, np.int64), cost, when.learned())
 
     def optimum(self, cost: float) -> Optimum:
-        """Find the best of all schedules, by dynamic programming in O(n**2).
-
-        Parameters
-        ----------
-        cost : float
-            Seconds of each LB step.
-        """
+        """Find the best of all schedules of LB steps of `cost` seconds, in O(n**2) operations."""
         cost, n = checks.seconds("cost", cost), self.iterations
         # best[s]: the shortest time of iterations 0 ... s - 1 and all LB steps up to and including
         # one just before s; after[s]: the position of the LB step before that one.
@@ -223,9 +210,6 @@ def _series(name: str, value: Any, n: int) -> F64 | None:
         raise DomainError(f"{name}[{i}] is not finite: expected finite numbers")
     out.flags.writeable = False
     return out
-
-
-# ---- traces -------------------------------------------------------------------------------------
 
 
 def hotspot(

@@ -139,10 +139,7 @@ class Prices:
         return None if any(map(math.isnan, known)) else known
 
     def network(self, chooses: bool) -> tuple[float, float]:
-        """Return (alpha, beta) for the choice or the parameters of a strategy.
-
-        `chooses` says whether the measured ones are used if the user gave none.
-        """
+        """Return (alpha, beta) of the user; if there are none and `chooses`, the measured ones."""
         return (None if any(self.given) or not chooses else self.measured) or self.given
 
     @functools.cached_property
@@ -583,10 +580,7 @@ def _as_before(trace: Phases, seconds: F64, times: F64) -> tuple[dict[str, F64],
 
 
 def _foreseen(history: History, metrics: dict[str, F64]) -> History:
-    """Return the receipts of a replay with foresight, whose LB steps were at the start of a phase.
-
-    They show an LB step at the end of the phase before, with the metrics of the phases after it.
-    """
+    """Return the receipts of a replay with foresight, at the end of the phase before an LB step."""
     out = [replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
     done = [r for r in out if r.balanced]
     ends = [*(r.iteration + 1 for r in done[1:]), len(metrics["max"])]

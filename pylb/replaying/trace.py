@@ -332,10 +332,7 @@ class RunRecord(RunData, InNotebook):
 
     @classmethod
     def of(cls, trace: Trace) -> RunRecord:
-        """Make a record of a trace.
-
-        The record has no receipts, and an iteration takes as long as its slowest rank.
-        """
+        """Make a record without receipts; an iteration takes as long as its slowest rank."""
         m = trace.replay("none").metrics
         lowest = np.divide(m["min"], m["max"], out=np.ones_like(m["max"]), where=m["max"] > 0)
         none = np.zeros(len(lowest))

@@ -203,7 +203,7 @@ def test_the_page_can_be_followed():
 ONE = np.ones(4)
 BAD = [
     (ONE, {"ranks": 2}, "slots is missing"),
-    (ONE, {"slots": 4}, "ranks is missing"),
+    (ONE, {"slots": 4}, "ranks is None: expected a number of ranks"),
     (ONE, {"slots": 3, "ranks": 2}, "slots are 3: expected 4 or more"),
     (ONE, {"slots": 4, "ranks": 5}, "slots is 4: expected slots for all 5 ranks, 5 ..."),
     (ONE, {"slots": [3, -1]}, "expected 0 or more on each rank"),

@@ -346,10 +346,10 @@ def change(saved, **words):
         ({"format": "pylb graph"}, "format is 'pylb graph'"),
         ({"id": "../../../etc/passwd"}, "out of range"),
         ({"n_ranks": 2}, "out of range"),
-        ({"n_ranks": 0, "sizes": []}, "out of range"),
+        ({"n_ranks": 0, "sizes": []}, "n_ranks is 0"),
         ({"iteration": 5}, "iterations are damaged"),
-        ({"iteration": -1}, "out of range"),
-        ({"iteration": "4"}, "out of range"),
+        ({"iteration": -1}, "iteration is -1"),
+        ({"iteration": "4"}, "iteration is '4'"),
         ({"sizes": [5]}, "expected 5"),
         ({"sizes": None}, "not a checkpoint"),
     ],
@@ -497,7 +497,7 @@ def test_deeply_nested_values_are_refused():
 @pytest.mark.parametrize(
     "text",
     [
-        *("[1.5, []]", '[{"a": 1}, []]', '[["b", 0], []]', '[["b", -1], [0]]', '[["x", 0], []]'),
+        *('[["b", 0], []]', '[["x", 0], []]'),
         *("5", "", '[["f", "00"], []]', '[["a", 0], [0]]', "[" * 10000, "[1, [-5, 5]]"),
         '[["d", [[["l", []], 1]]], []]',
     ],

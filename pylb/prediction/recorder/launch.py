@@ -121,10 +121,7 @@ class RecordMonitor:
     def serve_until(
         self, done: Callable[[], bool], between: Callable[[], None] = lambda: None
     ) -> None:
-        """Receive data until `done()` is true, and then until all ranks have disconnected.
-
-        `between` is called about every 0.1 seconds, or more often.
-        """
+        """Receive until `done()` and all ranks have disconnected; call `between` every 0.1 s."""
         deadline = math.inf
         while True:
             self.serve(0.1)
@@ -193,7 +190,11 @@ class RecordMonitor:
         elif kind == "O":
             self._operations(one.rank, first, np.frombuffer(body, OP))
         elif kind == "C":
-            self._communicator(one.rank, body)
+            _, name, size = COMM.unpack_from(body)
+            if name not in self._comms:
+                self._comms[name] = len(self.members)
+                self.members.append(np.frombuffer(body, np.int32, size, COMM.size).copy())
+            one.rank.numbers.append(self._comms[name])
         elif kind == "P":
             name = body[4:].decode(errors="replace")  # after its index
             if name not in self.procedures:
@@ -235,13 +236,6 @@ class RecordMonitor:
         rank.lost = first - rank.n_ops
         rank.parts.append(ops)
         rank.n_ops += len(ops)
-
-    def _communicator(self, rank: RankLog, body: bytes) -> None:
-        _, name, size = COMM.unpack_from(body)
-        if name not in self._comms:
-            self._comms[name] = len(self.members)
-            self.members.append(np.frombuffer(body, np.int32, size, COMM.size).copy())
-        rank.numbers.append(self._comms[name])
 
     # ---- the recording -------------------------------------------------------------------------
 
@@ -338,9 +332,6 @@ class RecordMonitor:
         return out
 
 
-# ---- predictions while the program runs ---------------------------------------------------------
-
-
 class Online:
     """Simulations of a run while it is recorded, one for each target.
 
@@ -394,9 +385,6 @@ class Online:
             )
 
 
-# ---- the launch ---------------------------------------------------------------------------------
-
-
 class Recorded(NamedTuple):
     """The result of `record`: the command's exit code, and the recording."""
 
@@ -432,14 +420,13 @@ def loaded(
     procedures: Sequence[str] = (),
 ) -> list[str]:
     """Return `command`, changed so that each of its ranks loads the recorder."""
-    before = os.environ.get("LD_PRELOAD", "")
-    words = [
-        f"PYLB_RECORDER={address}",
-        *([f"PYLB_RECORD_PRELOAD={before}"] if before else []),
-        *(["PYLB_RECORD_ONLY=time"] if only_time else []),
-        *([f"PYLB_PROCEDURES={','.join(procedures)}"] if procedures else []),
-    ]
-    return preloading(command, "_record", words)
+    given = {
+        "PYLB_RECORDER": address,
+        "PYLB_RECORD_PRELOAD": os.environ.get("LD_PRELOAD", ""),
+        "PYLB_RECORD_ONLY": "time" * only_time,
+        "PYLB_PROCEDURES": ",".join(procedures),
+    }
+    return preloading(command, "_record", [f"{name}={x}" for name, x in given.items() if x])
 
 
 @contextlib.contextmanager

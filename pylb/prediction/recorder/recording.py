@@ -96,9 +96,6 @@ class Flag(IntFlag):
     CANCELLED = 32
 
 
-# ---- the recording ------------------------------------------------------------------------------
-
-
 FORMAT = "pylb operations 3"
 DTYPES = {"head": np.dtype(np.uint8)}
 NUMBERS = ("seconds", "alpha", "beta", "overhead", "eager", "response")
@@ -311,9 +308,6 @@ def _operations(rank: Any) -> NDArray[Any]:
         for name, value in fields.items():
             out[name][i] = value
     return out
-
-
-# ---- marks --------------------------------------------------------------------------------------
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
