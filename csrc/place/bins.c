@@ -29,7 +29,7 @@ typedef struct set {
     int32_t item[2];
 } set_t;
 
-typedef struct side { /* the sets of one bin */
+typedef struct side { /* the sets of one bin, by cost */
     set_t *set;
     int64_t n, room;
     int32_t bin;
@@ -41,7 +41,7 @@ typedef struct packing {
     double *sum, *filled; /* [m] cost and length of each bin */
     int32_t *head, *next; /* [m], [n] items of each bin */
     plb_item_t *order;    /* [m] bins by cost */
-    side_t side[2]; /* the sets of the largest bin, by cost; those of its partner, in any order */
+    side_t side[2];
     const plb_item_t *items;  /* [n] the largest first */
     double mean, bound, goal; /* mean cost of a bin; no packing is below; the search ends here */
     int64_t work;             /* numbers that the exchanges have examined */
@@ -193,8 +193,7 @@ static int compare_sets(const void *a, const void *b)
     return memcmp(x->item, y->item, sizeof x->item); /* any fixed order */
 }
 
-/* List the sets of bin b of up to `size` items, with equal numbers of exactly so many; sort those
- * of the largest bin. */
+/* List the sets of bin b of up to `size` items, with equal numbers of exactly so many. */
 static int list_sets(packing_t *self, int32_t b, int size, side_t *side, plb_err_t *err)
 {
     const plb_bins_t *of = self->of;
@@ -214,9 +213,6 @@ static int list_sets(packing_t *self, int32_t b, int size, side_t *side, plb_err
         for (int32_t j = self->next[i]; size > 1 && j >= 0; j = self->next[j]) {
             side->set[side->n++] = (set_t){cost + of->cost[j], length + length_of(of, j), {i, j}};
         }
-    }
-    if (side == &self->side[1]) {
-        return PLB_OK;
     }
     if (size > 1) {
         qsort(side->set, (size_t)side->n, sizeof *side->set, compare_sets);
@@ -239,24 +235,20 @@ static void find_exchange(const packing_t *self, double *best, const set_t **giv
                           const set_t **take)
 {
     const side_t *a = &self->side[0], *b = &self->side[1];
-    const double of_a = self->sum[a->bin], of_b = self->sum[b->bin];
-    for (int64_t j = 0; j < b->n; j++) {
-        const set_t *y = &b->set[j];
-        const double ideal = y->cost + 0.5 * (of_a - of_b);
-        int64_t first = 0; /* set that is not smaller than the ideal */
-        for (int64_t n = a->n; n > 0; n >>= 1) {
-            const int64_t half = n >> 1;
-            const bool below = a->set[first + half].cost < ideal;
-            first += below ? half + 1 : 0;
-            n -= below && (n & 1) == 0; /* the rest: n - half - 1, or half */
+    const double gap = self->sum[a->bin] - self->sum[b->bin], half = 0.5 * gap;
+    int64_t j = 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        const set_t *x = &a->set[i];
+        while (j < b->n && b->set[j].cost < x->cost - half) {
+            j++;
         }
-        /* the two sets around the ideal, and more if the capacity forbids these */
+        /* the two sets of b around the best one, and more if the capacity forbids these */
         for (int step = 1; step >= -1; step -= 2) {
-            int64_t h = step > 0 ? first : first - 1;
-            for (int k = 0; k < PLB_WINDOW && h >= 0 && h < a->n; k++, h += step) {
-                const set_t *x = &a->set[h];
+            int64_t h = step > 0 ? j : j - 1;
+            for (int k = 0; k < PLB_WINDOW && h >= 0 && h < b->n; k++, h += step) {
+                const set_t *y = &b->set[h];
                 const double d = x->cost - y->cost;
-                const double worst = step > 0 ? of_b + d : of_a - d;
+                const double worst = step > 0 ? self->sum[a->bin] - d : self->sum[b->bin] + d;
                 if (worst >= *best || d <= 0.0) {
                     break;
                 }
