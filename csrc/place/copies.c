@@ -29,9 +29,9 @@ typedef struct layer {
         *before; /* [n * words] ranks that hold each object now, and before: a bit each */
     plb_item_t *item, *spare; /* [max(n, p)] scratch */
     uint32_t *bin;
-    int32_t *want;        /* [n] scratch: copies */
+    int32_t *want;                 /* [n] scratch: copies */
     int32_t *keep, *best, *uneven; /* [s] scratch: slots */
-    double *share;        /* [s] load of the copy in each slot */
+    double *share;                 /* [s] load of the copy in each slot */
     double mean, bound;
 } layer_t;
 
