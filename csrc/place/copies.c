@@ -13,7 +13,6 @@
 typedef struct layer {
     int32_t n, p, s, words, n_nodes;
     bool extra;            /* whether objects may have more copies than one */
-    bool keeps;            /* whether count_copies keeps the numbers of small copies */
     const int32_t *first;  /* [p + 1] */
     const double *load;    /* [n] */
     const int64_t *memory; /* [n]; NULL: not limited */
@@ -52,16 +51,6 @@ enum { MOST_SLOTS = 16, MOST_PAIRS = MOST_SLOTS * (MOST_SLOTS - 1) / 2 };
 static bool has(const layer_t *l, int32_t o, int32_t r)
 {
     return l->on[(int64_t)o * l->words + (r >> 6)] >> (r & 63) & 1;
-}
-
-/* Number of ranks that held object o before. */
-static int32_t present(const layer_t *l, int32_t o)
-{
-    int32_t out = 0;
-    for (int32_t w = 0; w < l->words; w++) {
-        out += __builtin_popcountll(l->before[o * (int64_t)l->words + w]);
-    }
-    return out;
 }
 
 static void flip(const layer_t *l, int32_t o, int32_t r)
@@ -236,13 +225,6 @@ static void count_copies(layer_t *l, double limit)
         return;
     }
     split_for_room(l, 0.5 * limit, left, ranks, ranks + l->n_nodes);
-    for (int32_t o = 0; l->keeps && o < l->n; o++) {
-        const int32_t d = l->at == NULL ? 0 : l->at[o];
-        while (l->one[o] <= 0.5 * limit && l->k[o] < present(l, o) && left[d] > 0) {
-            left[d]--;
-            l->one[o] = l->load[o] / ++l->k[o];
-        }
-    }
     heap.n = 0;
     for (int32_t o = 0; o < l->n; o++) {
         if (l->one[o] <= 0.5 * limit) {
@@ -905,24 +887,6 @@ static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_
     return PLB_OK;
 }
 
-/* Sort the limits of copies (see LIMIT): first those with which the fewest copies are new. */
-static void sort_limits(layer_t *l, double aim, plb_item_t *out)
-{
-    for (int i = 0; i < N_LIMITS; i++) {
-        plb_item_t item = {0.0, i};
-        count_copies(l, LIMIT[i] * aim);
-        for (int32_t o = 0; o < l->n; o++) {
-            const int32_t n_new = l->k[o] - present(l, o);
-            item.key += n_new > 0 ? n_new : 0;
-        }
-        int at = i;
-        for (; at > 0 && item.key < out[at - 1].key; at--) {
-            out[at] = out[at - 1];
-        }
-        out[at] = item;
-    }
-}
-
 /* Begin with the present copies, then with as many of them as other numbers of copies allow, until
  * no rank takes longer than `enough`. */
 static int place_again(layer_t *l, const plb_copies_t *of, double aim, double enough,
@@ -931,15 +895,10 @@ static int place_again(layer_t *l, const plb_copies_t *of, double aim, double en
     const bool once = !l->extra || l->memory != NULL || of->move > 0.0;
     plb_copies_t even = *of;
     double best = INFINITY, uneven = INFINITY;
-    plb_item_t order[N_LIMITS];
     even.even = true;
-    l->keeps = true;
     for (int i = -1; i < (once ? 0 : N_LIMITS) && best > enough; i++) {
         if (i >= 0) {
-            if (i == 0) {
-                sort_limits(l, aim, order);
-            }
-            count_and_sort(l, LIMIT[order[i].id] * aim);
+            count_and_sort(l, LIMIT[i] * aim);
             if (is_crowded(l, enough) || !start_present(l, true, true)) {
                 continue;
             }
@@ -959,7 +918,6 @@ static int place_again(layer_t *l, const plb_copies_t *of, double aim, double en
             memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
         }
     }
-    l->keeps = false;
     if (best > enough && of->move == 0.0) {
         memcpy(l->best, l->keep, (size_t)l->s * sizeof *l->slot);
         const int ret = place_from_scratch(l, aim, of->tolerance, err);
