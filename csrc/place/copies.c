@@ -808,7 +808,7 @@ static double eplb_time(const layer_t *l)
 
 /* How large copies may be, see count_copies.  tuned: parts of the time of the slowest rank; with
  * only 0.7 and 1.0, Zipf 1.3 and 2 of benchmarks/copies.py end up to 1.4 and 3.3 % above the
- * bound, not 0.5 and 1.1 %; the order changes nothing */
+ * bound, not 0.5 and 1.1 %; with 0.7 first, Zipf 1.3 takes twice as long */
 static const double LIMIT[] = {-1.0, 0.85, 1.0, 0.7, 0.75, 0.8, 0.9, 0.95};
 enum { N_LIMITS = sizeof LIMIT / sizeof *LIMIT };
 
@@ -822,62 +822,56 @@ static void count_and_sort(layer_t *l, double limit)
     sort_objects(l);
 }
 
-/* How a start is made and improved: best fit, then swaps; best fit, then all steps; as EPLB does,
- * then all steps. */
-typedef enum way { SWAPS, ALL_STEPS, AS_EPLB } way_t;
-
-/* Place from scratch with the numbers of copies that were counted; *best is the time of the
- * slowest rank of the best placement so far, which is in keep[].  *time: that of this one. */
-static int try_counts(layer_t *l, way_t way, double enough, double *best, double *time,
-                      plb_err_t *err)
+/* Place from scratch with the numbers of copies that were counted.  least: as EPLB starts.
+ * *best: the time of the slowest rank of the best placement so far, which is in keep[].  Returns
+ * that of this one; INFINITY: none; *ret then tells why. */
+static double try_counts(layer_t *l, bool least, bool thorough, double enough, double *best,
+                         int *ret, plb_err_t *err)
 {
-    *time = INFINITY;
-    if (l->extra && l->memory == NULL && way != AS_EPLB && is_crowded(l, enough)) {
-        return PLB_OK;
+    if (l->extra && l->memory == NULL && !least && is_crowded(l, enough)) {
+        return INFINITY;
     }
-    PLB_PASS(start_greedy(l, way == AS_EPLB, way == AS_EPLB ? INFINITY : enough, err));
-    PLB_PASS(improve(l, NULL, enough, false, err));
-    PLB_PASS(way == SWAPS ? PLB_OK : improve(l, NULL, enough, true, err));
-    *time = l->time[slowest(l)];
-    if (*time < *best) {
-        *best = *time;
+    *ret = start_greedy(l, least, least ? INFINITY : enough, err);
+    *ret = *ret == PLB_OK ? improve(l, NULL, enough, false, err) : *ret;
+    *ret = *ret == PLB_OK && thorough ? improve(l, NULL, enough, true, err) : *ret;
+    const double time = *ret == PLB_OK ? l->time[slowest(l)] : INFINITY;
+    if (time < *best) {
+        *best = time;
         memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
     }
-    return PLB_OK;
+    return time;
 }
 
 /* Place from scratch.  Several numbers of copies are tried, first with swaps only, then the best
  * of them with all steps, until a placement is near `aim` and not worse than EPLB's. */
 static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
-    double best = INFINITY, time;
+    double best = INFINITY;
     plb_item_t order[N_LIMITS];
     int ret = PLB_OK;
-    const int n = l->extra && l->memory == NULL ? N_LIMITS : 1;
+    const int n = l->extra && l->memory == NULL ? N_LIMITS : 1, again = n > 1 ? PLB_FEW : 0;
     count_and_sort(l, -1.0);
     /* Where two of the largest copies do not fit on a rank, others must fill what these leave. */
     const int first = n > 1 && 2.0 * l->one[l->item[0].id] > aim ? 1 : 0;
     const double eplb = plb_greater(aim, eplb_time(l));
     const double enough = plb_lesser(aim * (1.0 + tolerance), eplb);
-    for (int i = first; i < n && best > enough; i++) {
+    for (int i = first; i < n + again && best > enough; i++) {
         if (i > 0) {
-            count_and_sort(l, LIMIT[i] * aim);
+            count_and_sort(l, LIMIT[i < n ? i : order[first + i - n].id] * aim);
         }
-        ret = try_counts(l, n == 1 ? ALL_STEPS : SWAPS, enough, &best, &time, err);
+        const double time = try_counts(l, false, i >= n || n == 1, enough, &best, &ret, err);
         PLB_PASS(ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret);
         int at = i;
-        for (; at > first && time < order[at - 1].key; at--) {
+        for (; i < n && at > first && time < order[at - 1].key; at--) {
             order[at] = order[at - 1];
         }
-        order[at] = (plb_item_t){time, i};
-    }
-    for (int i = first; n > 1 && i < first + 3 && best > enough; i++) {
-        count_and_sort(l, LIMIT[order[i].id] * aim);
-        PLB_PASS(try_counts(l, ALL_STEPS, enough, &best, &time, err));
+        if (i < n) {
+            order[at] = (plb_item_t){time, i};
+        }
     }
     if (best > eplb) {
         count_and_sort(l, -1.0);
-        ret = try_counts(l, AS_EPLB, enough, &best, &time, err);
+        (void)try_counts(l, true, true, enough, &best, &ret, err);
         PLB_PASS(ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret);
     }
     if (isinf(best)) {
