@@ -44,8 +44,7 @@ LONGEST = (
     *("test_c.py", "test_mpi.py", "test_lib.py", "test_blocks.py", "test_same_bits.py"),
     *("test_own_loop.py", "test_operations.py", "test_live.py", "test_dying_ranks.py"),
     *("test_steer.py", "test_no_memory.py", "test_mpi_clock.py", "test_docstrings.py"),
-    *("test_examples.py", "test_checkpoint.py", "test_trace.py", "test_long_runs.py"),
-    *("test_virtual.py", "test_rounds.py"),
+    *("test_examples.py", "test_checkpoint.py", "test_virtual.py", "test_long_runs.py"),
 )
 SLOW = {
     "test_browser.py",
@@ -91,15 +90,12 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Share out files, like xdist; but one worker gets all labs, so that none waits for another.
-
-    The names of tests that run a lab contain "lab" as a word.
-    """
+    """Share out files, like xdist; but one worker gets all labs, so that none waits for another."""
     from xdist.scheduler import LoadFileScheduling
 
     class Lanes(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            lab = re.search("(?<![a-z])labs?(?![a-z])", nodeid)
+            lab = re.search("(?<![a-z])labs?(?![a-z])", nodeid)  # in the names of all such tests
             return "labs" if lab else nodeid.partition("::")[0]
 
     return Lanes(config, log) if config.getvalue("dist") == "loadfile" else None

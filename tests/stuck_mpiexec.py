@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 NAMES = {"mpiexec", "mpirun", "orterun", "prterun"}
-PATIENCE = 5.0  # seconds that mpiexec may sleep after the end of its ranks
+PATIENCE = 3.0  # seconds that mpiexec may sleep after the end of its ranks
 
 
 def processes():

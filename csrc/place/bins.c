@@ -44,6 +44,7 @@ typedef struct packing {
     side_t side[2];
     const plb_item_t *items;  /* [n] the largest first */
     double mean, bound, goal; /* mean cost of a bin; no packing is below; the search ends here */
+    int64_t work;             /* numbers that the exchanges have examined */
     bool whole;               /* all costs are whole numbers */
 } packing_t;
 
@@ -193,10 +194,11 @@ static int compare_sets(const void *a, const void *b)
 }
 
 /* List the sets of bin b of up to `size` items, with equal numbers of exactly so many. */
-static int list_sets(const packing_t *self, int32_t b, int size, side_t *side, plb_err_t *err)
+static int list_sets(packing_t *self, int32_t b, int size, side_t *side, plb_err_t *err)
 {
     const plb_bins_t *of = self->of;
     const int64_t c = self->count[b];
+    self->work += c;
     PLB_PASS_GROW(side->set, side->room, 1 + c + (size > 1 ? c * c / 2 : 0));
     side->n = 0;
     side->bin = b;
@@ -335,7 +337,9 @@ static int improve(packing_t *self, plb_err_t *err)
         self->next[i] = self->head[self->bin[i]];
         self->head[self->bin[i]] = i;
     }
-    for (int64_t k = 0; k < PLB_LONG * (int64_t)of->m && (double)k * of->m < PLB_WORK; k++) {
+    self->work = 0;
+    for (int64_t k = 0; k < PLB_LONG * (int64_t)of->m && self->work < PLB_WORK; k++) {
+        self->work += of->m;
         for (int32_t b = 0; b < of->m; b++) { /* nearly in order: an exchange changes two bins */
             const plb_item_t item = {self->sum[self->order[b].id], self->order[b].id};
             int32_t at = b;
@@ -344,12 +348,14 @@ static int improve(packing_t *self, plb_err_t *err)
             }
             self->order[at] = item;
         }
-        if (self->order[of->m - 1].key <= self->goal) {
+        const double most = self->order[of->m - 1].key;
+        if (most <= self->goal ||
+            (most <= NEAR * self->bound && self->work > PLB_WORK / PLB_TRIES)) {
             break;
         }
         PLB_PASS(exchange(self, size, &found, err));
         size = found ? 1 : size + 1; /* more items only where one does not help */
-        if (size > 2 || (size > 1 && self->order[of->m - 1].key <= NEAR * self->bound)) {
+        if (size > 2 || (size > 1 && most <= NEAR * self->bound)) {
             break;
         }
         PLB_FAIL_IF(plb_interrupted(100 + of->n / of->m) != PLB_OK, err, PLB_ERR_INTERRUPTED,

@@ -28,9 +28,9 @@ typedef struct layer {
         *before; /* [n * words] ranks that hold each object now, and before: a bit each */
     plb_item_t *item, *spare; /* [max(n, p)] scratch */
     uint32_t *bin;
-    int32_t *want;        /* [n] scratch: copies */
-    int32_t *keep, *best; /* [s] scratch: slots */
-    double *share;        /* [s] load of the copy in each slot */
+    int32_t *want;                 /* [n] scratch: copies */
+    int32_t *keep, *best, *uneven; /* [s] scratch: slots */
+    double *share;                 /* [s] load of the copy in each slot */
     double mean, bound;
 } layer_t;
 
@@ -308,10 +308,18 @@ static void sort_objects(layer_t *l)
     plb_sort_items(l->item, l->n, low, high, l->spare, l->bin);
 }
 
+/* Put a copy of object o into the next free slot of rank r. */
+static void append(layer_t *l, int32_t r, int32_t o, int32_t *n_free)
+{
+    fill(l, r, l->first[r + 1] - n_free[r]--, o);
+    l->time[r] += l->one[o];
+}
+
 /* Best fit of the copies that were counted, then of further ones into what is left: all go to the
- * ranks that need the most for each free slot, if they are to take as long as the mean; or
- * (`least`) to the least loaded ranks that have a free slot, as EPLB does. */
-static int start_greedy(layer_t *l, bool least, plb_err_t *err)
+ * ranks that need the most for each free slot, if they are to take as long as the mean, but to
+ * those that then take longer than `limit` only if no others are left; or (`least`) to the least
+ * loaded ranks that have a free slot, as EPLB does. */
+static int start_greedy(layer_t *l, bool least, double limit, plb_err_t *err)
 {
     memcpy(l->want, l->k, (size_t)l->n * sizeof *l->k);
     plb_heap_t heap = {l->spare, 0}; /* ranks with free slots */
@@ -330,9 +338,13 @@ static int start_greedy(layer_t *l, bool least, plb_err_t *err)
         while (l->k[o] < l->want[o] && heap.n > 0) {
             const int32_t r = plb_heap_pop(&heap).id;
             taken[n_taken++] = r;
-            if (has_room(l, r, o, -1)) {
-                fill(l, r, l->first[r + 1] - n_free[r]--, o);
-                l->time[r] += l->one[o];
+            if (l->time[r] + l->one[o] <= limit && has_room(l, r, o, -1)) {
+                append(l, r, o, n_free);
+            }
+        }
+        for (int32_t t = 0; t < n_taken && l->k[o] < l->want[o]; t++) {
+            if (!has(l, o, taken[t]) && has_room(l, taken[t], o, -1)) {
+                append(l, taken[t], o, n_free);
             }
         }
         PLB_FAIL_IF(l->k[o] == 0, err, PLB_ERR_INFEASIBLE,
@@ -372,8 +384,9 @@ static bool replace_copy(layer_t *l, int32_t o)
 }
 
 /* Begin with the present copies; objects without a copy get one.  counted: with the numbers of
- * copies that were chosen, as far as possible.  Returns whether all objects have a copy. */
-static bool start_present(layer_t *l, bool counted)
+ * copies that were chosen, as far as possible.  fills: slots that are empty get copies.  Returns
+ * whether all objects have a copy. */
+static bool start_present(layer_t *l, bool counted, bool fills)
 {
     for (int32_t o = 0; o < l->n; o++) {
         l->want[o] = counted ? l->k[o] : l->extra ? l->p : 1;
@@ -400,7 +413,11 @@ static bool start_present(layer_t *l, bool counted)
             return false;
         }
     }
-    add_copies(l);
+    if (fills) {
+        add_copies(l);
+    } else {
+        reckon(l);
+    }
     return true;
 }
 
@@ -412,7 +429,7 @@ static void find_swap(const layer_t *l, int32_t a, int32_t b, step_t *best)
     const double ta = l->time[a], tb = l->time[b];
     for (int32_t i = l->first[a]; i < l->first[a + 1]; i++) {
         const int32_t x = l->slot[i];
-        if (x < 0 || has(l, x, b)) {
+        if (l->share[i] <= ta - best->worst || x < 0 || has(l, x, b)) {
             continue;
         }
         for (int32_t j = l->first[b]; j < l->first[b + 1]; j++) {
@@ -766,19 +783,23 @@ static double eplb_time(const layer_t *l)
     int32_t *used = (int32_t *)l->bin;
     memcpy(used, l->first, (size_t)l->p * sizeof *used);
     memset(l->time, 0, (size_t)l->p * sizeof *l->time);
-    for (int32_t i = 0; i < l->n; i++) {
-        const int32_t o = l->item[i].id;
-        for (int32_t c = 0; c < l->k[o]; c++) {
-            int32_t best = -1;
-            for (int32_t r = 0; r < l->p; r++) {
-                if (used[r] < l->first[r + 1] && belongs(l, o, r) &&
-                    (best < 0 || l->time[r] < l->time[best])) {
-                    best = r;
-                }
+    for (int32_t d = 0; d < (l->at == NULL ? 1 : l->n_nodes); d++) {
+        plb_heap_t heap = {l->spare, 0}; /* ranks of node d with free slots */
+        for (int32_t r = 0; r < l->p; r++) {
+            if ((l->at == NULL || l->node[r] == d) && used[r] < l->first[r + 1]) {
+                plb_heap_push(&heap, (plb_item_t){0.0, r});
             }
-            if (best >= 0) {
-                used[best]++;
-                l->time[best] += l->one[o];
+        }
+        for (int32_t i = 0; i < l->n; i++) {
+            const int32_t o = l->item[i].id, k = l->at == NULL || l->at[o] == d ? l->k[o] : 0;
+            for (int32_t c = 0; c < k && heap.n > 0; c++) {
+                const int32_t r = heap.item[0].id;
+                l->time[r] += l->one[o];
+                if (++used[r] < l->first[r + 1]) {
+                    plb_heap_rekey(&heap, l->time[r]);
+                } else {
+                    (void)plb_heap_pop(&heap);
+                }
             }
         }
     }
@@ -787,41 +808,71 @@ static double eplb_time(const layer_t *l)
 
 /* How large copies may be, see count_copies.  tuned: parts of the time of the slowest rank; with
  * only 0.7 and 1.0, Zipf 1.3 and 2 of benchmarks/copies.py end up to 1.4 and 3.3 % above the
- * bound, not 0.5 and 1.1 %; the order changes nothing */
-static const double LIMIT[] = {-1.0, 0.7, 1.0, 0.75, 0.8, 0.85, 0.9, 0.95};
+ * bound, not 0.5 and 1.1 %; with 0.7 first, Zipf 1.3 takes twice as long */
+static const double LIMIT[] = {-1.0, 0.85, 1.0, 0.7, 0.75, 0.8, 0.9, 0.95};
 enum { N_LIMITS = sizeof LIMIT / sizeof *LIMIT };
 
-/* Place from scratch.  Several numbers of copies are tried, first with swaps only, until a
- * placement is near `aim` and not worse than EPLB's. */
+/* Choose numbers of copies (see count_copies), and sort the objects. */
+static void count_and_sort(layer_t *l, double limit)
+{
+    count_copies(l, limit);
+    for (int32_t o = 0; l->memory != NULL && o < l->n; o++) {
+        l->k[o] = 1, l->one[o] = l->load[o]; /* all find room, then further copies follow */
+    }
+    sort_objects(l);
+}
+
+/* Place from scratch with the numbers of copies that were counted.  least: as EPLB starts.
+ * *best: the time of the slowest rank of the best placement so far, which is in keep[].  Returns
+ * that of this one; INFINITY: none; *ret then tells why. */
+static double try_counts(layer_t *l, bool least, bool thorough, double enough, double *best,
+                         int *ret, plb_err_t *err)
+{
+    if (l->extra && l->memory == NULL && !least && is_crowded(l, enough)) {
+        return INFINITY;
+    }
+    *ret = start_greedy(l, least, least ? INFINITY : enough, err);
+    *ret = *ret == PLB_OK ? improve(l, NULL, enough, false, err) : *ret;
+    *ret = *ret == PLB_OK && thorough ? improve(l, NULL, enough, true, err) : *ret;
+    const double time = *ret == PLB_OK ? l->time[slowest(l)] : INFINITY;
+    if (time < *best) {
+        *best = time;
+        memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
+    }
+    return time;
+}
+
+/* Place from scratch.  Several numbers of copies are tried, first with swaps only, then the best
+ * of them with all steps, until a placement is near `aim` and not worse than EPLB's. */
 static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
-    double best = INFINITY, eplb = INFINITY, enough = aim * (1.0 + tolerance);
+    double best = INFINITY;
+    plb_item_t order[N_LIMITS];
     int ret = PLB_OK;
-    const int last = l->extra ? 2 * N_LIMITS : 0; /* as EPLB starts */
-    for (int i = 0; i < last + (best > eplb || last == 0) && best > enough; i++) {
-        count_copies(l, LIMIT[i % N_LIMITS] * aim);
-        for (int32_t o = 0; l->memory != NULL && o < l->n; o++) {
-            l->k[o] = 1, l->one[o] = l->load[o]; /* all find room, then further copies follow */
+    const int n = l->extra && l->memory == NULL ? N_LIMITS : 1, again = n > 1 ? PLB_FEW : 0;
+    count_and_sort(l, -1.0);
+    /* Where two of the largest copies do not fit on a rank, others must fill what these leave. */
+    const int first = n > 1 && 2.0 * l->one[l->item[0].id] > aim ? 1 : 0;
+    const double eplb = plb_greater(aim, eplb_time(l));
+    const double enough = plb_lesser(aim * (1.0 + tolerance), eplb);
+    for (int i = first; i < n + again && best > enough; i++) {
+        if (i > 0) {
+            count_and_sort(l, LIMIT[i < n ? i : order[first + i - n].id] * aim);
         }
-        sort_objects(l);
-        if (i == 0) {
-            eplb = plb_greater(aim, eplb_time(l));
-            enough = plb_lesser(enough, eplb);
+        const double time = try_counts(l, false, i >= n || n == 1, enough, &best, &ret, err);
+        PLB_PASS(ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret);
+        int at = i;
+        for (; i < n && at > first && time < order[at - 1].key; at--) {
+            order[at] = order[at - 1];
         }
-        if (l->extra && l->memory == NULL && i + 1 < 2 * N_LIMITS && is_crowded(l, enough)) {
-            continue;
+        if (i < n) {
+            order[at] = (plb_item_t){time, i};
         }
-        ret = start_greedy(l, i == last, err);
-        if (ret == PLB_ERR_INFEASIBLE) {
-            continue; /* another start may fit */
-        }
-        PLB_PASS(ret);
-        PLB_PASS(improve(l, NULL, enough, false, err));
-        PLB_PASS(i < N_LIMITS && l->extra ? PLB_OK : improve(l, NULL, enough, true, err));
-        if (l->time[slowest(l)] < best) {
-            best = l->time[slowest(l)];
-            memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
-        }
+    }
+    if (best > eplb) {
+        count_and_sort(l, -1.0);
+        (void)try_counts(l, true, true, enough, &best, &ret, err);
+        PLB_PASS(ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret);
     }
     if (isinf(best)) {
         return ret;
@@ -837,21 +888,22 @@ static int place_again(layer_t *l, const plb_copies_t *of, double aim, double en
 {
     const bool once = !l->extra || l->memory != NULL || of->move > 0.0;
     plb_copies_t even = *of;
-    double best = INFINITY;
+    double best = INFINITY, uneven = INFINITY;
     even.even = true;
     for (int i = -1; i < (once ? 0 : N_LIMITS) && best > enough; i++) {
         if (i >= 0) {
-            count_copies(l, LIMIT[i] * aim);
-            sort_objects(l);
-            if (is_crowded(l, enough) || !start_present(l, true)) {
+            count_and_sort(l, LIMIT[i] * aim);
+            if (is_crowded(l, enough) || !start_present(l, true, true)) {
                 continue;
             }
         } else if (!of->even) {
             divide(l, enough);
             PLB_PASS(improve(l, of, enough, false, err));
-            if (l->time[slowest(l)] <= enough) {
+            uneven = l->time[slowest(l)];
+            if (uneven <= enough) {
                 return PLB_OK;
             }
+            memcpy(l->uneven, l->slot, (size_t)l->s * sizeof *l->slot);
             reckon(l);
         }
         PLB_PASS(improve(l, &even, enough, true, err));
@@ -872,6 +924,12 @@ static int place_again(layer_t *l, const plb_copies_t *of, double aim, double en
     } else {
         restore(l, l->keep);
     }
+    if (!of->even) {
+        divide(l, enough);
+        if (l->time[slowest(l)] > uneven) {
+            restore(l, l->uneven);
+        }
+    }
     return PLB_OK;
 }
 
@@ -887,7 +945,7 @@ static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *er
         }
     }
     const double aim = plb_greater(l->bound, floor);
-    if (l->was != NULL && start_present(l, false)) {
+    if (l->was != NULL && start_present(l, false, of->move == 0.0)) {
         PLB_PASS(place_again(l, of, aim, aim * (1.0 + of->tolerance), err));
     } else {
         PLB_PASS(place_from_scratch(l, aim, of->tolerance, err));
@@ -901,7 +959,7 @@ static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *er
 static void layer_free(layer_t *l)
 {
     PLB_FREE(l->slot, l->k, l->one, l->time, l->left, l->on, l->before, l->item, l->spare, l->bin,
-             l->want, l->keep, l->best, l->share);
+             l->want, l->keep, l->best, l->uneven, l->share);
 }
 
 /* Allocate for up to n objects, p ranks and s slots.  Free `l` also after a failure. */
@@ -910,7 +968,7 @@ static int layer_init(layer_t *l, int32_t n, int32_t p, int32_t s, plb_err_t *er
     const int32_t words = (p + 63) / 64;
     const int64_t items = n > p ? n : p;
     *l = (layer_t){.n = n, .p = p, .s = s, .words = words, .n_nodes = 1, .extra = true};
-    PLB_PASS_NEW_EACH(s, l->slot, l->share, l->keep, l->best);
+    PLB_PASS_NEW_EACH(s, l->slot, l->share, l->keep, l->best, l->uneven);
     PLB_PASS_NEW_EACH(n, l->k, l->one, l->want);
     PLB_PASS_NEW_EACH(p, l->time, l->left);
     PLB_PASS_NEW_EACH((int64_t)n * words, l->on, l->before);
@@ -959,21 +1017,18 @@ static void groups_before(place_t *self, const int32_t *was)
     }
 }
 
-/* Place the groups on nodes, and set the node of each object.  *floor: the time of an average rank
- * of the slowest node. */
-static int place_groups(place_t *self, const double *load, const int32_t *was, double *floor,
-                        plb_err_t *err)
+/* Place the groups on nodes, and set the node of each object.  stay: they stay where they are.
+ * *floor: the time of an average rank of the slowest node. */
+static int place_groups(place_t *self, const double *load, const int32_t *was, bool stay,
+                        double *floor, plb_err_t *err)
 {
     const plb_copies_t *of = self->of;
-    layer_t *out = &self->outer, *all = &self->all;
+    layer_t *out = &self->outer;
     plb_copies_t even = *of;
     even.move = 0.0, even.even = true, even.bytes = NULL;
     memset(self->load, 0, (size_t)of->n_groups * sizeof *self->load);
     for (int32_t o = 0; o < of->n_objects; o++) {
         self->load[of->group[o]] += load[o];
-    }
-    for (int32_t g = 0; g < of->n_groups; g++) {
-        all->bound = plb_greater(all->bound, self->load[g] * of->n_nodes / of->n_ranks);
     }
     out->load = self->load;
     out->was = was == NULL ? NULL : self->node_was;
@@ -981,7 +1036,9 @@ static int place_groups(place_t *self, const double *load, const int32_t *was, d
         groups_before(self, was);
     }
     count_copies(out, -1.0);
-    PLB_PASS(solve(out, &even, 0.0, err));
+    if (!stay || !start_present(out, false, true)) {
+        PLB_PASS(solve(out, &even, 0.0, err));
+    }
     *floor = out->time[slowest(out)] * of->n_nodes / of->n_ranks;
     for (int32_t o = 0; o < of->n_objects; o++) {
         for (int32_t d = 0; d < of->n_nodes; d++) {
@@ -996,25 +1053,43 @@ static int place_layer(place_t *self, const double *load, const int32_t *was, in
 {
     const plb_copies_t *of = self->of;
     layer_t *l = &self->all;
-    double floor = 0.0;
+    double floor = 0.0, earlier = INFINITY;
     l->load = load;
     l->was = was;
     l->at = NULL;
     count_copies(l, -1.0);
-    if (of->group != NULL) {
-        PLB_PASS(place_groups(self, load, was, &floor, err));
-        l->at = self->at;
-    }
-    const double mean = l->mean, bound = l->bound;
-    if (l->at != NULL) {
-        count_copies(l, -1.0);
-    }
-    PLB_PASS(solve(l, of, floor, err));
-    memcpy(slot, l->slot, (size_t)l->s * sizeof *slot);
-    memcpy(share, l->share, (size_t)l->s * sizeof *share);
-    *out = (plb_copies_result_t){.max = l->time[slowest(l)], .mean = mean, .bound = bound};
-    if (was != NULL) {
-        count_migrations(l, of->bytes, out);
+    const double mean = l->mean;
+    double bound = l->bound;
+    *out = (plb_copies_result_t){.max = INFINITY};
+    /* Present groups first stay on their nodes. */
+    for (int stay = was != NULL && of->group != NULL; stay >= 0; stay--) {
+        if (of->group != NULL) {
+            PLB_PASS(place_groups(self, load, was, stay, &floor, err));
+            for (int32_t g = 0; g < of->n_groups; g++) {
+                bound = plb_greater(bound, self->load[g] * of->n_nodes / of->n_ranks);
+            }
+            l->at = self->at;
+            count_copies(l, -1.0);
+        }
+        const bool found = !isinf(out->max);
+        if (found && (out->max <= bound * (1.0 + of->tolerance) || floor >= earlier)) {
+            break;
+        }
+        earlier = floor;
+        const int ret = solve(l, of, floor, err);
+        if (ret == PLB_ERR_INFEASIBLE && (found || stay)) {
+            continue;
+        }
+        PLB_PASS(ret);
+        plb_copies_result_t now = {.max = l->time[slowest(l)], .mean = mean, .bound = bound};
+        if (was != NULL) {
+            count_migrations(l, of->bytes, &now);
+        }
+        if (now.max + of->move * (double)now.bytes < out->max + of->move * (double)out->bytes) {
+            memcpy(slot, l->slot, (size_t)l->s * sizeof *slot);
+            memcpy(share, l->share, (size_t)l->s * sizeof *share);
+            *out = now;
+        }
     }
     return PLB_OK;
 }

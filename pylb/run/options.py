@@ -77,10 +77,9 @@ def share(agreement: Agreement, iteration: int, before: int) -> int:
 def resident(proc: Path = Path("/proc")) -> int:
     """Return the bytes of memory that this process uses now; 0: not known."""
     try:
-        pages = int((proc / "self/statm").read_text().split()[1])
+        return int((proc / "self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def tightest(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> tuple[int, str]:

@@ -28,10 +28,6 @@ def test_changed_files_are_read_or_refused():
 # ---- odd arguments of the public functions raise errors of pylb, and nothing crashes or hangs --
 
 
-pytest.importorskip("h5py")
-pytest.importorskip("yaml")
-
-
 def test_odd_calls():
     words = [sys.executable, "-W", "ignore", str(Path(__file__).parent / "python" / "odd.py")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)

@@ -1,5 +1,6 @@
 """CopiesLB, pylb.eplb and pylb.pack: rules that all results keep, bounds, twins, few migrations."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -68,15 +69,7 @@ def test_every_placement_keeps_the_rules(question, even):
 
 def scaled(plan, loads):
     """Return the plan with shares in units of the largest load."""
-    return type(plan)(
-        plan.copies,
-        plan.share / loads.max(initial=1e-300),
-        plan.migrations,
-        plan.nbytes,
-        plan.max_over_mean,
-        plan.bound,
-        plan.seconds,
-    )
+    return dataclasses.replace(plan, share=plan.share / loads.max(initial=1e-300))
 
 
 @pytest.mark.parametrize("kind", ["zipf", "dirichlet"])
@@ -87,8 +80,9 @@ def test_experts_reach_the_bound_and_few_copies_move(kind):
     for plan, now in ((first, loads), (again, later)):
         assert (plan.max_over_mean <= 1.005 * plan.bound * (1 + 1e-9)).all()
         for layer, load in enumerate(now):
-            one = (plan.copies[layer], plan.share[layer], 0, 0, plan.max_over_mean[layer])
-            check(load, type(plan)(*one, plan.bound[layer], 0.0), 32)
+            names = ("copies", "share", "max_over_mean", "bound")
+            one = {name: getattr(plan, name)[layer] for name in names}
+            check(load, dataclasses.replace(plan, **one), 32)
     for load, ratio in zip(loads, first.max_over_mean, strict=True):
         theirs = twin_copies.times(load, twin_copies.eplb(load, 288, n_gpus=32), 32)
         assert ratio <= theirs.max() / theirs.mean() * (1 + 1e-4)
@@ -164,6 +158,29 @@ def test_groups_stay_on_a_node_and_memory_is_heeded():
     plan = pylb.place(size / 3.0, "CopiesLB", slots=60, memory=size, memory_limit=limit, ranks=4)
     held = np.bincount(plan.copies["rank"], np.append(size, 0)[plan.copies["object"]])
     assert (held <= limit).all()
+
+
+@examples(100)
+@given(st.integers(0, 2**32), st.booleans(), st.sampled_from([0.0, 1e-3]))
+def test_groups_never_end_slower_than_they_are(seed, even, move):
+    rng = np.random.default_rng(seed)
+    n, p, nodes = (int(x) for x in rng.choice([[8, 4, 2], [12, 6, 3], [64, 8, 4]]))
+    keys = {"slots": n + p * int(rng.integers(1, 3)), "ranks": p, "group": n // 2, "node": nodes}
+    loads, later = rng.random((2, n)) ** rng.choice([1, 8])
+    first = pylb.place(loads, "CopiesLB", **keys)
+    again = pylb.place(later, "CopiesLB", previous=first, even=even, move=move, **keys)
+    at = first.copies["object"]
+    time = np.bincount(first.copies["rank"], (later / np.bincount(at))[at], p)
+    after = again.max_over_mean * time.mean() + move * again.nbytes
+    assert after <= time.max() * (1 + 1e-9)
+
+
+def test_empty_slots_stay_empty_where_copies_cost_more_than_they_save():
+    keys = {"slots": 6, "ranks": 2, "previous": [0, 1, -1, 2, 3, -1]}
+    plan = pylb.place([3.0, 1.0, 2.0, 2.0], "CopiesLB", move=9.0, **keys)
+    assert plan.copies["object"].tolist() == [0, 1, -1, 2, 3, -1]
+    plan = pylb.place([3.0, 1.0, 2.0, 2.0], "CopiesLB", **keys)
+    assert plan.copies["object"].min() == 0
 
 
 def test_a_snapshot_gives_ranks_and_the_present_placement():

@@ -341,10 +341,6 @@ def test_a_film_shows_the_lb_steps(tmp_path):
 # ---- the picture of what recorded ranks did ----------------------------------------------------
 
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-
 def test_bars_are_the_times_of_the_prediction():
     run = spa(one=5.4, two=7.3, own=(1.0, 13.0, 13.0), server_work=3.4, rounds=6)
     told = pylb.whatif(run, network=(0.0, 0.0), overhead=0.0, steps=True)
