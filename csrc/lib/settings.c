@@ -394,9 +394,9 @@ static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped,
         *lag = one.lag > *lag ? one.lag : *lag;
     }
     for (int r = 0; r < p; r++) {
-        const bool one = plb_cores_capped(cores, p, r);
-        *any = *any || one;
-        *capped = r == ranks->rank ? one : *capped;
+        const bool limited = plb_cores_capped(cores, p, r);
+        *any = *any || limited;
+        *capped = r == ranks->rank ? limited : *capped;
     }
     ret = ranks->agree(ranks, plb_cores_crowd(cores, p, crowd, err), err);
 out:
