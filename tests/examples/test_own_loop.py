@@ -72,13 +72,14 @@ def test_lammps(mpiexec, case, ranks):
     needs_open_mpi()
     script = EXAMPLES / "own_loop" / "lammps_balance.py"
     words = ["-W", "ignore", str(script), case, "--steps", "1000"]
-    code, out, said = launch([*RUN, *mpiexec], ranks, *words)
+    # Every 200 time steps: on a busy machine "auto" may rightly wait until the run is nearly over.
+    code, out, said = launch([*RUN, *mpiexec], ranks, *words, PYLB_TRIGGER="4")
     if code != 0 and "liblammps" in said:
         pytest.skip("no liblammps-dev")
     assert code == 0, said
     rows = table(out)
     assert rows["with pylb"][2] >= 1
-    assert rows["with pylb"][0] < rows["without pylb"][0]
+    assert rows["with pylb"][0] < 0.9 * rows["without pylb"][0]
 
 
 def needs_debian(*modules):
