@@ -231,7 +231,6 @@ def test_p4est(mpiexec, circle):
     assert rows["with pylb"][2] >= 1
     assert rows["with pylb"][0] < rows["without pylb"][0]
     assert rows["with pylb"][3] == rows["without pylb"][3]  # the result does not depend on pylb
-    # with computed times, beside fixed intervals; tests/decide/test_triggers.py has a model of it
     said = run([*mpiexec, "-n", 2, circle, 1, 1, "--virtual"])
     assert said.count("every") == 6
     assert float(re.search(r"best interval: ([\d.]+)", said)[1]) <= 1.05
