@@ -331,6 +331,9 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
     }
     if (self->due) {
         PLB_PASS(settle(self, it, outcome, err));
+    } else if (d->trigger->n == 0 && outcome->n_rebalanced > 0) {
+        /* The program has begun with an LB step of its own, which needs no trial any more. */
+        PLB_PASS(plb_trigger_balanced(d->trigger, it->iteration - 1, outcome->cost, 1.0, err));
     }
     PLB_PASS(plb_decider_observe(d, it, err));
     add(self, it);

@@ -343,20 +343,6 @@ void plb_lib_advisor_drop(plb_handle_t *handle)
     plb_free(self);
 }
 
-/* Announce to the other ranks that this rank makes no steps at all.  They may already be in their
- * first step. */
-static int leave_at_once(plb_lib_advisor_t *self, plb_err_t *err)
-{
-    plb_err_t own; /* an error of the options; ignored if this rank can still take part in
-                      reductions */
-    const int ret = plb_lib_advisor_begin(self, false, &own);
-    if (self->steps.net == NULL) {
-        *err = own;
-        return ret;
-    }
-    return plb_lib_advisor_leave(self, err);
-}
-
 int plb_lib_advisor_begin_close(plb_handle_t *handle, plb_err_t *err)
 {
     plb_lib_advisor_t *self = handle->content;
@@ -374,7 +360,11 @@ int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err)
             ret = record_write(self, ret, err);
         }
     } else if (!self->begun && self->ranks->size > 1) {
-        ret = leave_at_once(self, err);
+        /* tell the other ranks, which may be in their first step, that this rank makes none */
+        plb_err_t own; /* counts only if this rank cannot take part in reductions */
+        ret = plb_lib_advisor_begin(self, false, &own);
+        *err = self->steps.net == NULL ? own : *err;
+        ret = self->steps.net == NULL ? ret : plb_lib_advisor_leave(self, err);
     }
     plb_lib_advisor_drop(handle);
     PLB_FAIL_IF(moves, err, PLB_ERR_STATE,

@@ -39,11 +39,6 @@ const char *pylb_version(void)
     return PYLB_VERSION;
 }
 
-static const char *name_of(plb_handle_kind_t kind)
-{
-    return kind == PLB_HANDLE_ADVISOR ? "advisor" : "trigger";
-}
-
 int plb_handle_open(plb_handle_kind_t kind, void *content, plb_handle_t **out, plb_err_t *err)
 {
     plb_handle_t *self = NULL;
@@ -57,13 +52,14 @@ int plb_handle_open(plb_handle_kind_t kind, void *content, plb_handle_t **out, p
 
 void *plb_handle_content(const plb_handle_t *self, plb_handle_kind_t kind, plb_err_t *err)
 {
+    const char *name = kind == PLB_HANDLE_ADVISOR ? "advisor" : "trigger";
     if (self == NULL || self->kind != kind) {
         (void)PLB_FAIL(err, PLB_ERR_VALUE, "the handle is %s: expected an open %s",
-                       self == NULL ? "NULL" : "of another kind", name_of(kind));
+                       self == NULL ? "NULL" : "of another kind", name);
         return NULL;
     }
     if (self->content == NULL) {
-        (void)PLB_FAIL(err, PLB_ERR_STATE, "this %s is closed", name_of(kind));
+        (void)PLB_FAIL(err, PLB_ERR_STATE, "this %s is closed", name);
     }
     return self->content;
 }

@@ -212,7 +212,8 @@ PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 PYLB_CALL int pylb_rebalance_begin(pylb_advisor *lb);
 PYLB_CALL int pylb_rebalance_end(pylb_advisor *lb);
 
-/** Report that this rank has redistributed its data, and add seconds to the cost.  Local.  After a
+/** Report that this rank has redistributed its data, and add seconds to the cost.  Local.  In the
+ * first step, this tells what an LB step costs: then the trigger "auto" needs no trial.  After a
  * plan for cells with keys, pylb looks at the keys instead: this rank has carried out the plan if
  * at least half of the cells that it had to send to other ranks are gone in the next step. */
 PYLB_CALL int pylb_rebalanced(pylb_advisor *lb, double seconds);

@@ -119,18 +119,6 @@ static int set_number(plb_settings_t *self, const char *option, const char *valu
     return PLB_OK;
 }
 
-static int set_record(plb_settings_t *self, const char *value, plb_err_t *err)
-{
-    const size_t n = strlen(value);
-    PLB_FAIL_IF(n < 6 || strcmp(value + n - 5, ".json") != 0, err, PLB_ERR_VALUE,
-                "record is \"%.100s\": expected a path that ends in "
-                ".json",
-                value);
-    PLB_PASS_RENEW(self->record, n + 1);
-    memcpy(self->record, value, n + 1);
-    return PLB_OK;
-}
-
 /* Keep a parameter until strategy and trigger are known; plb_option_params then checks it. */
 static int keep(char **params, const char *name, const char *value, plb_err_t *err)
 {
@@ -186,9 +174,12 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
             "\"2e-6 1e-10\"",
             value);
         self->network = (plb_network_t){alpha, beta};
-        return PLB_OK;
     } else if (strcmp(option, "record") == 0) {
-        return set_record(self, value, err);
+        const size_t n = strlen(value);
+        PLB_FAIL_IF(n < 6 || strcmp(value + n - 5, ".json") != 0, err, PLB_ERR_VALUE,
+                    "record is \"%.100s\": expected a path that ends in .json", value);
+        PLB_PASS_RENEW(self->record, n + 1);
+        memcpy(self->record, value, n + 1);
     } else if (strncmp(option, "strategy.", 9) == 0) {
         return keep(&self->of_strategy, option + 9, value, err);
     } else if (strncmp(option, "trigger.", 8) == 0) {
@@ -403,9 +394,9 @@ static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped,
         *lag = one.lag > *lag ? one.lag : *lag;
     }
     for (int r = 0; r < p; r++) {
-        const bool one = plb_cores_capped(cores, p, r);
-        *any = *any || one;
-        *capped = r == ranks->rank ? one : *capped;
+        const bool limited = plb_cores_capped(cores, p, r);
+        *any = *any || limited;
+        *capped = r == ranks->rank ? limited : *capped;
     }
     ret = ranks->agree(ranks, plb_cores_crowd(cores, p, crowd, err), err);
 out:

@@ -1,7 +1,8 @@
 /* A circle moves through a mesh of p4est.  Quadrants in it are refined, and each of them has much
  * more to do.  p4est cuts the mesh into parts of equal weight; pylb says when.
  *
- *     mpicc -O2 circle_p4est.c $(pkg-config --cflags --libs pylb_mpi) -lp4est -lsc -lm -o circle
+ *     mpicc -O2 circle_p4est.c $(pkg-config --cflags --libs pylb_mpi) -lp4est -lsc -lm -o circle \
+ *         -Wl,-rpath,$HOME/pylb/lib           # where `make install PREFIX=$HOME/pylb` has put it
  *     mpiexec -n 4 ./circle                   # without LB steps, with pylb
  *     mpiexec -n 4 ./circle 1 3               # and with fixed intervals, each 3 times, in turn
  *     mpiexec -n 4 ./circle 1 1 --virtual     # the times are computed

@@ -1,6 +1,9 @@
 /* A mesh of deal.II: pylb says when, deal.II says where cells go.  A disk moves through the mesh;
- * cells in it have ten times as much to do.  Build it with deal.II and pkg-config pylb_mpi:
- *   mpiexec -n 4 ./disk_dealii */
+ * cells in it have ten times as much to do.  With Debian's libdeal.ii-dev and `make install` of pylb:
+ *   mpicxx -std=c++17 -DOMPI_SKIP_MPICXX=1 -isystem /usr/include/trilinos disk_dealii.cpp \
+ *       $(pkg-config --cflags --libs pylb_mpi) -Wl,-rpath,$HOME/pylb/lib -ldeal.ii -ltbb \
+ *       -ltrilinos_teuchoscomm -ltrilinos_teuchosparameterlist -ltrilinos_teuchoscore -o disk
+ *   mpiexec -n 4 ./disk */
 #include <cmath>
 #include <cstdio>
 

@@ -24,18 +24,6 @@ class Recorded:
     commands_string = command
 
 
-def test_the_commands_of_a_run():
-    lmp = Recorded()
-    lb = pylb.Advisor(every=2)
-    with pytest.raises(DomainError, match="the step has no seconds"):
-        lammps.run(lmp, 25, "balance 1.0 rcb", piece=10, lb=lb)
-    assert lmp.commands == ["run 0 post no", "run 10 start 0 stop 25 pre no post no"]
-    with pytest.raises(DomainError, match="piece is 0"):
-        lammps.run(lmp, 25, "balance 1.0 rcb", piece=0, lb=lb)
-    with pytest.raises(DomainError, match="steps is -1"):
-        lammps.run(lmp, -1, "balance 1.0 rcb", lb=lb)
-
-
 class Timed(pylb.Advisor):
     """An advisor that needs no clock."""
 
@@ -52,3 +40,6 @@ def test_pieces_and_lb_steps():
     piece = "run 10 start 45 stop 55 pre no post no"
     lammps.run(lmp, 10, "balance 1.0 rcb", piece=10, lb=lb)
     assert lmp.commands[-4:] == [setup, piece, "balance 1.0 rcb", setup]
+    for wrong, message in [({"piece": 0}, "piece is 0"), ({"steps": -1}, "steps is -1")]:
+        with pytest.raises(DomainError, match=message):
+            lammps.run(lmp, **{"steps": 25, "balance": "", "lb": lb, **wrong})

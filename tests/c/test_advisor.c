@@ -114,6 +114,17 @@ TEST(an_advice_that_is_ignored_teaches_nothing)
     unmake(&m);
 }
 
+TEST(the_programs_first_lb_step_tells_its_cost)
+{
+    made_t m;
+    make(&m, 3, &plb_own_strategy);
+    (void)step(&m, 0, 0, 3, 1, 5.0, 1);
+    assert_true(m.trigger.cost == 5.0 && m.trigger.cycle.n == 1);
+    (void)step(&m, 1, 1, 3, 1, 9.0, 1); /* not advised */
+    assert_true(m.trigger.cost == 5.0 && m.trigger.cycle.n == 2 && m.decider.n_lb_steps == 0);
+    unmake(&m);
+}
+
 TEST(what_the_user_should_know_is_said_once)
 {
     made_t m;

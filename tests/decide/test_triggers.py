@@ -11,6 +11,7 @@ import statistics
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 from chance import examples
 from hypothesis import given
@@ -347,6 +348,50 @@ def test_auto_is_close_to_the_best_schedule_and_no_published_trigger_is_better()
         assert of["auto"] <= min(of.values()) + 0.5, family
 
 
+def circle(turns, steps=200, side=32):
+    """Return seconds[step, cell] of examples/c/circle_p4est.c, in the order of p4est's curve."""
+    cell, bits = np.arange(side * side), np.arange(5)
+    place = [((cell[:, None] >> (2 * bits + axis) & 1) << bits).sum(axis=1) for axis in (0, 1)]
+    angle = 2 * np.pi * turns * np.arange(steps)[:, None] / steps
+    middle = [0.5 + 0.3 * np.cos(angle), 0.5 + 0.3 * np.sin(angle)]
+    x, y = [(p + 0.5) / side - m for p, m in zip(place, middle, strict=True)]
+    return 2.5e-7 * np.where(x**2 + y**2 < 0.15**2, 4 * 200.0, 10.0)
+
+
+def seconds_of(loads, ranks, when, cost=2.5e-4):
+    """Run it; `when` gets the step and the ranks' seconds, and says whether to cut the curve."""
+    owner, total = np.arange(loads.shape[1]) * ranks // loads.shape[1], 0.0
+    for step, load in enumerate(loads):
+        work = np.bincount(owner, load, ranks)
+        total += work.max()
+        if when(step, work):
+            middle = load.cumsum() - load / 2
+            owner = (middle * ranks / load.sum()).astype(int)
+            total += cost
+    return total
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_a_circle_in_a_mesh_of_p4est_beside_fixed_intervals(ranks):
+    """As ``circle TURNS 1 --virtual``, where p4est is: auto was once 1.46 times the best."""
+    ratios = []
+    for turns in (0.5, 1, 2, 4, 8):
+        loads, lb = circle(turns), pylb.Advisor(ranks=ranks, record=False)
+
+        def advised(step, work, lb=lb):
+            if due := bool(lb.advise(seconds=work)):
+                lb.rebalanced(2.5e-4)
+            return due
+
+        best = min(
+            seconds_of(loads, ranks, lambda step, _, n=every: step % n == n - 1)
+            for every in (2, 5, 10, 20, 40, 80, 999)
+        )
+        ratios.append(seconds_of(loads, ranks, advised) / best)
+    assert max(ratios) < 1.12, ratios
+    assert statistics.fmean(ratios) < 1.08, ratios
+
+
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 
 
@@ -365,15 +410,6 @@ def test_a_constant_imbalance_is_tried_within_ten_iterations_though_nobody_told_
     run = untold(program, name, end, 0.2 * cost)
     assert 1 <= run.iterations[0] < 10
     assert len(run.iterations) == 1
-
-
-@pytest.mark.parametrize("end", [80, None])
-def test_auto_tries_an_imbalance_that_is_constant_but_for_noise(end):
-    for seed in range(20):
-        rng = random.Random(seed)
-        noise = [rng.gauss(0, 0.05) for _ in range(80)]
-        program = pylb.replaying.Imbalance(1.0, drift=[0.0] * 80, start=1.0, noise=noise)
-        assert untold(program, "auto", end, 5.0).iterations[0] < 10
 
 
 @pytest.mark.parametrize("ratio", [1.5, 2.0, 2.4])
@@ -396,14 +432,6 @@ def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
     assert statistics.fmean(tried) <= most
 
 
-@pytest.mark.parametrize("end", [1000, None])
-def test_auto_tries_what_it_cannot_remove_once(end):
-    """If LB steps cannot remove an imbalance, a trigger without a known cost tries one at most."""
-    for left in (0.1, 0.5, 1.4):
-        run = untold(pylb.replaying.Imbalance(1.0, [left] * 1000), "auto", end, 20.0)
-        assert len(run.iterations) <= 1
-
-
 @pytest.mark.parametrize("name", NEED_COST)
 @pytest.mark.parametrize("end", [500, None])
 def test_a_growing_imbalance_is_removed_though_nobody_told_the_cost(name, end):
@@ -411,13 +439,6 @@ def test_a_growing_imbalance_is_removed_though_nobody_told_the_cost(name, end):
     run = untold(program, name, end, 4.0)
     assert len(run.iterations) >= 5
     assert run.iterations[0] < 100
-
-
-def test_the_first_lb_step_does_not_depend_on_what_it_will_cost():
-    program = pylb.replaying.Imbalance(1.0, lambda k: 0.01 * k, iterations=500)
-    for name in NEED_COST:
-        first = {int(untold(program, name, 500, c).iterations[0]) for c in (0.1, 10, 1000)}
-        assert len(first) == 1
 
 
 # ---- the user's own functions ----------------------------------------------------------------

@@ -408,12 +408,8 @@ def test_ranks_that_close_their_advisors_in_another_order_say_so(mpi_program, mp
     assert "before step 1: all ranks must close" in said
 
 
-def test_without_mpi_init(mpi_program):
-    said = run([str(mpi_program("faults")), "early"])
-    assert "MPI is not initialised" in said
-
-
-def test_after_mpi_finalize(mpi_program, mpiexec):
+def test_before_mpi_init_and_after_mpi_finalize(mpi_program, mpiexec):
+    assert "MPI is not initialised" in run([str(mpi_program("faults")), "early"])
     said = faults(mpi_program, mpiexec, 2, "late")
     assert [row for row in said if "MPI is finalised" not in row] == ["rank 0 ends", "rank 1 ends"]
     assert len(said) == 4
@@ -541,13 +537,19 @@ def told(text):
 
 
 @pytest.mark.parametrize(
-    ("ranks", "kind"),
-    [(2, "seconds"), (3, "cells"), (5, "learn_speeds"), (2, "keyless"), (2, "ignored")],
+    ("ranks", "kind", "alpha"),
+    [
+        *((2, "seconds", 0), (3, "cells", 0), (5, "learn_speeds", 0), (2, "keyless", 0)),
+        *((2, "ignored", 0), (2, "cells", 0.003), (3, "cells", 0.03)),
+    ],
 )
-def test_they_decide_alike(mpi_program, mpiexec, ranks, kind):
-    said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), "120", "0", kind])
+def test_they_decide_alike(mpi_program, mpiexec, ranks, kind, alpha):
+    """Both estimate the cost of the first LB step from the network."""
+    network = [f"network={alpha} 0"] if alpha else []
+    said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), "120", "0", kind, *network])
     cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
-    found = cluster.run(lambda comm: advisor_drift.drift(comm, 120, 0, kind))
+    given = {"network": (alpha, 0.0)} if alpha else {}
+    found = cluster.run(lambda comm: advisor_drift.drift(comm, 120, 0, kind, **given))
     assert all(rows == found[0] for rows in found)
     assert told(said.splitlines()) == told(found[0])
 
@@ -562,18 +564,6 @@ def test_partial_lb_steps_come_one_after_the_other(mpi_program, mpiexec):
     made = [int(line.split()[0]) for line in said if line.split()[1] == "1"]
     first = [i for i in made if i - 1 not in made]
     assert 2 <= len(first) < len(made) / 1.5
-
-
-@pytest.mark.parametrize(("ranks", "alpha"), [(2, 0.003), (3, 0.03)])
-def test_they_decide_alike_with_a_network(mpi_program, mpiexec, ranks, alpha):
-    """Both estimate the cost of the first LB step from the network."""
-    words = ["120", "0", "cells", f"network={alpha} 0"]
-    said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), *words])
-    cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
-    found = cluster.run(
-        lambda comm: advisor_drift.drift(comm, 120, 0, "cells", network=(alpha, 0.0))
-    )
-    assert told(said.splitlines()) == told(found[0])
 
 
 def test_a_first_cost_is_measured(mpi_program, mpiexec):

@@ -7,6 +7,7 @@
  * threshold: with the interval 0, LAMMPS calls it whenever it builds neighbour lists, which costs
  * nothing more, and pylb decides whether the call takes place. */
 #include <dlfcn.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +15,15 @@
 
 #include "lib/pylb.h"
 
-/* minimum number of time steps between two decisions, which docs/your_code.md tells to users */
-enum { PERIOD = 50 };
+/* Least number of time steps between two decisions, and least product with the atoms of a rank, so
+ * that a decision costs little beside the steps; docs/your_code.md tells both to users. */
+enum { PERIOD = 20, ATOM_STEPS = 1000 * PERIOD };
 
 /* LAMMPS' interface for C; absent in other programs */
 #define LAMMPS __attribute__((weak)) extern
 LAMMPS int lammps_get_mpi_comm(void *lmp);
 LAMMPS int lammps_has_id(void *lmp, const char *category, const char *name);
+LAMMPS double lammps_get_natoms(void *lmp);
 LAMMPS int lammps_extract_setting(void *lmp, const char *name);
 LAMMPS void *lammps_extract_global(void *lmp, const char *name);
 LAMMPS char *lammps_command(void *lmp, const char *command);
@@ -75,6 +78,14 @@ static int64_t time_step(void)
                                                          : *(const int32_t *)at;
 }
 
+/* Return the time step of the next decision; the same on all ranks. */
+static int64_t next_decision(void)
+{
+    const double atoms = fmax(lammps_get_natoms(me.lmp), 1.0);
+    const double n = ATOM_STEPS * lammps_extract_setting(me.lmp, "world_size") / atoms;
+    return time_step() + (int64_t)fmax(n, PERIOD);
+}
+
 void pylb_lmp_tiled(void *self, void *lmp, void *old)
 {
     me.tiled = true;
@@ -96,11 +107,18 @@ void pylb_lmp_balance(void *self, void *lmp, int n, char **words)
     ORIGINAL(pylb_lmp_balance)(self, lmp, n, mine);
 }
 
-/* Balance at the beginning of the first run; in later runs, pylb decides. */
+/* Balance at the beginning of the first run, which tells pylb what an LB step costs; in later
+ * runs, pylb decides. */
 void pylb_lmp_setup(void *self)
 {
-    if (self != me.own || !me.begun) {
+    const bool mine = self == me.own, first = !mine || !me.begun;
+    const bool told = mine && first && me.running && works(pylb_stop(me.lb)) &&
+                      works(pylb_rebalance_begin(me.lb));
+    if (first) {
         ORIGINAL(pylb_lmp_setup)(self);
+    }
+    if (told && works(pylb_rebalance_end(me.lb))) {
+        works(pylb_start(me.lb));
     }
 }
 
@@ -114,7 +132,7 @@ void pylb_lmp_exchange(void *self)
     if (!me.running || me.failed || time_step() < me.next) {
         return;
     }
-    me.next = time_step() + PERIOD;
+    me.next = next_decision();
     if (works(pylb_stop(me.lb)) && works(pylb_advise(me.lb, &yes)) && yes &&
         works(pylb_rebalance_begin(me.lb))) {
         ORIGINAL(pylb_lmp_exchange)(self);
@@ -148,7 +166,7 @@ void pylb_lmp_run(void *self, int n, char **words)
                                    : "fix pylb_balance all balance 1 1.0 shift xyz 20 1.02");
     }
     me.running = on && !me.failed && works(pylb_start(me.lb));
-    me.next = on ? time_step() + PERIOD : 0;
+    me.next = on ? next_decision() : 0;
     ORIGINAL(pylb_lmp_run)(self, n, mine);
     me.begun = true;
     if (me.running && !me.failed) {
