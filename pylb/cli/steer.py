@@ -84,20 +84,17 @@ class Gauge:
         fd, self.path = tempfile.mkstemp(prefix="pylb-steer-")
         with open(fd, "r+b") as file:
             file.truncate(MOST_RANKS * 64)
-            self._slots = np.memmap(file, np.int64, "r", shape=(MOST_RANKS, 8))
+            self.slots = np.memmap(file, np.int64, "r", shape=(MOST_RANKS, 8))
 
     @property
     def n_ranks(self) -> int:
         """Number of ranks of the program; 0 until all of them have called MPI."""
-        n = int(self._slots[:, 0].max())
-        return n if n and self._slots[:n, 0].all() else 0
-
-    def pids(self) -> list[int]:
-        return list(map(int, self._slots[: self.n_ranks, 1]))
+        n = int(self.slots[:, 0].max())
+        return n if n and self.slots[:n, 0].all() else 0
 
     def work(self) -> F64:
         """Return (n_ranks,) the seconds that each rank has worked until its last call of MPI."""
-        return np.asarray(self._slots[: self.n_ranks, 2] * 1e-9, np.float64)
+        return np.asarray(self.slots[: self.n_ranks, 2] * 1e-9, np.float64)
 
 
 class Steering:
@@ -181,7 +178,7 @@ class Steering:
         """Call the user's command; after `stop`, the LB step lasts until the restart (`_begin`)."""
         began, plan = time.monotonic(), self.plan
         ranks = {
-            "PYLB_PIDS": " ".join(map(str, gauge.pids())),
+            "PYLB_PIDS": " ".join(map(str, gauge.slots[: gauge.n_ranks, 1].tolist())),
             "PYLB_SECONDS": " ".join(f"{x:.6g}" for x in load),
         }
         done = self._call("stop" if plan.stop else "redistribute", ranks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ ADVICE = (
     "run as root, or in a delegated cgroup v2: "
     "systemd-run --user --scope -p Delegate=yes pylb lab ..."
 )
+ABSENT = "no cgroup hierarchy with the controller {} is mounted: " + ADVICE
 
 # ---- the files of a group, of versions 1 and 2 --------------------------------------------------
 
@@ -91,19 +92,13 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
     found = {name: seen[name][1] for name in ("cpu", "cpuacct", "memory") if name in seen}
     if {"cpu", "cpuacct"} <= found.keys():
         if memory and "memory" not in found:
-            raise _absent("memory")
+            raise NotAllowedError(ABSENT.format("memory"))
         if not (memory or os.access(found.get("memory", ""), os.W_OK)):
             found.pop("memory", None)  # without a limit, the group would only count memory
         return sorted(set(found.values()))
     if "" in seen:
         return [_delegated(*seen[""], ["cpu", "memory"] if memory else ["cpu"])]
-    raise _absent("cpu")
-
-
-def _absent(controller: str) -> NotAllowedError:
-    return NotAllowedError(
-        f"no cgroup hierarchy with the controller {controller} is mounted: {ADVICE}"
-    )
+    raise NotAllowedError(ABSENT.format("cpu"))
 
 
 def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
@@ -129,14 +124,10 @@ def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
             if inside and not real_root:
                 (folder / "pylb").mkdir(exist_ok=True)
                 (folder / "pylb/cgroup.procs").write_text(str(os.getpid()))
-            (folder / "cgroup.subtree_control").write_text(_enabling(wanted))
+            (folder / "cgroup.subtree_control").write_text(f"+{' +'.join(wanted)}")
             return folder
     what = f"can have children with {', '.join(wanted)}"
     raise NotAllowedError(f"no group from {own} upwards {what}: {ADVICE}")
-
-
-def _enabling(controllers: Iterable[str]) -> str:
-    return " ".join(f"+{name}" for name in controllers)
 
 
 class Groups:
@@ -152,8 +143,8 @@ class Groups:
                     if (base / name).exists():
                         (base / name).write_text(most)
                 if (base / "cgroup.subtree_control").exists():
-                    wanted = ["cpu", "memory"] if memory else ["cpu"]
-                    (base / "cgroup.subtree_control").write_text(_enabling(wanted))
+                    wanted = "+cpu +memory" if memory else "+cpu"
+                    (base / "cgroup.subtree_control").write_text(wanted)
         except OSError as error:
             raise NotAllowedError(f"cannot make {base} ({error.strerror}): {ADVICE}") from error
 

@@ -82,6 +82,7 @@ class Lab:
         )
         self.notes = state.remove_stale()
         self._state = state.State()
+        self._limits_file = self._state.folder / "limits.json"
         try:
             if plan.needs_memory:
                 self.notes.append(state.swap_on(self._state, plan.swap))
@@ -124,10 +125,6 @@ class Lab:
     def _join(self, name: str) -> list[str]:
         bases = ":".join(map(str, self._groups.bases))
         return [*PROGRAM, "join", bases, name, str(self._limits_file)]
-
-    @property
-    def _limits_file(self) -> Path:
-        return self._state.folder / "limits.json"
 
     def _divide(self, n_ranks: int | None) -> None:
         self._n_ranks = n_ranks

@@ -63,8 +63,7 @@ def test_the_course_of_a_record_is_that_of_its_loads(record):
     assert c.lb_step_iterations == [9, 19, 29, 39, 49]
     moved = {m.iteration: int(m.objects.sum()) for m in c.moves}
     assert moved == {r.iteration: r.migrations for r in record.history.lb_steps if r.migrations}
-    costs = c.after_each("cost")
-    assert costs.sum() == pytest.approx(sum(r.cost for r in record.history.lb_steps))
+    assert sum(c.after_each("cost")) == pytest.approx(sum(r.cost for r in c.history.lb_steps))
 
 
 def test_a_new_object_with_the_key_of_another_one_has_not_moved(tmp_path):
@@ -333,15 +332,13 @@ def test_efficiencies_are_those_of_pop(record):
     assert regions[0]["name"] == "Global"
     assert [r["first"] for r in regions[1:]] == [0, 10, 20, 30, 40, 50]
     assert sum(r["iterations"] for r in regions[1:]) == 60
-    useful = c.times.sum(axis=0)
-    total = c.seconds
+    useful, total = c.times.sum(axis=0), c.seconds
     assert total >= c.elapsed.sum() + c.step_seconds.sum()
     assert regions[0]["parallel_efficiency"] == pytest.approx(useful.mean() / total)
     assert regions[0]["load_balance"] == pytest.approx(useful.mean() / useful.max())
     for r in regions:
-        assert r["parallel_efficiency"] == pytest.approx(
-            r["load_balance"] * r["communication_efficiency"]
-        )
+        both = r["load_balance"] * r["communication_efficiency"]
+        assert r["parallel_efficiency"] == pytest.approx(both)
         assert 0 < r["parallel_efficiency"] <= 1
     found = efficiency.talp(c)["Application"]
     assert list(found) == [r["name"] for r in regions]
