@@ -91,7 +91,13 @@ def pack(
     values = _lengths(lengths)
     m = checks.whole("bins", bins, 1, "a number of bins", _BELOW)
     n = len(values)
-    costs = values if cost is None else costs_of(values, cost)
+    costs = values
+    if callable(cost):
+        costs = checks.vector("cost(lengths)", cost(values), n)
+    elif cost is not None:
+        a, b, c = checks.vector("cost", cost, 3)
+        costs = a + values * (b + values * c)
+    checks.amounts("cost(lengths)", costs)
     limit = np.inf
     if capacity is not None:
         limit = checks.positive("capacity", capacity)
@@ -118,19 +124,6 @@ def _lengths(given: ArrayLike) -> F64:
     out = checks.vector("lengths", given)
     checks.amounts("lengths", out)
     return out
-
-
-def costs_of(lengths: F64, cost: Any) -> F64:
-    """Return the cost of each item, (n,)."""
-    if callable(cost):
-        out = checks.vector("cost(lengths)", cost(lengths))
-    else:
-        a, b, c = checks.vector("cost", cost, 3)
-        out = a + lengths * (b + lengths * c)
-    if len(out) != len(lengths):
-        raise DomainError(f"cost returned {len(out)} costs: expected {len(lengths)}")
-    checks.amounts("cost(lengths)", out)
-    return np.ascontiguousarray(out)
 
 
 class Packer:

@@ -389,7 +389,7 @@ BAD_LENGTHS = [
     (([1.0, 9.0], 2), {"capacity": 8}, r"lengths\[1\] is 9: expected at most the capacity, 8"),
     (([1.0], 2), {"cost": (1, 2)}, r"cost has shape \(2,\): expected \(3,\)"),
     (([1.0], 2), {"cost": lambda x: -x}, r"cost\(lengths\)\[0\] is -1"),
-    (([1.0], 2), {"cost": lambda x: x[:0]}, "cost returned 0 costs: expected 1"),
+    (([1.0], 2), {"cost": lambda x: x[:0]}, r"expected \(1,\)"),
     (([1.0], 2), {"previous": [2]}, "expected 1 bins, -1 ... 1"),
     (([1.0], 2), {"equal": 2}, "equal is 2"),
 ]
