@@ -186,7 +186,7 @@ class Addresses:
         return self._here.find(keys)
 
     def answer(self, keys: I64, source: I64) -> dict[int, I64]:
-        """Record that rank ``source[i]`` sends a message to object ``keys[i]``, whose home is here.
+        """Record that rank ``source[i]`` sends messages to object ``keys[i]`` if its home is here.
 
         Returns the rows (key, rank) that each sender should `learn`.
         """
