@@ -1,5 +1,5 @@
 /* A mesh of deal.II: pylb says when, deal.II says where cells go.  A disk moves through the mesh;
- * cells in it have ten times as much to do.  With Debian's libdeal.ii-dev and `make install` of pylb:
+ * cells in it have ten times as much to do.  With Debian's libdeal.ii-dev, after `make install`:
  *   mpicxx -std=c++17 -DOMPI_SKIP_MPICXX=1 -isystem /usr/include/trilinos disk_dealii.cpp \
  *       $(pkg-config --cflags --libs pylb_mpi) -Wl,-rpath,$HOME/pylb/lib -ldeal.ii -ltbb \
  *       -ltrilinos_teuchoscomm -ltrilinos_teuchosparameterlist -ltrilinos_teuchoscore -o disk

@@ -17,7 +17,7 @@
 
 /* Least number of time steps between two decisions, and least product with the atoms of a rank, so
  * that a decision costs little beside the steps; docs/your_code.md tells both to users. */
-enum { PERIOD = 20, ATOM_STEPS = 1000 * PERIOD };
+enum { PERIOD = 20, ATOM_STEPS = 500 * PERIOD };
 
 /* LAMMPS' interface for C; absent in other programs */
 #define LAMMPS __attribute__((weak)) extern
