@@ -120,6 +120,18 @@ def an_object_that_cannot_be_restored(comm):
     raised(errors.SerializationError, "it is glass", lambda: list(lb.iterate(3)))
 
 
+def objects_that_can_no_longer_be_pickled_stay(comm):
+    lb = pylb.Balancer(comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=2, overlap=True)
+    dealt(lb, range(12), lambda key: [np.zeros(1000)])
+    for it in lb.iterate(6):
+        for key, block in lb.local():
+            assert lb.inbox(key) == [((key - 1) % 12, it - 1)] * (it > 0)
+            lb.send((key + 1) % 12, key, it)
+            block += [threading.Lock()] * (key % 3 == 0 and it == 0)
+    to = [key + 2 * (key % 3 > 0) for key in range(12)]  # the others move twice
+    assert [key for key, _ in lb.local()] == [k for k in range(12) if to[k] % lb.n_ranks == lb.rank]
+
+
 def a_slow_strategy_runs_beside_an_iteration(comm):
     """From the second LB step on, it runs in a thread, and the LB step is one iteration later.
 

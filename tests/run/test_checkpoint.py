@@ -6,10 +6,12 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
-from each_case import dealt
+from each_case import dealt, told_clock
 from launch import HERE, launch
 
 import pylb
@@ -618,3 +620,22 @@ def test_on_another_number_of_ranks(tmp_path):
         assert [r[:2] for r in after[: len(before)]] == [r[:2] for r in before]
         assert n == len(after) > len(before)
         before = after
+
+
+def test_a_restart_knows_that_the_strategy_runs_beside_iterations(tmp_path):
+    main = []
+
+    def slow(snapshot):
+        main.append(threading.current_thread() is threading.main_thread())
+        time.sleep(0.06)
+        return snapshot.rank
+
+    options = {"strategy": slow, "every": 2, "overlap": True, "record": False}
+    with told_clock():
+        lb = dealt(pylb.Balancer(**options), range(3))
+        for _ in range(2):
+            for _ in lb.iterate(9):
+                time.sleep(0.08)
+            lb.checkpoint(tmp_path)
+            lb = pylb.Balancer.restore(None, tmp_path, **options)
+    assert main == [True, *[False] * 5]

@@ -231,40 +231,6 @@ def test_an_ended_agreement_says_why():
         agreement.step(Step.SYNC, 0)
 
 
-class Exhausted:
-    """An object that raises StopIteration when it is pickled, or when it is restored."""
-
-    def __init__(self, key, when):
-        self.key, self.when = key, when
-
-    def __getstate__(self):
-        if (self.key, self.when) == (3, "pickled"):
-            next(iter(()))
-        return self.__dict__
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        if (self.key, self.when) == (3, "restored"):
-            next(iter(()))
-
-
-@pytest.mark.parametrize("when", ["pickled", "restored"])
-def test_an_object_that_raises_stop_iteration_does_not_end_the_list_of_objects(when):
-    def program(comm):
-        lb = pylb.Balancer(comm, every=1, strategy=lambda s: np.ones_like(s.rank))
-        for key in range(6) if lb.rank == 0 else ():
-            lb.add(key, Exhausted(key, when))
-        if when == "pickled":
-            list(lb.iterate(2))
-        else:
-            with pytest.raises(SerializationError, match=r"object 3 cannot be restored.*StopIter"):
-                list(lb.iterate(2))
-        return [block.key for _, block in lb.local()]
-
-    stay, gone = ([3], [0, 1, 2, 4, 5]) if when == "pickled" else ([*range(6)], [])
-    assert pylb.VirtualCluster(2).run(program) == [stay, gone]
-
-
 def test_a_load_function_that_raises_stop_iteration():
     loads = iter([5.0])
     lb = dealt(pylb.Balancer(load=lambda key, block: next(loads)), range(4))
