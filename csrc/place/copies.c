@@ -658,6 +658,14 @@ static void count_migrations(const layer_t *l, const int64_t *bytes, plb_copies_
     }
 }
 
+/* The time of the slowest rank and the price of the migrations. */
+static double cost_of(const layer_t *l, const plb_copies_t *of)
+{
+    plb_copies_result_t sum;
+    count_migrations(l, of->bytes, &sum);
+    return l->time[slowest(l)] + of->move * (double)sum.bytes;
+}
+
 /* Begin again with these slots. */
 static void restore(layer_t *l, const int32_t *slot)
 {
@@ -731,7 +739,6 @@ static int improve(layer_t *l, const plb_copies_t *of, double target, bool thoro
                    plb_err_t *err)
 {
     const bool priced = of != NULL && of->move > 0.0;
-    plb_copies_result_t sum;
     double least = 0.0;
     step_t step;
     bool more = true;
@@ -739,8 +746,7 @@ static int improve(layer_t *l, const plb_copies_t *of, double target, bool thoro
         more = n < PLB_WINDOW * (PLB_WINDOW + (int64_t)l->p) && l->time[slowest(l)] > target &&
                find_step(l, target, of != NULL, thorough, &step);
         if (priced) {
-            count_migrations(l, of->bytes, &sum);
-            const double cost = l->time[slowest(l)] + of->move * (double)sum.bytes;
+            const double cost = cost_of(l, of);
             if (n == 0 || cost < least) {
                 least = cost;
                 memcpy(l->best, l->slot, (size_t)l->s * sizeof *l->slot);
@@ -756,6 +762,9 @@ static int improve(layer_t *l, const plb_copies_t *of, double target, bool thoro
     }
     if (priced) {
         restore(l, l->best);
+        if (!of->even) {
+            divide(l, target);
+        }
     }
     return PLB_OK;
 }
@@ -899,10 +908,10 @@ static int place_again(layer_t *l, const plb_copies_t *of, double aim, double en
         } else if (!of->even) {
             divide(l, enough);
             PLB_PASS(improve(l, of, enough, false, err));
-            uneven = l->time[slowest(l)];
-            if (uneven <= enough) {
+            if (l->time[slowest(l)] <= enough) {
                 return PLB_OK;
             }
+            uneven = cost_of(l, of);
             memcpy(l->uneven, l->slot, (size_t)l->s * sizeof *l->slot);
             reckon(l);
         }
@@ -926,7 +935,7 @@ static int place_again(layer_t *l, const plb_copies_t *of, double aim, double en
     }
     if (!of->even) {
         divide(l, enough);
-        if (l->time[slowest(l)] > uneven) {
+        if (cost_of(l, of) > uneven) {
             restore(l, l->uneven);
         }
     }

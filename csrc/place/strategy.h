@@ -344,8 +344,9 @@ typedef struct plb_copies_result {
 /** Place each layer on its own: load[n_layers][n_objects] to slot[n_layers][slots], the object in
  * each slot, and share[n_layers][slots], its part of the object's load.  was: the present slots,
  * of which as many as possible stay as they are; entries that are no object, and second copies on
- * one rank, count as empty; NULL: nothing is placed yet.  PLB_ERR_INFEASIBLE: the objects do not
- * fit.  Ties: the lowest rank, slot, object. */
+ * one rank, count as empty; NULL: nothing is placed yet.  With `move`, an empty slot is filled
+ * only where this pays.  PLB_ERR_INFEASIBLE: the objects do not fit.  Ties: the lowest rank, slot,
+ * object. */
 int plb_copies_place(const plb_copies_t *of, int32_t n_layers, const double *load,
                      const int32_t *was, int32_t *slot, double *share, plb_copies_result_t *out,
                      plb_err_t *err);
