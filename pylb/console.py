@@ -10,6 +10,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from itertools import zip_longest
 from typing import Any, NamedTuple, TextIO, TypeVar
 
@@ -196,7 +197,7 @@ def show(
 def width_of(out: TextIO) -> int:
     """Return the characters per line: `$COLUMNS`, else those of the terminal, else `PAPER`."""
     if out.isatty():
-        import shutil  # not at the top: it slows `import pylb`, as do others that follow
+        import shutil  # not at the top: it slows `import pylb`
 
         return shutil.get_terminal_size((PAPER, 24)).columns
     given = os.environ.get("COLUMNS", "")
@@ -240,8 +241,6 @@ def _wrapped(head: Head, rows: list[list[str]], room: int) -> list[list[str]]:
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[str] = ()) -> str:
     """Return a table as HTML, without empty columns; `below` has lines of text to add below it."""
-    from html import escape
-
     cells = [list(row) for row in rows]
     used = [i for i in range(len(columns)) if any(row[i] is not None for row in cells)]
 
@@ -267,8 +266,6 @@ def card(said: str, bars: Mapping[str, Any] | None = None) -> str:
 
     The bars have the colour of the text, so they suit light and dark pages.
     """
-    from html import escape
-
     parts = [f"<div>{escape(said)}</div>"]
     for name, given in (bars or {}).items():
         values = np.asarray(given, np.float64).ravel()
