@@ -10,6 +10,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from itertools import zip_longest
 from typing import Any, NamedTuple, TextIO, TypeVar
 
@@ -221,7 +222,7 @@ def lines(columns: Iterable[tuple[str, Sequence[Any]]], room: float = math.inf) 
 def width_of(out: TextIO) -> int:
     """Return the characters per line: `$COLUMNS`, else those of the terminal, else `PAPER`."""
     if out.isatty():
-        import shutil  # not at the top: it slows `import pylb`, as do others that follow
+        import shutil  # not at the top: it slows `import pylb`
 
         return shutil.get_terminal_size((PAPER, 24)).columns
     given = os.environ.get("COLUMNS", "")
@@ -237,8 +238,6 @@ def fill(text: str, room: int) -> str:
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[str] = ()) -> str:
     """Return a table as HTML, without empty columns; `below` has lines of text to add below it."""
-    from html import escape
-
     cells = [list(row) for row in rows]
     used = [i for i in range(len(columns)) if any(row[i] is not None for row in cells)]
 
@@ -261,8 +260,6 @@ MOST_BARS = 64  # if there are more values, a bar shows the largest of some neig
 
 def card(said: str, bars: Mapping[str, Any] | None = None) -> str:
     """Return a line of text as HTML, and small bars in its colour for each name in `bars`."""
-    from html import escape
-
     parts = [f"<div>{escape(said)}</div>"]
     for name, given in (bars or {}).items():
         values = np.asarray(given, np.float64).ravel()

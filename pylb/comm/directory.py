@@ -152,9 +152,19 @@ class Directory:
             self._entries[name][places] = came[name]
 
     def find(self, ids: ArrayLike, *, missing: bool = False) -> Found:
-        """Look up ids, (n,) array_like of int; an id may occur several times.  Collective.
+        """Look up ids.  Collective.
 
-        If an id is not in the directory, and not `missing`, every rank raises UnknownKeyError.
+        Parameters
+        ----------
+        ids : (n,) array_like of int
+            Any ids; an id may occur several times.
+        missing : bool
+            Whether ids may be missing.  True: missing ids get owner -1.  False: raise an error.
+
+        Raises
+        ------
+        UnknownKeyError
+            An id is not in the directory; raised on every rank.
         """
         key = np.zeros(0, np.int64)
         with Attempt() as tried:
@@ -171,9 +181,17 @@ class Directory:
         return entries
 
     def remove(self, ids: ArrayLike) -> None:
-        """Remove ids, (n,) array_like of int; several ranks may name the same id.  Collective.
+        """Remove ids.  Collective.
 
-        If an id is not in the directory, every rank raises UnknownKeyError, and nothing changes.
+        Parameters
+        ----------
+        ids : (n,) array_like of int
+            Several ranks may name the same id.
+
+        Raises
+        ------
+        UnknownKeyError
+            An id is not in the directory; raised on every rank, and nothing has changed.
         """
         key = np.zeros(0, np.int64)
         with Attempt() as tried:

@@ -269,9 +269,16 @@ class Plan:
 
     @classmethod
     def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
-        """Make a plan that answers the items of `asked`, which are requests.
+        """Make a plan that answers the requests which another plan has sent.
 
-        ``index[i]`` is the item of this rank (of `n_items`) which received request i asks for.
+        Parameters
+        ----------
+        asked : Plan
+            The plan whose items are the requests.
+        index : (asked.n_received,) int32
+            For each received request, the index of the requested item of this rank.
+        n_items : int
+            Number of items of this rank.
         """
         self = cls.__new__(cls)
         theirs = asked._into
@@ -344,8 +351,14 @@ class Plan:
             Add up the answers for an item that went to several ranks (see `plan_between`).  With
             `out`, the answers are added to the values in `out`, which may be the array itself.
 
-        Returns and raises what `forward` does; also StateError if an item went to several ranks and
-        `add` is False.
+        Returns
+        -------
+        (n_items, ...) ndarray, or list; a tuple of them for several values
+
+        Raises
+        ------
+        DomainError, SerializationError, StateError
+            As in `forward`; StateError also if an item went to several ranks and `add` is False.
         """
         answer = None if add is not False else self._short("reverse", values, out)
         return self.begin_reverse(*values, out=out, add=add).wait() if answer is None else answer
@@ -372,8 +385,12 @@ class Plan:
     def resize(self, sizes: ArrayLike) -> Plan:
         """Return a plan with the same destinations, for items of several rows each.  Collective.
 
-        ``sizes[i]``, (n_items,), is the number of rows of item i.  The returned plan takes arrays
-        with the rows of all items, one item after the other.
+        Parameters
+        ----------
+        sizes : (n_items,) array_like of int
+            Number of rows of each item.  The returned plan takes arrays with the rows of all items,
+            one item after the other; ``received_sizes`` has the number of rows of each received
+            item.
         """
         simple = self._simple
 

@@ -6,6 +6,7 @@ import io
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 from pylb import console, optional
@@ -211,8 +212,6 @@ class Receipt:
         return self.gain - self.cost
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         steps = {"before": self.before, "predicted": self.predicted, "realised": self.realised}
         known = {name: x for name, x in steps.items() if not math.isnan(x)}
         bars = {f"max/mean {', '.join(known)}": list(known.values())} if known else {}

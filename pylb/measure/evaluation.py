@@ -77,7 +77,11 @@ class Evaluation(NamedTuple):
 def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     """Evaluate a placement of a snapshot's objects.
 
-    `rank` (n,) is the rank of each object; default: the present one.
+    Parameters
+    ----------
+    snapshot : Snapshot
+    rank : (n,) array of int, optional
+        The rank of each object.  Default: the present one.
 
     Examples
     --------

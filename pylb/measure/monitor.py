@@ -77,7 +77,10 @@ class Monitor:
     def timed(self, work: float = float("nan")) -> Iterator[None]:
         """Time a block in which this rank computes and does not wait for other ranks.
 
-        `work` is the work in the block, in any unit; give it on all ranks or on none.
+        Parameters
+        ----------
+        work : float
+            Work in the block, in any unit; give it on all ranks or on none.
         """
         if self._inside:
             raise StateError("timed() inside a timed() block: expected it after the block")

@@ -389,17 +389,22 @@ class Machine:
     # ---- shares --------------------------------------------------------------------------------
 
     def power(self, w_comm: float = W_COMM) -> F64:
-        """Return DRUM's power of each rank, (p,), with sum 1 (Devine 2005/2008).
+        """Return DRUM's power of each rank, with sum 1 (Devine 2005/2008).
 
-        Beginning at the root, each place divides its power among its children in proportion to
-        ``w_comm c + (1 - w_comm) p``, where c is the bandwidth of a child and p the sum of the
-        speeds of its ranks, as fractions of the sums over the children.  If the bandwidth of a
-        child is not known, e.g. within a node, only p counts.
+        A place n has two powers: the communication power c_n is its bandwidth, and the processing
+        power p_n is the sum of the speeds of its ranks.  Beginning at the root, each place divides
+        its power among its children in proportion to ``w_comm c_n + w_cpu p_n``, where c_n and p_n
+        are fractions of the sum over the children.  If the bandwidth of a child is not known, e.g.
+        within a node, only p_n counts.  A place whose ranks all have speed 0 gets no power.
 
         Parameters
         ----------
         w_comm : float
-            Weight of communication, 0 ... 1.
+            Weight of communication, 0 ... 1; ``w_cpu`` is ``1 - w_comm``.
+
+        Returns
+        -------
+        (p,) float64
         """
         tree = list(self.root.walk())
         w_comm = checks.number("w_comm", w_comm)

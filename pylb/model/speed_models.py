@@ -188,13 +188,21 @@ class SpeedModels:
     # ---- predictions ---------------------------------------------------------------------------
 
     def split(self, n: int) -> I64:
-        """Return (p,): n rows, divided such that the predicted longest time is minimal.
+        """Divide n rows among the ranks such that the predicted longest time is minimal.
 
         The parts are where one line through the origin meets all functions (Clarke 2010, eq. 3),
         rounded down.  Each remaining row goes to the rank that would finish first; in a tie, to
         the lowest of these ranks.  A rank without points is assumed to have a constant speed: the
-        mean of the speeds at the last points of the other ranks.  Raises StateError if there are
-        none.
+        mean of the speeds at the last points of the other ranks.
+
+        Returns
+        -------
+        (p,) int64
+
+        Raises
+        ------
+        StateError
+            No model has any point.
         """
         models = self._filled()
         n = checks.whole("n", n, 0, "a number of rows", MOST_ROWS + 1)

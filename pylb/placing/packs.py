@@ -177,9 +177,13 @@ class Packer:
         return out
 
     def observe(self, seconds: ArrayLike, lengths: Any = None) -> None:
-        """Learn from the seconds that each bin took, (bins,).
+        """Learn from the seconds that each bin took.
 
-        `lengths` is a list of the items' lengths in each bin; default: the most recent `pack`.
+        Parameters
+        ----------
+        seconds : (bins,) array_like of float
+        lengths : list of (k,) array_like, optional
+            The lengths of the items in each bin.  Default: those of the most recent `pack`.
         """
         took = checks.vector("seconds", seconds, self._bins)
         checks.amounts("seconds", took)

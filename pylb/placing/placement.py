@@ -178,7 +178,12 @@ def traffic(
 ) -> Traffic:
     """Run a distributed strategy on virtual ranks and count its messages.
 
-    For a distributed strategy, ``pylb.strategies()[name].distributed`` is True.
+    Parameters
+    ----------
+    snapshot : Snapshot
+    strategy : str or `pylb.strategy`
+        A distributed strategy: ``pylb.strategies()[name].distributed`` is True.
+    seed : int
 
     Examples
     --------

@@ -131,8 +131,13 @@ def critical_path(
     """Find the longest path through the operations of a recorded run.
 
     The path consists of messages, and of the processor time and pauses of a rank between two
-    operations.  A send takes no time.  `run` is a recording or its path; `network` is (alpha,
-    beta), seconds per message and per byte.
+    operations.  A send takes no time.
+
+    Parameters
+    ----------
+    run : Recording or path
+    network : (alpha, beta)
+        Seconds per message and per byte.  By default messages cost nothing.
 
     Examples
     --------

@@ -105,7 +105,14 @@ class Imbalance:
         """Make a program by the synthetic model of Boulmier 2021 (arXiv 2104.01688).
 
         In the first iteration after an LB step, max/mean is I = 1.  After each iteration,
-        I = max(1, I + rate(k)), with the number of iterations since the last LB step k = 0, 1, ...
+        I = max(1, I + rate(k)) with k = 0, 1, ...
+
+        Parameters
+        ----------
+        mean, iterations
+            As for `Imbalance`.
+        rate : callable
+            Change of max/mean as a function of the number of iterations since the last LB step.
         """
         n = _length(iterations, None)
         imbalance = [1.0]
@@ -153,7 +160,13 @@ class Imbalance:
         return GeneratedRun(time, np.array(iterations, np.int64), cost, when.learned())
 
     def optimum(self, cost: float) -> Optimum:
-        """Find the best of all schedules of LB steps of `cost` seconds, in O(n**2) operations."""
+        """Find the best of all schedules, by dynamic programming in O(n**2).
+
+        Parameters
+        ----------
+        cost : float
+            Seconds of each LB step.
+        """
         cost, n = checks.seconds("cost", cost), self.iterations
         # best[s]: the shortest time of iterations 0 ... s - 1 and all LB steps up to and including
         # one just before s; after[s]: the position of the LB step before that one.

@@ -236,7 +236,12 @@ class Trace(Phases, InNotebook):
 
         Columns: the phase's id, `rank`, `key`, `load` (as `task_load`), recorded properties of the
         entity, `nbytes` and `memory`, and the numbers of ``user_defined`` (NaN if a task has none).
-        `phase` is the index of the only phase to return, as in ``trace[phase]``; default: all.
+        Where possible, columns of numbers are views of the trace's arrays.
+
+        Parameters
+        ----------
+        phase : int, optional
+            Index of the only phase to return, as in ``trace[phase]``.  Default: all phases.
         """
         trace = self if phase is None else self._only_phase(phase)
         entity = trace.task_entity

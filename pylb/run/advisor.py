@@ -396,10 +396,31 @@ class Advisor(RunResults):
         the block; if nothing is timed and the clock is "mpi", it is the whole block.  To place
         cells by phases, give ``loads=`` of shape (n, d) to `advise`; otherwise their sums count.
 
-        All ranks run the same phases, at most 8, in the same order and in every step; a phase that
-        is entered several times in a step counts as one.  In a step with phases, all timed work
-        must be in a phase.  Raises DomainError if not, also in `advise`; StateError within another
-        phase, or within `timed` or `rebalancing`.
+        Parameters
+        ----------
+        name : str
+            All ranks run the same phases, at most 8, in the same order and in every step; a phase
+            that is entered several times in a step counts as one.  In a step with phases, all
+            timed work must be in a phase.
+
+        Raises
+        ------
+        StateError
+            The call is within another phase, or within `timed` or `rebalancing`.
+        DomainError
+            There are more than 8 phases; work was timed outside the phases; or, in `advise`, the
+            phases differ between ranks or steps.
+
+        Examples
+        --------
+        >>> lb = pylb.Advisor()
+        >>> for step in lb.iterate(2):
+        ...     for name in ("push", "deposit"):
+        ...         with lb.phase(name), lb.timed():
+        ...             pass
+        ...     plan = lb.advise()
+        >>> list(lb.phases)
+        ['push', 'deposit']
         """
         return self._watch.phase(name)
 

@@ -265,9 +265,14 @@ class Balancer(RunResults):
         self._objects.update(key, checked({**properties, "coords": coords, "shared": shared}))
 
     def remove(self, key: int) -> Any:
-        """Remove an object of this rank, and the messages to it; return the object.
+        """Remove an object of this rank from the balancer, and the messages to it.
 
         Within ``iterate``, the object is removed at the end of the iteration.
+
+        Returns
+        -------
+        object
+            The object.
         """
         key = self._key_here(key)
         return self._objects.remove(key)
@@ -332,11 +337,35 @@ class Balancer(RunResults):
         return objects.phase(name, phase_clock(clock))
 
     def load(self, key: int, /, **seconds: float) -> None:
-        """Give the seconds of an object of this rank in a phase, measured by the program itself.
+        """Give the seconds of an object, measured by the program itself, e.g. on a device.
 
-        They replace the time that `local` measures for the object in the phase.  The seconds of
-        several calls in an iteration are added up.  The name of an argument is the phase:
-        ``lb.load(key, gpu=0.5)``.  Raises StateError if the phase has not begun in this iteration.
+        They replace the time that `local` measures for the object in a phase.  The seconds of
+        several calls in an iteration are added up.
+
+        Parameters
+        ----------
+        key : int
+            An object of this rank.
+        **seconds : float
+            The seconds in a phase; the name of the argument is the phase.
+
+        Raises
+        ------
+        StateError
+            A phase has not begun in this iteration.
+
+        Examples
+        --------
+        >>> lb = pylb.Balancer()
+        >>> lb.add(0, "an object")
+        >>> for it in lb.iterate(2):
+        ...     with lb.phase("cpu"):
+        ...         for key, block in lb.local():
+        ...             pass  # also begins work on a device
+        ...     with lb.phase("gpu"):
+        ...         lb.load(0, gpu=0.5)  # when the device has finished
+        >>> lb.phases["gpu"].max
+        array([0.5, 0.5])
         """
         place = self._objects.places.find(key_of(key))
         if place < 0:
@@ -362,12 +391,23 @@ class Balancer(RunResults):
         return rank
 
     def ranks_of(self, keys: ArrayLike) -> I32:
-        """Return the ranks, (n,) int32, where the objects `keys`, (n,), live.  Collective.
+        """Return the ranks where objects live.  Collective; each rank asks for any keys, or none.
 
-        Each rank asks for any keys, or none.  From then on, `rank_of` knows these objects on this
-        rank, even after they have migrated.  If there is no such object, every rank raises
-        UnknownKeyError; an object that was added on another rank is known only from the next loop
-        or iteration on.
+        From then on, `rank_of` knows these objects on this rank, even after they have migrated.
+
+        Parameters
+        ----------
+        keys : (n,) array_like of int
+
+        Returns
+        -------
+        (n,) ndarray of int32
+
+        Raises
+        ------
+        UnknownKeyError
+            There is no such object; every rank raises.  An object that was added on another rank is
+            known only from the next loop or iteration on.
         """
         return self._objects.ranks_of(checks.integers("keys", keys, np.int64))
 
@@ -375,14 +415,24 @@ class Balancer(RunResults):
         """Send `data` from object `source` on this rank to object `target` on any rank.
 
         The message is in the target's inbox in the next iteration, or after the next `exchange`.
-        Between two loops, it comes in addition to the messages of the last iteration.  `data` is
-        any value that can be pickled, and later changes do not affect the message.  With
-        ``copy=False``, it is not copied, and the caller promises that neither sender nor receiver
-        modifies it.
+        Between two loops, it comes in addition to the messages of the last iteration.
 
-        Raises SerializationError if the data cannot be pickled, and UnknownKeyError if the source
-        is not on this rank.  If the target does not exist, all ranks raise at the next exchange of
-        messages, and the messages of that iteration are dropped.
+        Parameters
+        ----------
+        data : object
+            Any value that can be pickled.  Later changes do not affect the message.
+        copy : bool
+            False: `data` are not copied, and the caller promises that neither sender nor receiver
+            modifies them.
+
+        Raises
+        ------
+        SerializationError
+            The data cannot be pickled.  (With ``copy=False``, all ranks raise at the next exchange
+            of messages.)
+        UnknownKeyError
+            The source is not on this rank.  If the target does not exist, all ranks raise at the
+            next exchange of messages, and the messages of that iteration are dropped.
         """
         if copy is not True:
             checks.flag("copy", copy)
@@ -396,15 +446,44 @@ class Balancer(RunResults):
     ) -> None:
         """Send `data` from object `source` on this rank to several objects on any ranks.
 
-        The receivers get the same messages as from a `send` to each of `targets`, an iterable of
-        keys: an object that is named twice gets the data twice.  But this rank copies and packs the
-        data only once, and sends them only once to each rank with receivers.  (If this rank does
-        not know where a receiver is, the data can reach a rank twice.)  For LB steps, the cost of a
-        multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).
+        The receivers get the same messages as from a `send` to each of `targets`: an object that is
+        named twice gets the data twice.  But this rank copies and packs the data only once, and
+        sends them only once to each rank with receivers.  LB steps take this into account: the cost
+        of a multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).
 
-        Each receiver gets a separate copy; with ``copy=False``, the receivers on a rank share the
-        data, and nobody may modify them.  The errors are those of `send`; DomainError if `targets`
-        are not integers.
+        Parameters
+        ----------
+        targets : iterable of int
+            Keys of the receivers; the source may be among them.  If empty, nothing is sent.
+        data : object
+            As for `send`.  Each receiver gets a separate copy, made on the receiver's rank.
+        copy : bool
+            False: the receivers on a rank share the data, and the caller promises that neither
+            sender nor receivers modify them.
+
+        Raises
+        ------
+        DomainError
+            `targets` are not integers; nothing is sent.
+        SerializationError, UnknownKeyError
+            As for `send`.
+
+        Notes
+        -----
+        If this rank does not know where a receiver is, it sends the data to the receiver's home,
+        the rank that always knows.  Then the data can reach a rank twice; the receiver still gets
+        them once.
+
+        Examples
+        --------
+        >>> lb = pylb.Balancer()
+        >>> for key in range(4):
+        ...     lb.add(key, None)
+        >>> for it in lb.iterate(2):
+        ...     got = [lb.inbox(key) for key, _ in lb.local()]
+        ...     lb.multicast([1, 2, 3], 0, "halo")
+        >>> got
+        [[], [(0, 'halo')], [(0, 'halo')], [(0, 'halo')]]
         """
         checks.flag("copy", copy)
         try:
@@ -413,10 +492,12 @@ class Balancer(RunResults):
             self._again(why, self._mail.multicast, targets, source, data, copy)
 
     def inbox(self, key: int) -> list[tuple[int, Any]]:
-        """Return the messages that were delivered last to an object of this rank, see `send`.
+        """Return the messages that were delivered last to an object of this rank; see `send`.
 
-        The result is a list of (source, data), sorted by source; the messages of one source are in
-        the order of sending.
+        Returns
+        -------
+        list of (source, data)
+            Sorted by source; the messages of one source are in the order of sending.
         """
         try:
             return self._mail.inbox(key)
@@ -428,8 +509,14 @@ class Balancer(RunResults):
     def iterate(self, n: int, *, progress: bool = False) -> Iterator[int]:
         """Run `n` iterations: ``for it in lb.iterate(n)``.  Collective, with the same `n`.
 
-        A later call continues the count of iterations.  With `progress`, rank 0 shows the progress
-        on standard error: a bar on a terminal, else a line for each tenth of the iterations.
+        A later call continues the count of iterations.
+
+        Parameters
+        ----------
+        n : int
+        progress : bool
+            Rank 0 shows the progress on standard error: a bar on a terminal, else a line for each
+            tenth of the iterations.
 
         Raises
         ------
@@ -438,8 +525,8 @@ class Balancer(RunResults):
         DomainError, StateError
             The ranks have different arguments or make different calls; a loop is already running.
         RemoteError, SerializationError, StrategyError
-            Another rank has failed or ended; an object cannot be restored on its new rank; a
-            user-defined strategy has failed.
+            Another rank has failed or ended; an object cannot be pickled (then nothing has moved);
+            a user-defined strategy has failed.
         """
         number = checked_count(n, self._lag)
         checks.flag("progress", progress)
@@ -559,9 +646,6 @@ class Balancer(RunResults):
     ) -> Balancer:
         """Make a balancer that goes on from a checkpoint, on any number of ranks.  Collective.
 
-        Raises DomainError or StateError if an argument does not fit, and SerializationError if an
-        object cannot be restored.
-
         Parameters
         ----------
         comm : mpi4py.MPI.Comm or VirtualComm
@@ -572,8 +656,18 @@ class Balancer(RunResults):
         pickled : bool
             True if the checkpoint is pickled.  Reading it executes code from the files.
         **options
-            As for `Balancer`, without `replay` and shadow mode; ``record`` must be False, which is
-            the default here.
+            As for `Balancer`; ``record`` must be False, which is the default here.
+
+        Returns
+        -------
+        Balancer
+            It has the objects and their messages; `iteration` is how many iterations are complete.
+
+        Raises
+        ------
+        DomainError, StateError, SerializationError
+            `unpack` or `pickled` does not fit the checkpoint; `record`, `replay` or shadow mode is
+            given; an object cannot be restored.
         """
         arguments = {"record": False, **options}
         lb = agreement_of(comm).together(Step.RESTORE, lambda: cls(comm, **arguments))
@@ -592,9 +686,13 @@ class AsyncBalancer(Balancer):
 
     The program calls `begin` once; then each object reports the end of its iterations by `at_sync`,
     whose result says whether the object may go on.  If a rank runs its objects one after the other,
-    `lb.iterate(n)` of a `Balancer` with a `lag` is simpler.  Parameters are those of `Balancer`;
-    `lag`, above 0, is the number of iterations by which an object may be ahead of the statistics;
-    inf (the default) stands for 64.
+    `lb.iterate(n)` of a `Balancer` with a `lag` is simpler.
+
+    Parameters
+    ----------
+    comm, lag, **options
+        As for `Balancer`.  `lag`, above 0, is the number of iterations by which an object may be
+        ahead of the statistics; inf (the default) stands for 64.
 
     Examples
     --------
@@ -624,14 +722,22 @@ class AsyncBalancer(Balancer):
     def at_sync(self, key: int | None = None) -> AtSync:
         """Report that an object has finished its iteration, and ask what to do next.
 
-        Call it again with the same key to ask again.  The call never waits for other ranks.  The
-        object's load in the iteration is the result of the function `load`, or else the time that
-        ``local()`` has measured for the object.
+        Call it again with the same key to ask again; without a key, ask for this rank.  The call
+        never waits for other ranks.  The object's load in the iteration is the result of the
+        function `load`, or else the time that ``local()`` has measured for the object.
 
-        Without a key, the call asks for this rank, and returns PAUSE, BALANCE or END.  Every rank,
-        even one without objects, must call ``at_sync()`` until it returns END.  If nothing has
-        happened since the previous call, ``at_sync()`` sleeps for a moment.  StateError without a
-        loop of `begin`, UnknownKeyError without such an object here.
+        Returns
+        -------
+        AtSync
+            Without a key: PAUSE, BALANCE or END.  Every rank, even one without objects, must call
+            ``at_sync()`` until it returns END.  If nothing has happened since the previous call,
+            ``at_sync()`` sleeps for a moment.
+
+        Raises
+        ------
+        StateError, UnknownKeyError, RemoteError
+            There is no loop of `begin`; there is no such object on this rank; another rank has
+            failed.
         """
         return self._loop.at_sync(key)
 

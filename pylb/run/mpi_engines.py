@@ -91,11 +91,20 @@ class Cluster:
         self._folder.cleanup()
 
     def run(self, program: Callable[..., Any], *args: Any, **kwargs: Any) -> Replay:
-        """Run ``program(comm, *args, **kwargs)`` on every rank; return the run as recorded.
+        """Run ``program(comm, *args, **kwargs)`` on every rank, and return the run.
 
-        The program gets ``comm``, MPI.COMM_WORLD, and makes a `Balancer` or `Advisor` with it.  It
-        may use names of the notebook; they are copied.  In a notebook, the widget of `pylb.watch`
-        shows the run while it goes on.  What rank 0 prints is printed at the end.
+        In a notebook, the widget of `pylb.watch` shows the run while it goes on.  What rank 0
+        prints is printed at the end.  The function may use names of the notebook; they are copied.
+
+        Parameters
+        ----------
+        program : callable
+            It gets ``comm``, MPI.COMM_WORLD, and makes a `Balancer` or `Advisor` with it.
+
+        Returns
+        -------
+        Replay
+            The run as recorded: ``run.saved``, ``run.trace.replay(...)``.
 
         Raises
         ------

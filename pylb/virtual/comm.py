@@ -252,9 +252,12 @@ class VirtualComm:
         return _core.clock()
 
     def elapse(self, seconds: float) -> None:
-        """Let the virtual time pass that this rank needs for work of `seconds` at speed 1.
+        """Let as much virtual time pass as this rank needs for an amount of work.
 
-        The rank may need at most 1e9 s for it.
+        Parameters
+        ----------
+        seconds : float
+            The work, in seconds on a rank of speed 1.  The rank may need at most 1e9 s for it.
         """
         work = checks.seconds("seconds", seconds, 1e9 * self.speed)
         _core.clock_declare(work / self.speed)

@@ -29,15 +29,7 @@ def interleave(tmp_path_factory):
     if shutil.which(compiler[0]) is None:
         pytest.skip(f"no C compiler {compiler[0]}")
     program = tmp_path_factory.mktemp("consensus") / "interleave"
-    flags = [
-        "-std=c11",
-        "-D_GNU_SOURCE",
-        "-O2",
-        "-Wall",
-        "-Wextra",
-        "-Wno-unused-parameter",
-        "-Werror",
-    ]
+    flags = "-std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wno-unused-parameter -Werror".split()
     flags += ["-ffunction-sections", "-Wl,--gc-sections"]  # of consensus.c, only the machines
     folders = [f"-I{ROOT / folder}" for folder in ("csrc", "tests/c")]
     words = [*compiler, *flags, *folders, *SOURCES, "-o", program]

@@ -62,8 +62,7 @@ def each_case(cases):
     """Run half of the cases on COMM_WORLD, the others on parts of it; of three ranks, also on one.
 
     The parts are a duplicate; of five ranks, the first three and the last two, at the same time.
-    Which half depends on the number of ranks.  Return {name: answer}; the answer of a case must
-    not depend on the communicator.  Rank 0 prints the name of the case that runs.
+    Return {name: answer}; an answer must not depend on the communicator.  Rank 0 prints the name.
     """
     world = MPI.COMM_WORLD
     part = world.Split(world.rank >= 3)
@@ -74,6 +73,7 @@ def each_case(cases):
         found[case.__name__] = case(world if i % 2 else part)
     for case in cases[world.rank :: 3] if world.size == 3 else ():
         assert case(MPI.COMM_SELF) == found[case.__name__]
+    assert all(other == found for other in world.allgather(found))
     return found
 
 

@@ -478,10 +478,18 @@ def record(
     procedures : sequence of str
         Functions to mark, in a program compiled with ``-finstrument-functions``.
     host : str
-        Address by which the ranks reach this process, if some run on other machines.
-    online, say : sequence of mappings, callable
-        Targets, each as arguments of `pylb.whatif`, on which the program is simulated while it
-        runs: every second, ``say(line)`` is called with a line for each target.
+        Address by which the ranks reach this process.  The default works if all ranks are on this
+        machine.
+    online : sequence of mappings
+        Targets, each as arguments of `pylb.whatif`.  While the program runs, it is also simulated
+        on each of them.
+    say : callable
+        With `online`, ``say(line)`` is called every second with a line for each target.
+
+    Returns
+    -------
+    Recorded
+        ``recording.warnings`` lists what the recording lacks.
 
     Examples
     --------

@@ -136,10 +136,15 @@ class Recording:
         comms: Sequence[Sequence[int]] | None = None,
         **info: Any,
     ) -> Recording:
-        """Make a recording from the operations of each rank, for tests and tools.
+        """Make a recording from arrays or lists of dicts, for tests and tools.
 
-        ``ops[r]`` is a structured array, or a sequence of mappings: ``kind`` (a name such as
-        ``"SEND"``) and other fields.  By default, there is only the world communicator.
+        Parameters
+        ----------
+        ops : sequence
+            For each rank a structured array, or a sequence of mappings: ``kind`` (a name such as
+            ``"SEND"``) and other fields.
+        comms : sequence of sequences of int, optional
+            Default: only the world communicator.
         """
         arrays = [_operations(rank) for rank in ops]
         world = [range(len(arrays))] if comms is None else comms
@@ -162,10 +167,18 @@ class Recording:
         return self.info.get("seconds")
 
     def speeds(self, elsewhere: Recording) -> NDArray[np.float64]:
-        """Return (p,) the speed of another processor of each rank, relative to its processor here.
+        """Compute the speeds of other processors, on which the same program was also recorded.
 
-        `elsewhere` is a recording of the same program on the other processors, with the same input.
-        Short runs are enough.
+        Parameters
+        ----------
+        elsewhere : Recording
+            A recording of the same program on the other processors, with the same input.  Short
+            runs are enough if both do the same work.
+
+        Returns
+        -------
+        (p,) float64
+            Speed of the other processor of each rank, relative to its processor in this recording.
 
         Examples
         --------
