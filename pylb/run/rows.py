@@ -640,8 +640,21 @@ class TilePartition(RowPartition):
 
     The rectangles are arranged in columns.  Ranks keep their positions in the columns as long as
     the borders are not much longer than the shortest possible ones, so that few elements move.
-    `shape` is (rows, columns); `counts` is the number of elements of each rank; all other arguments
-    and attributes are those of `RowPartition`.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator, VirtualComm or None
+        None: one rank.
+    shape : (rows, columns) of int
+    model, tol, trigger, models
+        As in `RowPartition`.
+
+    Attributes
+    ----------
+    counts : (p,) int64
+        Number of elements of each rank.
+    history, models
+        As those of `RowPartition`.
 
     Examples
     --------
@@ -657,8 +670,17 @@ class TilePartition(RowPartition):
 
     _COUNTED = "shape"
 
-    def __init__(self, comm: Any, shape: Sequence[int], model: str = "fpm", **options: Any) -> None:
-        super().__init__(comm, shape, model, **options)  # type: ignore[arg-type]
+    def __init__(
+        self,
+        comm: Any,
+        shape: Sequence[int],
+        model: str = "fpm",
+        *,
+        tol: float = 0.05,
+        trigger: TriggerLike = None,
+        models: SpeedModels | None = None,
+    ) -> None:
+        super().__init__(comm, shape, model, tol=tol, trigger=trigger, models=models)  # type: ignore[arg-type]
 
     def _count(self, n: Any) -> int:
         self.shape = _shape(n)
