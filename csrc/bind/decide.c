@@ -607,7 +607,8 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
 #define DECIDER(X)                                                                                \
     X(decider, n_lb_steps, PyLong_FromLongLong(self->core.n_lb_steps),                            \
       "Number of LB steps so far.")                                                               \
-    X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
+    X(decider, foresees,                                                                          \
+      PyBool_FromLong(self->core.last < 0 && isnan(*self->core.trigger->told.cost)),              \
       "Whether an estimate of the cost of the first LB step would be used.")                      \
     X(decider, goes_on, PyBool_FromLong(self->core.goes_on),                                      \
       "Whether the next LB step is a further slice of the last one.")                             \

@@ -154,10 +154,8 @@ static void ledger_judge(plb_ledger_t *self, int64_t iteration, double gain)
 /* Whether an LB step that is due may take place. */
 static bool ledger_allows(const plb_ledger_t *self, int64_t iteration)
 {
-    if (!self->off) {
-        return true;
-    }
-    return !(self->trial && self->open) && (iteration >= self->until || self->high >= PLB_FEW);
+    const bool ended = iteration >= self->until || self->high >= PLB_FEW;
+    return !self->off || (ended && !(self->trial && self->open));
 }
 
 /* ---- promise -------------------------------------------------------------------------------- */
@@ -195,15 +193,6 @@ static bool promise_observe(plb_promise_t *self, double max, double mean)
     self->level = now;
     self->since = self->lost = 0.0;
     return true;
-}
-
-/* Record an LB step that predicts max/mean `predicted`.  price: seconds of a preview. */
-static void promise_balanced(plb_promise_t *self, double predicted, double price)
-{
-    self->predicted = fmax(predicted, 1.0);
-    self->price = price;
-    self->last = 1.0; /* the first iteration may be warm-up */
-    self->since = self->lost = 0.0;
 }
 
 plb_placing_t plb_placing_unknown(void)
@@ -855,7 +844,10 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (self->most_bytes > 0.0) {
         self->per_byte = moving / self->most_bytes;
     }
-    promise_balanced(&self->promise, left, done->cost - moving);
+    self->promise.predicted = fmax(left, 1.0);
+    self->promise.price = done->cost - moving;
+    self->promise.last = 1.0; /* the first iteration may be warm-up */
+    self->promise.since = self->promise.lost = 0.0;
     if (r->kind == PLB_DECISION_SPEEDS || self->goes_on || self->late) {
         take_back_hold(self);
     }

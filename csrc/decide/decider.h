@@ -193,15 +193,6 @@ typedef struct plb_promise {
     double level;      /* max/mean at the last preview */
 } plb_promise_t;
 
-/** Whether the imbalance at the last preview was far above the predicted one, by more than noise
- * or drift: the loads have changed abruptly, or the LB step was based on wrong loads.
- * tuned: ratio; with 2, six runs in which a rank becomes 2.8 times slower (tests/measure) end at
- * 1.160 of the bound, not below 1.15 */
-static inline bool plb_promise_is_void(const plb_promise_t *self)
-{
-    return self->level > 1.5 * self->predicted;
-}
-
 /* The receipt of a decision: its reasons, its cost, and the time that it saved.  The comments of
  * Python's `Receipt` describe most fields. */
 
@@ -595,12 +586,6 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
  * moving: seconds of this cost that the migrations take if all objects move; NAN: not known. */
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double moving,
                        plb_err_t *err);
-
-/** Whether the decider would use an estimate of the cost of a first LB step. */
-static inline bool plb_decider_foresees(const plb_decider_t *self)
-{
-    return self->last < 0 && isnan(*self->trigger->told.cost);
-}
 
 /** Observe an iteration; the trigger's verdict is then in self->trigger->verdict. */
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err);

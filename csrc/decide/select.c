@@ -210,8 +210,7 @@ static void pass_over_root(plb_decider_t *self, plb_kind_t kind)
     }
     const double bytes = (double)n * OBJECT_BYTES + (double)self->seen.messages * MESSAGE_BYTES;
     const double most = self->limit >= 0 ? fmin((double)self->limit, MOST_BYTES) : MOST_BYTES;
-    if (other == self->opt.n || n == 0 || self->opt.n_ranks == 1 ||
-        bytes <= most) {
+    if (other == self->opt.n || n == 0 || self->opt.n_ranks == 1 || bytes <= most) {
         return;
     }
     plb_decider_say(self,

@@ -274,12 +274,6 @@ typedef struct fit {
     double *diagonal;      /* [q] of the matrix */
 } fit_t;
 
-static void fit_free(fit_t *self)
-{
-    PLB_FREE(self->weight, self->miss, self->s, self->prior, self->r, self->z, self->d, self->a,
-             self->diagonal);
-}
-
 static int fit_init(fit_t *self, const plb_learner_t *of, int64_t m, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -473,7 +467,7 @@ static int fit(plb_learner_t *self, plb_err_t *err)
     hand_over(&fit, self);
     conclude(self, estimated > 0, fit.r);
 out:
-    fit_free(&fit);
+    PLB_FREE(fit.weight, fit.miss, fit.s, fit.prior, fit.r, fit.z, fit.d, fit.a, fit.diagonal);
     return ret;
 }
 

@@ -58,17 +58,12 @@ static void flip(const layer_t *l, int32_t o, int32_t r)
     l->on[(int64_t)o * l->words + (r >> 6)] ^= UINT64_C(1) << (r & 63);
 }
 
-/* Whether object o may be on rank r. */
-static bool belongs(const layer_t *l, int32_t o, int32_t r)
-{
-    return l->at == NULL || o < 0 || l->at[o] == l->node[r];
-}
-
 /* Whether object o may be on rank r, and r has the memory if object `out` (-1: none) leaves it. */
 static bool has_room(const layer_t *l, int32_t r, int32_t o, int32_t out)
 {
-    return belongs(l, o, r) && (l->memory == NULL || o < 0 ||
-                                l->memory[o] <= l->left[r] + (out < 0 ? 0 : l->memory[out]));
+    return o < 0 ||
+           ((l->at == NULL || l->at[o] == l->node[r]) &&
+            (l->memory == NULL || l->memory[o] <= l->left[r] + (out < 0 ? 0 : l->memory[out])));
 }
 
 /* Whether copies can change between ranks a and b. */

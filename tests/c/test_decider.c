@@ -229,7 +229,7 @@ static void previews(const double *ratio, int n, double predicted, double price,
 {
     plb_promise_t s = NO_PROMISE;
     int found = 0;
-    promise_balanced(&s, predicted, price);
+    s.predicted = predicted, s.price = price, s.last = 1.0;
     for (int i = 0; i < n; i++) {
         if (promise_observe(&s, 2.0 * ratio[i], 2.0)) {
             at[found++] = i;

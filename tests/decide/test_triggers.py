@@ -412,6 +412,15 @@ def test_a_constant_imbalance_is_tried_within_ten_iterations_though_nobody_told_
     assert len(run.iterations) == 1
 
 
+@pytest.mark.parametrize("end", [80, None])
+def test_auto_tries_an_imbalance_that_is_constant_but_for_noise(end):
+    for seed in range(20):
+        rng = random.Random(seed)
+        noise = [rng.gauss(0, 0.05) for _ in range(80)]
+        program = pylb.replaying.Imbalance(1.0, drift=[0.0] * 80, start=1.0, noise=noise)
+        assert untold(program, "auto", end, 5.0).iterations[0] < 10
+
+
 @pytest.mark.parametrize("ratio", [1.5, 2.0, 2.4])
 def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
     program = pylb.replaying.Imbalance(1.0, drift=[0.0] * 10, start=ratio - 1)
@@ -432,6 +441,14 @@ def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
     assert statistics.fmean(tried) <= most
 
 
+@pytest.mark.parametrize("end", [1000, None])
+def test_auto_tries_what_it_cannot_remove_once(end):
+    """If LB steps cannot remove an imbalance, a trigger without a known cost tries one at most."""
+    for left in (0.1, 0.5, 1.4):
+        run = untold(pylb.replaying.Imbalance(1.0, [left] * 1000), "auto", end, 20.0)
+        assert len(run.iterations) <= 1
+
+
 @pytest.mark.parametrize("name", NEED_COST)
 @pytest.mark.parametrize("end", [500, None])
 def test_a_growing_imbalance_is_removed_though_nobody_told_the_cost(name, end):
@@ -439,6 +456,13 @@ def test_a_growing_imbalance_is_removed_though_nobody_told_the_cost(name, end):
     run = untold(program, name, end, 4.0)
     assert len(run.iterations) >= 5
     assert run.iterations[0] < 100
+
+
+def test_the_first_lb_step_does_not_depend_on_what_it_will_cost():
+    program = pylb.replaying.Imbalance(1.0, lambda k: 0.01 * k, iterations=500)
+    for name in NEED_COST:
+        first = {int(untold(program, name, 500, c).iterations[0]) for c in (0.1, 10, 1000)}
+        assert len(first) == 1
 
 
 # ---- the user's own functions ----------------------------------------------------------------

@@ -58,6 +58,14 @@ def test_a_quadtree(mpiexec, ranks):
     assert (int(found[2]) > 0) == (ranks > 1)
 
 
+@pytest.mark.parametrize("name", ["particles", "curve"])
+def test_few_lines_are_added_for_pylb(name):
+    text = (EXAMPLES / "own_loop" / f"{name}.py").read_text()
+    added = [line for line in text.splitlines() if line.endswith("# pylb")]
+    assert 3 <= len(added) <= 6
+    assert all("pylb" in line or "lb." in line or "plan" in line for line in added)
+
+
 def needs_open_mpi():
     """Skip the test if Debian's packages use another MPI than these tests."""
     version = run([sys.executable, "-c", "import mpi4py.MPI as m; print(m.Get_library_version())"])

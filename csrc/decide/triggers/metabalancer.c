@@ -46,11 +46,11 @@ typedef struct line {
 } line_t;
 
 typedef struct metabalancer {
-    line_t max, mean;           /* seconds, by iterations since the last LB step */
-    double promised;            /* predicted max/mean of the last LB step */
-    double ratio[PLB_FEW]; /* max/mean of the first iterations after the last LB step */
-    double sum_max, sum_mean;   /* seconds: sums since the last LB step */
-    int64_t n;                  /* observations since the last LB step */
+    line_t max, mean;         /* seconds, by iterations since the last LB step */
+    double promised;          /* predicted max/mean of the last LB step */
+    double ratio[PLB_FEW];    /* max/mean of the first iterations after the last LB step */
+    double sum_max, sum_mean; /* seconds: sums since the last LB step */
+    int64_t n;                /* observations since the last LB step */
     int64_t beyond; /* number of last iterations in a row in which dynamic() wants an LB step */
     bool tried;     /* there was an LB step */
 } metabalancer_t;
@@ -78,13 +78,6 @@ static double line_at(const line_t *self, double x)
     return self->mean_y + line_slope(self) * (x - self->mean_x);
 }
 
-/* The standard deviation from the line, with n - 2 degrees of freedom; n > 2. */
-static double line_spread(const line_t *self)
-{
-    const double left = self->syy - line_slope(self) * self->sxy, n = (double)self->n;
-    return left > 0.0 ? sqrt(left / self->weight * (n / (n - 2.0))) : 0.0;
-}
-
 static void restart(metabalancer_t *s, double promised)
 {
     s->max = s->mean = (line_t){0};
@@ -107,7 +100,7 @@ static double residual(const metabalancer_t *s)
     const double *r = s->ratio;
     const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
     return !s->tried || s->n < PLB_FEW ? s->promised
-                                            : fmax(s->promised, fmin(plb_median3(r), at_zero));
+                                       : fmax(s->promised, fmin(plb_median3(r), at_zero));
 }
 
 /* The dynamic trigger.  Called before the iteration is added to the fitted lines, which give the
@@ -122,9 +115,11 @@ static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, 
     if (isnan(self->cost)) {
         return plb_trigger_trial(self, v->excess, o->mean) ? PLB_REASON_FIRST : PLB_REASON_EARLY;
     }
-    const double expected = line_at(&s->max, x);
+    const double expected = line_at(&s->max, x), n = (double)s->max.n;
+    const double left = fmax(s->max.syy - line_slope(&s->max) * s->max.sxy, 0.0);
     if (s->max.n >= PLB_WINDOW && o->max > threshold * expected &&
-        o->max > expected + PLB_SPREADS * line_spread(&s->max)) {
+        /* the standard deviation from the line, with n - 2 degrees of freedom */
+        o->max > expected + PLB_SPREADS * sqrt(left / s->max.weight * (n / (n - 2.0)))) {
         return PLB_REASON_SUDDEN;
     }
     return v->excess >= self->cost ? PLB_REASON_PAYS : PLB_REASON_EARLY;
@@ -157,8 +152,8 @@ static plb_reason_t by_period(const plb_trigger_t *self, const plb_observation_t
     if (!(v->growth > 0.0)) {
         return PLB_REASON_FLAT;
     }
-    return (double)o->iteration >= v->next && v->excess * PLB_ABRUPT >= self->cost ? PLB_REASON_PERIOD
-                                                                             : PLB_REASON_EARLY;
+    const bool due = (double)o->iteration >= v->next && v->excess * PLB_ABRUPT >= self->cost;
+    return due ? PLB_REASON_PERIOD : PLB_REASON_EARLY;
 }
 
 /* sudden: the answer of dynamic() */
