@@ -133,6 +133,7 @@ class Directory:
         plan = self._plan(given["id"])
         came = plan.forward(given)
         places = new = np.zeros(0, np.int64)
+        rows = self._entries[:0]
         with Attempt() as tried:
             here = np.ascontiguousarray(came["id"])
             order = np.argsort(here, kind="stable")
@@ -143,13 +144,15 @@ class Directory:
                 where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
                 raise DuplicateKeyError(f"id {here[at]} is given twice, {where}")
             places, new = self._add(here)
+            rows = np.take(self._entries, places)
+            for name, *_ in self._columns[1 : 3 if data is None else None]:
+                rows[name] = came[name]
         try:
             self._step("update(), second half", tried.error)
         except Exception:
             self._drop(new)
             raise
-        for name, *_ in self._columns[1 : 3 if data is None else None]:
-            self._entries[name][places] = came[name]
+        np.put(self._entries, places, rows)  # an index in brackets would need memory here
 
     def find(self, ids: ArrayLike, *, missing: bool = False) -> Found:
         """Look up ids.  Collective.
@@ -222,8 +225,7 @@ class Directory:
             self._entries = np.append(self._entries, np.zeros(room, self._entries.dtype))
         self._place.put(ids[new], places[new].astype(np.int32))
         self._spare, self._used = self._spare[len(again) :], n
-        for name, *_ in self._columns[1:]:
-            self._entries[name][places[new]] = self._entries[name][0]
+        np.put(self._entries, places[new], self._entries[:1])
         return places, ids[new]
 
     def _drop(self, ids: I64) -> None:

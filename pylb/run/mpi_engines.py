@@ -72,6 +72,7 @@ class Cluster:
             raise StateError("there is no mpiexec: expected Open MPI or MPICH on the PATH")
         variables = {**more_ranks(), "PATH": path}
         self._cluster = parallel.Cluster(engines="mpi", n=n, log_level=40)
+        self._engines: Any = None
         with patch.dict(os.environ, variables):
             try:
                 self._engines = self._cluster.start_and_connect_sync(activate=False)
@@ -87,6 +88,9 @@ class Cluster:
 
     def stop(self) -> None:
         """End the ranks; may be called twice."""
+        if self._engines is not None:
+            # Its thread would try to connect for ever, by rand(), which METIS uses, too.
+            self._engines.close()
         self._cluster.stop_cluster_sync()
         self._folder.cleanup()
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import pylb
+from pylb.placing import registry
 from pylb.show import plots
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +57,7 @@ def folder(tmp_path_factory):
 def test_every_example_is_true(name, folder, monkeypatch):
     example = EXAMPLES[name]
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
     if "plots" in name:
         pytest.importorskip("matplotlib").use("agg")
     example.globs = {"np": np, "pylb": pylb, "comm": None}
