@@ -225,7 +225,7 @@ class Directory:
             self._entries = np.append(self._entries, np.zeros(room, self._entries.dtype))
         self._place.put(ids[new], places[new].astype(np.int32))
         self._spare, self._used = self._spare[len(again) :], n
-        np.put(self._entries, places[new], self._entries[:1])
+        np.put(self._entries, places[new], self._entries[:1].copy())
         return places, ids[new]
 
     def _drop(self, ids: I64) -> None:
