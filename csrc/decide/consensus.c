@@ -294,6 +294,12 @@ static void consensus_fail(plb_consensus_t *self, plb_actions_t *out)
     contribute(self, out);
 }
 
+/* Whether this rank counts as ended in its statistics of `iteration`. */
+static bool consensus_ended(const plb_consensus_t *self, int64_t iteration)
+{
+    return iteration >= self->end;
+}
+
 /* Follow a ruling of the root. */
 static int consensus_follow(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
                             plb_err_t *err)
@@ -425,7 +431,7 @@ static int atsync_contribute(plb_atsync_t *self, int64_t iteration, int64_t now,
     s.kind = self->opt.kind;
     s.iteration = self->opt.first + iteration - 1;
     s.n_objects = self->rank.n_objects;
-    s.n_ended = iteration >= self->rank.end;
+    s.n_ended = consensus_ended(&self->rank, iteration);
     s.failed_rank = self->failed ? self->net->rank : INT64_MAX;
     if (iteration <= self->rank.end) {
         plb_atsync_part_t *part = part_of(self, iteration);

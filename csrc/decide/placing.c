@@ -369,14 +369,6 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
     return plb_cycle_believe(out, self->grown, err);
 }
 
-static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_database_t *db,
-                           const input_t *input)
-{
-    return self->opt.selects && !(self->candidates[which].strategy.looks_at & PLB_LOOKS_COMM) &&
-           !plb_decider_in_rounds(self, which) && input->speed == NULL && db->drift != NULL &&
-           (db->snapshot.n_components == 1 || !self->candidates[which].strategy.takes_phases);
-}
-
 /* TRY: what one attempt with a tolerance is assumed to take.
  * tuned: seconds per object; rank 0 is busy for 0.2 s with 10^6 objects (benchmarks/scale.py) */
 static const double TOLERANCES[] = {0.5 * PLB_NOTABLE, PLB_NOTABLE, 2.0 * PLB_NOTABLE}, TRY = 2e-7;
@@ -816,7 +808,10 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     PLB_TRY(prepare(self, db, chosen->looks_at, in_rounds, &input, err));
     PLB_TRY(self->goes_on ? resume(self, &input.snapshot, rank, out, err)
                           : answer_within(self, &input, rank, &which, out, err));
-    if (!self->goes_on && may_look_ahead(self, which, db, &input)) {
+    const plb_strategy_t *by = &self->candidates[which].strategy;
+    if (!self->goes_on && self->opt.selects && !(by->looks_at & PLB_LOOKS_COMM) &&
+        !plb_decider_in_rounds(self, which) && input.speed == NULL && db->drift != NULL &&
+        (db->snapshot.n_components == 1 || !by->takes_phases)) {
         plb_cycle_costs_t costs;
         PLB_TRY(costs_of(self, &input.snapshot, db->drift, &costs, err));
         PLB_TRY(look_ahead(self, which, &costs, rank, out, err));
@@ -886,9 +881,8 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
                 "plb_decider_preview was called, but not asked for");
     PLB_PASS(check_ranks(self, db, err));
     PLB_TRY(prepare(self, db, PLB_LOOKS_SPEED, false, &input, err));
-    /* The loads changed abruptly, or the LB step had wrong ones: more than noise or drift.
-     * tuned: ratio; with 2, six runs in which a rank becomes 2.8 times slower (tests/measure) end
-     * at 1.160 of the bound, not below 1.15 */
+    /* More than noise or drift.  tuned: ratio; with 2, six runs in which a rank becomes 2.8 times
+     * slower (tests/measure) end at 1.160 of the bound, not below 1.15 */
     const bool is_void = self->promise.level > 1.5 * self->promise.predicted;
     if (input.speed != NULL || input.phase_speed != NULL || is_void) {
         ret = would_save(&input.phases, plb_decider_stretch(self), gain, err);
