@@ -165,6 +165,8 @@ def write(
     """Write a file for each rank.  If a file cannot be written completely, it does not appear."""
     if not FILE_NAME.fullmatch(f"{stem}.0.json") or "/" in stem:
         raise DomainError(f"stem is {stem!r}: expected the beginning of a file name")
+    if compress:
+        require("Brotli")  # an error comes before the folder is made
     pack = _compressed if compress else bytes
     folder = Path(named(folder))
     folder.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 from collections.abc import Sequence
@@ -137,6 +138,8 @@ class Groups:
         self.bases = [folder / lab.name for folder in where]
         try:
             for base in self.bases:
+                if base.exists():  # not ours: it must not come into the journal
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
                 lab.will("group", str(base))
                 base.mkdir()
                 for name, most in WEIGHTS.items():

@@ -193,8 +193,9 @@ def _chosen(course: Course) -> list[Receipt]:
     def weight(r: Receipt) -> tuple[bool, float]:
         return r.balanced, max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0)
 
-    kept = sorted(course.history, key=weight, reverse=True)[:MOST_RECEIPTS]
-    return sorted(kept, key=lambda r: r.iteration)
+    shown = list(course.history)
+    kept = sorted(range(len(shown)), key=lambda i: weight(shown[i]), reverse=True)[:MOST_RECEIPTS]
+    return [shown[i] for i in sorted(kept)]
 
 
 FIT = ("max_slope", "max_offset", "mean_slope", "mean_offset", "tau")
