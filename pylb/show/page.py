@@ -201,11 +201,10 @@ def _chosen(course: Course) -> list[Receipt]:
 FIT = ("max_slope", "max_offset", "mean_slope", "mean_offset", "tau")
 
 
-def columns() -> dict[str, Any]:
-    """Return name, heading and kind of each column of the list of decisions, and the notes."""
+def columns() -> list[list[str]]:
+    """Return name, heading, kind and note of each column of the list of decisions."""
     shown = [f for f in RECEIPT if f.name != "reason"]  # the explanation of a receipt contains it
-    notes = [f"{f.heading}: {f.note}" for f in shown if f.note]
-    return {"names": [[f.name, f.heading, f.kind] for f in shown], "notes": f"{'; '.join(notes)}."}
+    return [[f.name, f.heading, f.kind, f.note] for f in shown]
 
 
 def listed(r: Receipt) -> dict[str, Any]:
