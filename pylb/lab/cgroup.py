@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 from collections.abc import Sequence
@@ -136,10 +135,11 @@ class Groups:
 
     def __init__(self, lab: state.State, where: Sequence[Path], memory: bool = False) -> None:
         self.bases = [folder / lab.name for folder in where]
+        for base in self.bases:
+            if base.exists():  # it must not come into the journal, because others may use it
+                raise NotAllowedError(f"{base} exists: expected no group of this name")
         try:
             for base in self.bases:
-                if base.exists():  # not ours: it must not come into the journal
-                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
                 lab.will("group", str(base))
                 base.mkdir()
                 for name, most in WEIGHTS.items():

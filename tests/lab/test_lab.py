@@ -200,7 +200,7 @@ def test_a_group_that_exists_is_refused_and_left(tmp_path, monkeypatch):
     monkeypatch.setattr(state, "home", lambda: tmp_path)
     lab, other = state.State(), tmp_path / "groups"
     (other / lab.name).mkdir(parents=True)
-    with pytest.raises(NotAllowedError, match="File exists"):
+    with pytest.raises(NotAllowedError, match="exists: expected no group"):
         cgroup.Groups(lab, [other])
     assert lab.remove() == []
     assert (other / lab.name).is_dir()
