@@ -187,9 +187,9 @@ def show(
 
 def lines(columns: Iterable[tuple[str, Sequence[Any]]], room: float = math.inf) -> list[str]:
     """Return a table of (heading, cells) as lines, texts wrapped to `room` characters per line."""
-    names, table = zip(*columns, strict=True)
-    right, widths, least, texts = [], [], [], []
-    for name, cells in zip(names, table, strict=True):
+    names, right, widths, least, texts = [], [], [], [], []
+    for name, cells in columns:
+        names.append(name)
         seen = [cell for cell in cells if cell is not None]
         right.append(bool(seen) and all(map(is_number, seen)))
         texts.append([text(cell) for cell in cells])

@@ -147,11 +147,12 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
     OSError, which names `path`, if the file cannot be written.
     """
     path = named(path)
-    target, made = os.path.realpath(path), False
+    target, made, old = os.path.realpath(path), False, None
     folder = os.path.dirname(target)
     part = os.path.join(folder, f".pylb-{os.urandom(8).hex()}.part")
     try:
-        old = os.stat(path).st_mode if os.path.exists(path) else None
+        with suppress(FileNotFoundError):  # other errors end here, before the caller computes
+            old = os.stat(path).st_mode
         if old is not None and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if old is not None and (not stat.S_ISREG(old) or path.startswith(STREAMS)):

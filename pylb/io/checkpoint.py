@@ -221,10 +221,13 @@ def _value(tree: Any, buffers: list[bytes]) -> Any:
         return _float(*rest)
     if kind == "c":
         return complex(*map(_float, rest))
-    if kind == "b":
-        return buffers[rest[0]]
-    if kind in ("a", "s"):
-        array = np.lib.format.read_array(io.BytesIO(buffers[rest[0]]), max_header_size=MOST_HEADER)
+    if kind in ("b", "a", "s"):
+        if rest[0] not in range(len(buffers)):
+            raise FormatError(f"it has no buffer {rest[0]!r:.20}")
+        data = buffers[rest[0]]
+        if kind == "b":
+            return data
+        array = np.lib.format.read_array(io.BytesIO(data), max_header_size=MOST_HEADER)
         return array if kind == "a" else array[()]
     if kind in ("l", "t"):
         values = [_value(v, buffers) for v in rest[0]]

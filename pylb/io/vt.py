@@ -165,7 +165,7 @@ def write(
     """Write a file for each rank.  If a file cannot be written completely, it does not appear."""
     if not FILE_NAME.fullmatch(f"{stem}.0.json") or "/" in stem:
         raise DomainError(f"stem is {stem!r}: expected the beginning of a file name")
-    pack = _compressed if compress else bytes
+    pack = _compressed if compress and require("Brotli") else bytes  # before the folder is made
     folder = Path(named(folder))
     folder.mkdir(parents=True, exist_ok=True)
     beyond = [r for r in stems(folder).get(stem, {}) if r >= n_ranks]

@@ -503,6 +503,7 @@ def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[in
     old = [msgspec.json.decode(root["phases"], type=list[Fields]) for root in roots]
     new: list[list[dict[str, Any]]] = [[] for _ in roots]
     changed, last, before = set[int](), -1, rank
+    n = int(task_entity.max(initial=-1)) + 1
     for i, phase in enumerate(run.source[phases].tolist()):
         t = slice(*a["task_ptr"][i : i + 2].tolist())
         if phase == last:
@@ -514,7 +515,7 @@ def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[in
             continue
         last, before = phase, rank[t]
         files = [file[phase] for file in old]
-        node, to, where = _places(a, i, before)
+        node, to, where = _places(a, n, i, before)
         tasks = _moved(files, "tasks", to, node)
         comms = _moved(files, "communications", where)
         changed |= tasks.keys() | comms.keys()
@@ -534,7 +535,7 @@ def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[in
 Fields = dict[str, Raw]  # an object of a file, whose values are copied
 
 
-def _places(a: dict[str, Any], i: int, rank: I32) -> Iterator[list[int]]:
+def _places(a: dict[str, Any], n: int, i: int, rank: I32) -> Iterator[list[int]]:
     """Return where tasks and communications of phase i go if its tasks move to the ranks `rank`.
 
     Yields the new rank of each task if it changes, else -1; the file of each task; and the file of
@@ -547,7 +548,7 @@ def _places(a: dict[str, Any], i: int, rank: I32) -> Iterator[list[int]]:
     yield np.where(stays, -1, rank).tolist()
     to = np.where(stays, a["task_file"][t], rank)
     yield to.tolist()
-    was, now = np.full((2, int(a["task_entity"].max(initial=-1)) + 2), -1)  # last: no entity
+    was, now = np.full((2, n + 1), -1)  # of the n entities; the last: of an end that is none
     was[a["task_entity"][t]], now[a["task_entity"][t]] = a["task_file"][t], to
     ends = np.array([a["comm_dst"][c], a["comm_src"][c]])
     broadcast = a["comm_type"][c] == vt.COMM_TYPES.index("Broadcast")

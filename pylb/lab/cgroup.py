@@ -135,6 +135,9 @@ class Groups:
 
     def __init__(self, lab: state.State, where: Sequence[Path], memory: bool = False) -> None:
         self.bases = [folder / lab.name for folder in where]
+        for base in self.bases:
+            if base.exists():  # it must not come into the journal, because others may use it
+                raise NotAllowedError(f"{base} exists: expected no group of this name")
         try:
             for base in self.bases:
                 lab.will("group", str(base))

@@ -169,8 +169,9 @@ class LabPlan(NamedTuple):
             raise DomainError("network is given without hosts: expected hosts, too")
         lists = {"ranks": top.get("ranks", [{}]), "changes": top.get("changes", [])}
         for name, found in lists.items():
-            if not isinstance(found, list):
-                raise DomainError(f"{name} is {shortened(found)}: expected a list")
+            if not isinstance(found, list) or (name == "ranks" and not found):
+                some = "a list that is not empty" if name == "ranks" else "a list"
+                raise DomainError(f"{name} is {shortened(found)}: expected {some}")
         plan = cls(
             tuple(
                 _fields(f"ranks[{i}].", table_of(f"ranks[{i}]", rank, PROFILE), common)

@@ -270,7 +270,10 @@ def settle(problem: Problem, part: I32, rename: bool) -> tuple[dict[str, Any], I
 
 
 def _names(problem: Problem, part: I32, objects: F64) -> I32 | None:
-    """Return (k,) the new index of each part of `objects` here; None: none changes.  Collective."""
+    """Return (k,) the new index of each part, or None if none changes.  Collective.
+
+    `objects` (k,) has the number of this rank's objects in each part.
+    """
     ranks, k = problem.ranks, problem.parts
     fixed: Any = None  # which parts have fixed objects on any rank; these keep their numbers
     if problem.fixed_part is not None:

@@ -203,7 +203,7 @@ def _innermost(ops: NDArray[Any], n: int, rank: int) -> NDArray[np.int64]:
         if enters and not 0 <= tag < n:
             raise FormatError(
                 f"operation {i} of rank {rank} enters procedure {tag}: expected one of the {n} "
-                "procedures"
+                "procedures of the recording, numbered from 0"
             )
         if enters:
             open_.append(tag)
@@ -224,11 +224,13 @@ def procedures(
 
     As in the paper (Eom and Hollingsworth 1998), work of a procedure moves from the sender of a
     message to its receiver, e.g. from a server to its clients.  This work is what the sender did in
-    the procedure since it last sent or received a message.  A warning says if the results cover
-    only a part of the run, because the recording lacks messages.
+    the procedure since it last sent or received a message.
 
     With `source` or `target`, only messages from `source` to `target` move work, namely the work
     since the previous such message.  Time that the source would have waited anyway is then no gain.
+
+    If the recording lacks messages for which ranks wait, a warning says that the results cover only
+    a part of the run.
 
     Parameters
     ----------

@@ -65,9 +65,11 @@ class Imbalance:
         Number of iterations, n.  Default: the length of the arrays.
     drift, start : (n,) array of float, float
         State of the program in each iteration, e.g. the position of a hot spot, and the state for
-        which the first placement is made.  The imbalance grows with the change of the state.
+        which the first placement is made.  The imbalance grows with the change of the state since
+        the last LB step.
     noise, residual : (n,) array of float, float
-        Imbalance that each iteration has with any placement, and imbalance that no LB step removes.
+        Imbalance that each iteration has in addition, with any placement, and imbalance that no LB
+        step removes.
 
     Examples
     --------

@@ -193,18 +193,18 @@ def _chosen(course: Course) -> list[Receipt]:
     def weight(r: Receipt) -> tuple[bool, float]:
         return r.balanced, max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0)
 
-    kept = sorted(course.history, key=weight, reverse=True)[:MOST_RECEIPTS]
-    return sorted(kept, key=lambda r: r.iteration)
+    shown = list(course.history)
+    kept = sorted(range(len(shown)), key=lambda i: weight(shown[i]), reverse=True)[:MOST_RECEIPTS]
+    return [shown[i] for i in sorted(kept)]
 
 
 FIT = ("max_slope", "max_offset", "mean_slope", "mean_offset", "tau")
 
 
-def columns() -> dict[str, Any]:
-    """Return name, heading and kind of each column of the list of decisions, and the notes."""
+def columns() -> list[list[str]]:
+    """Return name, heading, kind and note of each column of the list of decisions."""
     shown = [f for f in RECEIPT if f.name != "reason"]  # the explanation of a receipt contains it
-    notes = [f"{f.heading}: {f.note}" for f in shown if f.note]
-    return {"names": [[f.name, f.heading, f.kind] for f in shown], "notes": f"{'; '.join(notes)}."}
+    return [[f.name, f.heading, f.kind, f.note] for f in shown]
 
 
 def listed(r: Receipt) -> dict[str, Any]:

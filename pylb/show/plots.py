@@ -469,8 +469,10 @@ def _chosen(snapshot: Snapshot, ranks: int | Iterable[int] | None) -> list[int]:
         slowest = np.argsort(-snapshot.rank_times, kind="stable")[:MOST_PANELS]
         return sorted(slowest.tolist())
     out = [int(ranks)] if isinstance(ranks, (int, np.integer)) else [int(r) for r in ranks]
-    if not out or not 0 <= min(out) <= max(out) < p:
-        raise OutOfRangeError(f"ranks is {out[:20]}: expected one or more of 0 ... {p - 1}")
+    wrong = [r for r in out if not 0 <= r < p]
+    if wrong or not out:
+        said = f"has {wrong[0]}" if wrong else "is empty"
+        raise OutOfRangeError(f"ranks {said}: expected one or more of 0 ... {p - 1}")
     return out
 
 

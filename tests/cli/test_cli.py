@@ -122,6 +122,7 @@ def test_plain_table_aligns_numbers_right_and_text_left():
 
 def test_plain_table_without_rows_or_head():
     assert shown(["a", "bc"], []) == "a  bc\n-  --\n"
+    assert shown(["a"], [(None,)], title="none", drop_empty=True) == "none\n"
     assert shown(["", ""], [("x", True), ("long", "y")]) == "x     True\nlong  y\n"
 
 

@@ -92,15 +92,17 @@ def test_a_link_with_a_guessed_name_is_not_followed(folder, monkeypatch):
     assert (folder / "victim").read_text() == "precious"
 
 
-@pytest.mark.parametrize("name", ["none/a", "file/a", "/dev/full", "folder"])
+@pytest.mark.parametrize("name", ["none/a", "file/a", "/dev/full", "folder", "loop"])
 def test_an_error_names_the_path_of_the_user(folder, name):
     (folder / "file").touch()
     (folder / "folder").mkdir()
+    (folder / "loop").symlink_to("loop")
     path = folder / name
     with pytest.raises(OSError) as caught:  # noqa: PT011
         files.write_text(path, "text")
     assert str(path) in str(caught.value)
-    assert sorted(os.listdir(folder)) == ["file", "folder"]
+    assert sorted(os.listdir(folder)) == ["file", "folder", "loop"]
+    assert (folder / "loop").is_symlink()
 
 
 def test_a_device_is_written_directly(capfd):

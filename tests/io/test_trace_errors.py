@@ -223,7 +223,8 @@ def test_brotli_is_optional(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "brotli", None)
     assert len(pylb.Trace.load(put(tmp_path, GOOD))) == 1
     with pytest.raises(MissingPartError, match=r"Brotli is missing.*pip install "):
-        pylb.Trace.load(tmp_path).save(tmp_path, compress=True)
+        pylb.Trace.load(tmp_path).save(tmp_path / "new", compress=True)
+    assert not (tmp_path / "new").exists()
     put(tmp_path, b"\x0b\x02\x80")
     with pytest.raises(MissingPartError, match=r"data\.0\.json.*Brotli is missing.*pip install "):
         pylb.Trace.load(tmp_path)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError, FormatError, MissingFileError, NotAllowedError
-from pylb.lab import Change, Host, LabPlan, Limit, Link, Profile, caps, cgroup, plan, units
+from pylb.lab import Change, Host, LabPlan, Limit, Link, Profile, caps, cgroup, plan, state, units
 from pylb.lab.run import changing
 
 # --- shares ---------------------------------------------------------------------------------
@@ -196,6 +196,16 @@ def test_a_controller_that_is_not_there():
         cgroup.parents(V1.replace("rw,memory", "rw,pids"), "4:cpu,cpuacct:/\n", memory=True)
 
 
+def test_a_group_that_exists_is_refused_and_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(state, "home", lambda: tmp_path)
+    lab, other = state.State(), tmp_path / "groups"
+    (other / lab.name).mkdir(parents=True)
+    with pytest.raises(NotAllowedError, match="exists: expected no group"):
+        cgroup.Groups(lab, [other])
+    assert lab.remove() == []
+    assert (other / lab.name).is_dir()
+
+
 def test_version_2_without_delegation_is_refused(tmp_path):
     info = version_2(
         tmp_path, ("user", "memory", "memory", ""), ("user/shell", "memory", "", "1\n")
@@ -371,6 +381,7 @@ def test_changes_are_made_in_order_of_time(tmp_path):
         ("0.5", "the file is 0.5: expected keys"),
         ("", "the file is None"),
         ("ranks: 4", r"ranks is 4: expected a list"),
+        ("ranks: []", r"ranks is \[\]: expected a list that is not empty"),
         ("share: half", "share is 'half': expected cores"),
         ("share: -1", "share is -1"),
         ("share: 1000", "share is 1000: expected 0.001 ..."),

@@ -162,16 +162,17 @@ function drawBands(host, flows, name) {
 const CHOICES = { balance: "balance", hold: "hold", off: "switched off" };
 const SAID = { number: short, seconds, bytes: (n) => (n ? bytes(n) : ""), text: String };
 
-// The list of decisions; choosing one calls `choose(index)`.  columns: the figures of a decision.
+// The list of decisions; choosing one calls `choose(index)`.  columns: (name, heading, kind, note)
+// of the figures of a decision; those that no decision has are not shown.
 function drawDecisions(host, columns, decisions, choose) {
-  const names = columns.names.map(([, heading]) => heading);
+  const names = columns.map(([, heading]) => heading);
   const cellOf = (d) => ([name, , kind]) => {
     if (name === "iteration") return element("button", { type: "button" }, short(d.iteration));
     if (name === "choice") return CHOICES[d.choice] + (d.choice === "balance" && !d.moved ? " (not done)" : "");
     return d[name] === null ? "" : SAID[kind](d[name]);
   };
-  const rows = decisions.map((d) => columns.names.map(cellOf(d)));
-  const out = table(names, rows, (i) => i === 0 || columns.names[i][2] === "text");
+  const rows = decisions.map((d) => columns.map(cellOf(d)));
+  const out = table(names, rows, (i) => i === 0 || columns[i][2] === "text");
   out.setAttribute("class", "decisions");
   const lines = [...out.querySelectorAll("tbody tr")];
   const mark = (i) => lines.forEach((line, k) => line.setAttribute("aria-current", k === i));
@@ -180,7 +181,9 @@ function drawDecisions(host, columns, decisions, choose) {
       `Receipt of the decision after iteration ${decisions[i].iteration}`);
     line.addEventListener("click", () => { mark(i); choose(i); });
   });
-  const explained = element("p", { class: "soft" }, columns.notes);
+  const notes = columns.filter(([, , , note], i) => note && rows.some((row) => row[i] !== ""));
+  const explained = element("p", { class: "soft" },
+    notes.map(([, heading, , note]) => `${heading}: ${note}`).join("; ") + ".");
   host.replaceChildren(...(decisions.length ? [scrolling("Decisions", out), explained]
     : [element("p", { class: "soft" }, "No decision was taken.")]));
   return mark;
