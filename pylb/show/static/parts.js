@@ -183,7 +183,7 @@ function drawDecisions(host, columns, decisions, choose) {
   });
   const notes = columns.filter(([, , , note], i) => note && rows.some((row) => row[i] !== ""));
   const explained = element("p", { class: "soft" },
-    notes.map(([, heading, , note]) => `${heading}: ${note}`).join("; ") + ".");
+    notes.map(([, heading, , note]) => `${heading}: ${note}`).join("; ") + (notes.length ? "." : ""));
   host.replaceChildren(...(decisions.length ? [scrolling("Decisions", out), explained]
     : [element("p", { class: "soft" }, "No decision was taken.")]));
   return mark;
