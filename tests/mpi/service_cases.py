@@ -306,6 +306,27 @@ def failing_partner(comm):
         )
 
 
+def sizes_that_a_rank_cannot_send(comm):
+    """All ranks raise, also rank 0, which gets no sizes of that rank, and can continue."""
+    last = comm.size - 1
+    plan = pylb.Plan(comm, sorted({comm.rank, last * (comm.rank > 0)}))
+    sizes = np.ones(plan.n_items, np.int64)
+
+    def no_memory(*_):
+        raise MemoryError
+
+    if comm.rank == last:
+        plan._lane = no_memory
+        raised(MemoryError, "", lambda: plan.resize(sizes))
+        del plan._lane
+    else:
+        fails(f"rank {last}", lambda: plan.resize(sizes))
+    double = plan.resize(sizes)
+    sizes[:] = 0  # the plan has a copy
+    assert double.sizes.sum() == plan.n_items
+    assert double.received_sizes.sum() == plan.n_received
+
+
 def objects_of_a_failing_partner(comm):
     """All ranks raise, also if arrays are exchanged in the same call, and can continue."""
     plan, last = pylb.Plan(comm, np.arange(comm.size)), comm.size - 1
