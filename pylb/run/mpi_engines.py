@@ -165,16 +165,14 @@ cluster = Cluster
 @contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
     """Set these variables for the processes that the block starts."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    finally:  # only of these: the program may set others
+        for name in variables:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def _call(sent: bytes, record: str) -> tuple[int, Any]:
