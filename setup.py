@@ -255,7 +255,7 @@ class WithLibrary(build_ext):
     """Build the extensions, several files at a time, and the C library into pylb/lib."""
 
     def build_extensions(self):
-        """Compile once what several extensions contain: the words of libraries do not change it."""
+        """Compile a file once for all extensions that contain it with the same -DPLB_ words."""
         compile_all, self.made = self.compiler.compile, {}
 
         def compile_each(sources, output_dir, **how):
@@ -271,7 +271,7 @@ class WithLibrary(build_ext):
         super().build_extensions()
 
     def keep_objects(self, folder):
-        """Give the C library the objects of pylb._core, if anybody can link with them."""
+        """Give the C library the objects of pylb._core, unless they need a special linker."""
         if "PLB_SANITIZE" in os.environ or "-flto" in str(sysconfig.get_config_var("CFLAGS")):
             return
         folder.mkdir(parents=True, exist_ok=True)

@@ -155,8 +155,7 @@ static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *
     return plb_decider_placed(self->decider, &placing, NULL, err);
 }
 
-/* Return an iteration's time over that of a balanced one, from max / mean (ranks may share cores).
- */
+/* Return an iteration's time over that of a balanced one, from max/mean; ranks may share cores. */
 static double above(const plb_advisor_t *self, double ratio)
 {
     return fmax(ratio / plb_decider_stretch(self->decider), 1.0);
@@ -332,8 +331,9 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
     if (self->due) {
         PLB_PASS(settle(self, it, outcome, err));
     } else if (d->trigger->n == 0 && outcome->n_rebalanced > 0) {
-        /* The program has begun with an LB step of its own, which needs no trial any more. */
-        PLB_PASS(plb_trigger_balanced(d->trigger, it->iteration - 1, outcome->cost, 1.0, err));
+        /* The program has begun with an LB step of its own: no trial is needed any more. */
+        const double left = ratio_of(it); /* as in `place_own` */
+        PLB_PASS(plb_trigger_balanced(d->trigger, it->iteration - 1, outcome->cost, left, err));
     }
     PLB_PASS(plb_decider_observe(d, it, err));
     add(self, it);

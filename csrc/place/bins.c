@@ -19,8 +19,7 @@ enum {
     MOST_NODES = 1 << 18,
 };
 
-/* Loads are predictions with an error of per cents: so near to the bound, little is to be gained.
- */
+/* Loads are predictions with an error of per cents: so near the bound, little is to be gained. */
 #define NEAR 1.001
 
 /* A set of up to two items of a bin; -1: no more. */
@@ -44,7 +43,7 @@ typedef struct packing {
     side_t side[2];
     const plb_item_t *items;  /* [n] the largest first */
     double mean, bound, goal; /* mean cost of a bin; no packing is below; the search ends here */
-    int64_t work;             /* numbers that the exchanges have examined */
+    int64_t work;             /* bins and items that the exchanges have examined */
     bool whole;               /* all costs are whole numbers */
 } packing_t;
 
@@ -319,7 +318,8 @@ static int exchange(packing_t *self, int size, bool *found, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Exchange sets until the largest bin is at the goal, or no exchange helps. */
+/* Exchange sets until the largest bin is at the goal, no exchange helps, or the work is done: a
+ * part of it if the largest bin is NEAR the bound. */
 static int improve(packing_t *self, plb_err_t *err)
 {
     const plb_bins_t *of = self->of;

@@ -828,7 +828,7 @@ static void count_and_sort(layer_t *l, double limit)
 
 /* Place from scratch with the numbers of copies that were counted.  least: as EPLB starts.
  * *best: the time of the slowest rank of the best placement so far, which is in keep[].  Returns
- * that of this one; INFINITY: none; *ret then tells why. */
+ * that of this one; INFINITY: none, because copies would be crowded, or for the reason *ret. */
 static double try_counts(layer_t *l, bool least, bool thorough, double enough, double *best,
                          int *ret, plb_err_t *err)
 {
@@ -886,7 +886,7 @@ static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_
 }
 
 /* Begin with the present copies, then with as many of them as other numbers of copies allow, until
- * no rank takes longer than `enough`. */
+ * no rank takes longer than `enough`.  Uneven shares: or the result of swaps alone. */
 static int place_again(layer_t *l, const plb_copies_t *of, double aim, double enough,
                        plb_err_t *err)
 {

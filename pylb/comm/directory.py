@@ -221,8 +221,9 @@ class Directory:
         n = self._used + len(new) - len(again)
         places[new] = np.concatenate([again, np.arange(self._used, n)])
         if n > len(self._entries):
-            room = n + n // 4 - len(self._entries)
-            self._entries = np.append(self._entries, np.zeros(room, self._entries.dtype))
+            old = self._entries
+            self._entries = np.zeros(n + n // 4, old.dtype)
+            self._entries[: len(old)] = old
         self._place.put(ids[new], places[new].astype(np.int32))
         self._spare, self._used = self._spare[len(again) :], n
         np.put(self._entries, places[new], self._entries[:1].copy())

@@ -92,7 +92,7 @@ def _program(words: Sequence[str]) -> int:
     while i < len(words) and words[i].startswith("-"):
         name, equals, _ = words[i].lstrip("-").partition("=")
         if name in FROM_FILE:
-            raise DomainError(f"{words[i]} takes the programs from a file: expected them here")
+            raise DomainError(f"{words[i]} takes the programs from a file: expected a program")
         if not (equals or name in ONE_VALUE or name in TWO_VALUES or name in FLAGS):
             unknown = words[i]
         i += 1

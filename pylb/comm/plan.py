@@ -400,11 +400,14 @@ class Plan:
             rows = checked_rows("sizes", checks.integers("sizes", sizes, np.int64), self.n_items)
             if rows.size and rows.min() < 0:
                 raise DomainError(f"sizes[{rows.argmin()}] is {rows.min()}: expected 0 or more")
-            return rows, sized(simple._out, rows)
+            return rows.copy(), sized(simple._out, rows)
+
+        def incoming() -> tuple[I64, Side]:
+            received = simple.forward(rows)
+            return received, sized(simple._into, received)
 
         rows, out = self.agreement.together(Step.PLAN, outgoing)
-        received = simple.forward(rows)
-        into = self.agreement.together(Step.PLAN, lambda: sized(simple._into, received))
+        received, into = self.agreement.together(Step.PLAN, incoming)
         plan = Plan.__new__(type(self))
         plan._set(self.agreement, out, into, self.n_items, self.n_received)
         plan.sizes, plan.received_sizes = rows, received

@@ -48,7 +48,7 @@ def _decision(r: Any) -> Iterator[str]:
     else:
         asked = "an LB step, but none was made" if r.choice == "off" else "no LB step"
         yield f"{after}{_again(r)}, the trigger asked for {asked}: {r.reason}."
-    if not math.isnan(r.max):
+    if not math.isnan(r.max + r.mean):
         yield (
             f"In that iteration the most loaded rank worked for {seconds(r.max)}; the mean over "
             f"the ranks was {seconds(r.mean)} (max/mean {r.max_over_mean:.3g})."
@@ -97,7 +97,7 @@ def _expected(r: Any) -> str:
     else:
         expected = _of_strategies(r)
     were = "was" if r.left == 1 else "were"
-    left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} {were} left"
+    left = f"; {count(r.left, 'iteration')} {were} left" if math.isfinite(r.left) else ""
     return f"{expected}{left}." if expected else ""
 
 
@@ -142,30 +142,32 @@ def _choice(r: Any) -> Iterator[str]:
 
 
 def _heaviest(r: Any) -> str:
-    if not (r.heaviest > LIMITS and r.predicted < LIMITS * r.heaviest):
+    rest = max(r.next_heaviest, 1.0)  # nan if unknown, as is the result below
+    less = (r.heaviest - rest) * r.mean
+    if math.isnan(less) or not (r.heaviest > LIMITS and r.predicted < LIMITS * r.heaviest):
         return ""
-    rest = max(r.next_heaviest, 1.0)
-    saved = seconds((r.heaviest - rest) * r.mean)
     return (
         f"Object {r.heaviest_key:.0f} alone takes {r.heaviest:.3g} times the mean, so max/mean "
         f"cannot be less. Divided into {math.ceil(r.heaviest / rest)} parts, it would allow a "
-        f"max/mean of {rest:.3g}: {saved} less per iteration."
+        f"max/mean of {rest:.3g}: {seconds(less)} less per iteration."
     )
 
 
 def _price(r: Any) -> str:
+    known = not math.isnan(r.before + r.predicted)
     if r.strategy == OWN:
-        moved = (
-            f"The program redistributed its data in its own way: max/mean was {r.before:.3g} "
-            f"before, and {r.predicted:.3g} in the first iteration after it"
-        )
+        then = f"{r.before:.3g} before, and {r.predicted:.3g} in the first iteration after it"
+        moved = "The program redistributed its data in its own way"
+        moved += f": max/mean was {then}" if known else ""
     elif r.migrations == 0:
         moved = f"{r.strategy} left every object where it was"
     else:
         moves = "moved" if r.moved else "would have moved"
         sent = f" ({size(r.nbytes)})" if r.nbytes else ""
-        aim = f"to reduce max/mean of the estimated loads from {r.before:.3g} to {r.predicted:.3g}"
-        moved = f"{r.strategy} {moves} {count(r.migrations, 'object')}{sent}, {aim}"
+        moved = f"{r.strategy} {moves} {count(r.migrations, 'object')}{sent}"
+        if known:
+            change = f"from {r.before:.3g} to {r.predicted:.3g}"
+            moved += f", to reduce max/mean of the estimated loads {change}"
     steps = [
         f"{seconds(s)} for {name}"
         for name, s in (
@@ -209,10 +211,11 @@ def _idle(r: Any) -> str:
     less = r.reductions.idle_mean
     change = f"{less:.0f} % less" if less >= 0 else f"{-less:.0f} % more"
     aim = f" The LB step was expected to reduce this to {seconds(r.predicted_idle_mean)}."
+    aim = "" if r.strategy == OWN or math.isnan(r.predicted_idle_mean) else aim
     return (
         f"By the estimated loads, a rank waited {seconds(r.idle_mean)} per iteration for the most "
-        f"loaded one (mean of the ranks).{'' if r.strategy == OWN else aim} Afterwards a rank "
-        f"waited {seconds(r.realised_idle_mean)} ({change})."
+        f"loaded one (mean of the ranks).{aim} Afterwards a rank waited "
+        f"{seconds(r.realised_idle_mean)} ({change})."
     )
 
 

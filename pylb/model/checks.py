@@ -45,7 +45,7 @@ def instance(name: str, value: Any, kind: type, called: str = "") -> None:
 
 
 def intracommunicator(comm: Any, or_else: str = "") -> None:
-    """Check that `comm` is an intracommunicator of mpi4py; `or_else`: what else would be, too."""
+    """Check that `comm` is a usable intracommunicator of mpi4py; errors name `or_else`, too."""
     optional.require("mpi4py")
     from mpi4py import MPI
 
@@ -197,7 +197,7 @@ T = TypeVar("T")
 
 
 def alike(comm: Any, words: str, call: Callable[[], T]) -> T:
-    """Call a function on all ranks; all raise if it fails on one, or if the arguments differ."""
+    """Call a function on all ranks; all raise if it fails on one or `words` differ.  Collective."""
     error: Exception | None = None
     try:
         out = call()

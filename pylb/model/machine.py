@@ -464,7 +464,8 @@ class Machine:
         Ranks that share memory are on one node.  The tree shows the sockets of a node if each
         of its ranks is bound to one socket, and not all to the same.  All ranks compute at the same
         time for `seconds`, so that the speeds include quotas and other programs on the same cores.
-        Then two ranks of each node, and one rank of each of two nodes, exchange messages.
+        Then two ranks of each node exchange messages, and after that one rank of each node with
+        one of each other node.
 
         Parameters
         ----------

@@ -154,7 +154,7 @@ class SpeedModels:
             self._drop_least_telling(i, d[i])
 
     def _drop_least_telling(self, rank: int, keep: float) -> None:
-        """Drop the inner point, but not that with `keep` rows, closest to its neighbours' line."""
+        """Drop the inner point nearest to its neighbours' line, but not that with `keep` rows."""
         x, s = self.points(rank)
         at = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
         miss = np.abs(s[:-2] + at * (s[2:] - s[:-2]) - s[1:-1]) / s[1:-1]
@@ -236,7 +236,7 @@ class SpeedModels:
         return np.asarray(rows / (s + part * (models.speed[high] - s)))
 
     def _pieces(self, behind: NDArray[np.bool_]) -> tuple[I64, I64]:
-        """Return the two points at the ends of the piece of each function that ends after `behind`.
+        """Return the points at the ends of a piece of each function: `behind` has those before it.
 
         Outside all pieces, both are the same point.
         """

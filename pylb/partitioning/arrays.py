@@ -107,7 +107,7 @@ def rows(name: str, value: Any, per_entry: bool) -> Rows:
 
 
 def numbered(name: str, given: Rows, where: Directory | None, ranks: Ranks) -> Rows:
-    """Replace the ids of objects in rows by their local ids in `where` (None: they are equal).
+    """Replace ids in rows by global indices: the local ids in `where`; None: they are the ids.
 
     Collective.
     """

@@ -267,7 +267,7 @@ class RefinementTree(NamedTuple):
 
 
 def tree_of(name: str, value: Any) -> RefinementTree:
-    """Make a tree from the parent of each element; order the leaves level by level."""
+    """Make a tree from the parent of each element, with the leaves in depth-first order."""
     parent = arrays.whole(name, value)
     n = len(parent)
     for i in np.flatnonzero((parent < -1) | (parent >= n))[:1]:

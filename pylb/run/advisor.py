@@ -241,7 +241,7 @@ class Advisor(RunResults):
     ----------
     comm : mpi4py.MPI.Comm, VirtualComm or torch.distributed.ProcessGroup, optional
         The ranks; pylb uses a duplicate of it (of a process group: a new group with gloo, which
-        needs no GPU, where `share` lends no rows and `lag` is 0).  None: one rank, without MPI.
+        needs no GPU).  Only with MPI does `share` lend rows, and may `lag` be > 0.  None: one rank.
         These need no mpi4py: a communicator of any other module that has a method ``py2f()`` or an
         attribute ``handle``, and "world": all ranks of the MPI that the program has started.
     ranks : int, optional
@@ -312,6 +312,7 @@ class Advisor(RunResults):
     """
 
     _state: AdvisorState
+    _words = "cells", "steps"
     _loop: AdvisorLoop
     #: ``seconds()`` reads `clock`, in seconds, and never decreases.  The time of a cell is the
     #: difference of two readings.

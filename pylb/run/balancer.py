@@ -186,8 +186,9 @@ class Balancer(RunResults):
         arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
         options = options_of(agreement, arguments, "Balancer")
-        given, is_python = options.settings, options.settings.strategy.call is not None
-        objects = LocalObjects(agreement, options.clock, load, given.learns, not is_python)
+        given = options.settings
+        obeys = all(candidate.call is None for candidate in given.strategies)
+        objects = LocalObjects(agreement, options.clock, load, given.learns, obeys)
         self._objects, self._lag = objects, options.lag
         no_mail = NoMessages(options.lag)
         self._mail = cast(_core.Mail, no_mail) if options.lag else objects.mail

@@ -411,18 +411,18 @@ def _seen_again(
     core, ask, last = decider.core, NOTHING, None
     done = {r.iteration: r for r in steps}
     begun = {int(first): (int(n), cost) for first, n, cost in loops}
-    end = 0
+    ends = {first + n - 1 for first, (n, _) in begun.items() if n}
     for i, row in enumerate(rows.tolist()):
         core.abandon()
         if i in begun:
             n, cost = begun[i]
-            end = i + n
             core.expect(n if i == 0 else None, cost, cost)  # as in `MeasuringMode.start`
         time, most, mean, idle, utilization, least, messages, nbytes = row
         figures = time, most, mean, least, mean * n_ranks, utilization, int(messages), int(nbytes)
         asked = core.observe(i, *figures, 0.0, idle)
-        # The strategy has begun beside an iteration, unless it was the last one of its loop.
-        beside = decider.settings.beside and i + 1 < end
+        # The strategy has begun beside an iteration, unless this was the planned end of its loop;
+        # a run without a record knows this only of its last loop.
+        beside = decider.settings.beside and i not in ends
         ask = core.next(asked, beside)
         if ask == JUDGE and last is not None:
             share = min((i - last.iteration) / max(last.iterations, 1), 1.0)

@@ -6,6 +6,7 @@ import itertools
 import logging
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -493,9 +494,10 @@ def migrate(
     late: Sends = []
     much = max(MUCH, MUCH_EACH * len(objects))
     with Attempt() as packed:
-        try:
+        packets = None
+        with suppress(SerializationError):
             packets = _packed(objects, moves, speed)
-        except SerializationError:
+        if packets is None:
             objects.pin(moves.places)
             moves = objects.kept(moves)
             packets = _packed(objects, moves, speed)

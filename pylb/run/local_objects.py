@@ -131,6 +131,8 @@ class SizeEstimator:
             begin = _core.clock()
             try:
                 size = parcel.size_of(parcel.pack(store.values[i]))
+            except MemoryError:  # it may be packed when there is more memory
+                continue
             except Exception:
                 refused.append(i)
                 continue
@@ -207,7 +209,7 @@ class LocalObjects:
         self._properties: dict[int, dict[str, Any]] = {}
         self._gone: set[int] = set()  # keys of removed objects that are still in the table
         self._pinned: set[int] = set()  # keys of objects that cannot be pickled
-        # Whether the strategy lets such objects stay; a Python function may not expect any.
+        # Whether every strategy lets such objects stay; a Python function may not expect any.
         self._obeys = obeys
         self._lost = NO_KEYS  # keys whose removal the other ranks do not know yet
         self._unregistered = NO_KEYS  # keys in the table that other ranks do not know yet
@@ -578,7 +580,7 @@ class LocalObjects:
                 first = first or why
         keys = self.keys[refused].tolist()
         if keys and self.n_ranks > 1:
-            more = f"; these stay, too: {keys[1:20]}" if len(keys) > 1 else ""
+            more = f", and so do {len(keys) - 1} more, e.g. {keys[1:20]}" if len(keys) > 1 else ""
             log.warning("pylb: %s; it stays on rank %d%s", first, self.rank, more)
         self._pinned.update(keys)
         if keys and self._obeys:

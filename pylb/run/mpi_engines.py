@@ -8,11 +8,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch  # `patch.dict` sets variables, and restores them
 
 from pylb import optional
 from pylb.errors import DomainError, StateError
@@ -73,7 +73,7 @@ class Cluster:
         variables = {**more_ranks(), "PATH": path}
         self._cluster = parallel.Cluster(engines="mpi", n=n, log_level=40)
         self._engines: Any = None
-        with patch.dict(os.environ, variables):
+        with _environment(variables):
             try:
                 self._engines = self._cluster.start_and_connect_sync(activate=False)
             except Exception as why:
@@ -162,10 +162,23 @@ class Cluster:
 cluster = Cluster
 
 
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set these variables for the processes that the block starts."""
+    before = {name: os.environ[name] for name in variables if name in os.environ}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:  # only of these: the program may set others
+        for name in variables:
+            os.environ.pop(name, None)
+        os.environ.update(before)
+
+
 def _call(sent: bytes, record: str) -> tuple[int, Any]:
     """Run the program on an engine; return the engine's MPI rank, and the program's result."""
     from mpi4py import MPI
 
     program, args, kwargs = pickle.loads(sent)
-    with patch.dict(os.environ, PYLB_RECORD=record):
+    with _environment({"PYLB_RECORD": record}):
         return MPI.COMM_WORLD.rank, program(MPI.COMM_WORLD, *args, **kwargs)

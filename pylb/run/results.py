@@ -45,6 +45,7 @@ class RunResults(InNotebook):
     _mode: MeasuringMode
     _loop: IterationLoop
     _comm: Any
+    _words = "objects", "iterations"
 
     @functools.cached_property
     def _sharer(self) -> Sharer:
@@ -56,8 +57,8 @@ class RunResults(InNotebook):
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}: rank {self.rank} of {self.n_ranks}, "
-            f"{len(self._state.objects.seconds)} objects here, {self._state.done} iterations, "
-            f"{self.n_lb_steps} LB steps>"
+            f"{len(self._state.objects.seconds)} {self._words[0]} here, {self._state.done} "
+            f"{self._words[1]}, {self.n_lb_steps} LB steps>"
         )
 
     def _bars(self) -> dict[str, Any]:

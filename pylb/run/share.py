@@ -90,6 +90,8 @@ class Sharer:
             agreement.sharers.append(self._core)
         self._calls: list[tuple[float, ...]] = []
         self._model: LoadModel | None = None
+        # Of the previous call: whether fn returned one array, and empty arrays like its results.
+        self._like: tuple[bool, Arrays] | None = None
 
     @property
     def worked(self) -> float:
@@ -134,13 +136,21 @@ class Sharer:
         """Compute the rows of this rank here."""
         began = _core.clock()
         try:
-            single, made = results_of(fn, *rows_of(fn, arrays))
+            found = self._results(fn, *rows_of(fn, arrays))
         except BaseException:
             if self._core is not None:
                 self._core.leave()
             raise
         seconds = _core.clock() - began
         self._calls.append((seconds, seconds, *ZEROS, self._calls[-1][-1] if self._calls else 1.0))
+        return self._answer(*found)
+
+    def _results(self, fn: Callable[..., Any], rows: Arrays, n: int) -> tuple[bool, Arrays]:
+        # Without rows, only the first call asks fn, which may be slow or expect some.
+        return results_of(fn, rows, n) if n or self._like is None else self._like
+
+    def _answer(self, single: bool, made: Arrays) -> Any:
+        self._like = single, [a[:0].copy() for a in made]
         return made[0] if single else tuple(made)
 
     def share(
@@ -206,7 +216,9 @@ class Sharer:
         self._calls.append(figures)
         if call.features is not None and len(seconds := core.seconds()):
             self._model = call.learned(self._model, seconds)
-        return call.result()
+        if call.out is None:
+            return self._answer(*self._results(fn, call.arrays, 0))
+        return self._answer(call.single, call.out)
 
 
 def rows_of(fn: Callable[..., Any], arrays: tuple[ArrayLike, ...]) -> tuple[Arrays, int]:
@@ -365,11 +377,6 @@ class SharedCall:
                     f"ranks {rank} and {self.rank} computed different results for rows "
                     f"{_few(rows[some][wrong])}: expected a function of the rows alone"
                 )
-
-    def result(self) -> Any:
-        if self.out is None:  # no rows: fn returns the dtypes and shapes
-            self.out = self.computed(self.arrays, 0)
-        return self.out[0] if self.single else tuple(self.out)
 
 
 def _few(rows: NDArray[np.int64]) -> str:

@@ -114,11 +114,22 @@ TEST(an_advice_that_is_ignored_teaches_nothing)
     unmake(&m);
 }
 
+static double told;
+
+static void keep(plb_trigger_t *self, double cost, double max_over_mean)
+{
+    (void)self, (void)cost, told = max_over_mean;
+}
+
 TEST(the_programs_first_lb_step_tells_its_cost)
 {
     made_t m;
     make(&m, 3, &plb_own_strategy);
+    plb_trigger_kind_t kind = *m.trigger.kind;
+    kind.balanced = keep;
+    m.trigger.kind = &kind;
     (void)step(&m, 0, 0, 3, 1, 5.0, 1);
+    assert_true(told == 1.5); /* the imbalance that it has left */
     assert_true(m.trigger.cost == 5.0 && m.trigger.cycle.n == 1);
     (void)step(&m, 1, 1, 3, 1, 9.0, 1); /* not advised */
     assert_true(m.trigger.cost == 5.0 && m.trigger.cycle.n == 2 && m.decider.n_lb_steps == 0);

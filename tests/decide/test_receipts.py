@@ -396,6 +396,13 @@ def test_sentences_about_an_lb_step():
     assert "would have moved 37 objects" in r.explain()
     assert "The LB step would have cost 44 ms, of which 5 ms for the strategy" in r.explain()
     assert "; 1 iteration was left." in dataclasses.replace(r, left=1.0).explain()
+    r = dataclasses.replace(r, idle_mean=1.0, predicted_idle_mean=0.5, realised_idle_mean=0.5)
+    r = dataclasses.replace(r, heaviest=1.3, next_heaviest=1.2, heaviest_key=7.0, memory_full=0.5)
+    floats = [name for name, value in dataclasses.asdict(r).items() if isinstance(value, float)]
+    for name in {*floats} - {"cost", "heaviest_key"}:  # others may be unknown
+        for strategy in ("RefineLB", "own"):
+            some = dataclasses.replace(r, strategy=strategy, **{name: math.nan})
+            assert "nan" not in some.explain() + some.headline, name
 
 
 def test_an_object_that_cannot_be_pickled_stays_in_shadow_mode(caplog):

@@ -528,6 +528,10 @@ def a_message_that_cannot_be_restored(comm):
     loop(lb, 2)
 
 
+def _next_rank(snapshot):
+    return (snapshot.rank + 1) % snapshot.n_ranks
+
+
 class Stubborn:
     """An object that can be pickled, but not unpickled."""
 
@@ -536,22 +540,25 @@ class Stubborn:
 
 
 def cannot_be_pickled(comm):
-    """Such an object stays, even if the user's strategy moves it; the others move."""
+    """Such objects stay, also if a strategy of the user moves them; others move."""
     if comm.size == 1:
         return
-    lb = fill(pylb.Balancer(comm, every=1, strategy=lambda s: (s.rank + 1) % s.n_ranks))
-    if lb.rank == 1:
-        lb.add(500, threading.Lock())
-    before = comm.allgather([key for key, _ in lb.local() if key != 500])
-    loop(lb, 3)
-    assert {key for key, _ in lb.local()} == {*before[lb.rank - 2], *[500] * (lb.rank == 1)}
+    for strategy, lag in ((_next_rank, 0), ("GreedyLB", 0), ("GreedyLB", 2), ("GossipLB", 0)):
+        lb = pylb.Balancer(comm, every=2, strategy=strategy, lag=lag, load=lambda key, _: 1.0)
+        for key in range(12) if lb.rank == 1 else ():
+            lb.add(key, [threading.Lock() if key % 3 == 0 else key])
+        loop(lb, 9)
+        here = [key for key, _ in lb.local()]
+        assert [key for key in here if key % 3 == 0] == [0, 3, 6, 9] * (lb.rank == 1)
+        assert comm.allreduce(len(here)) == 12
+        assert sum(r.migrations for r in lb.history) > 0
 
 
 def cannot_be_restored(comm):
     """No object changes its rank, and all ranks raise an error."""
     if comm.size == 1:
         return
-    lb = fill(pylb.Balancer(comm, every=1, strategy=lambda s: (s.rank + 1) % s.n_ranks))
+    lb = fill(pylb.Balancer(comm, every=1, strategy=_next_rank))
     if lb.rank == 0:
         lb.add(500, Stubborn())
     before = [key for key, _ in lb.local()]

@@ -306,6 +306,22 @@ def failing_partner(comm):
         )
 
 
+def sizes_that_a_rank_cannot_send(comm):
+    """All ranks raise, also rank 0, which gets no sizes of that rank, and can continue."""
+    last = comm.size - 1
+    plan = pylb.Plan(comm, sorted({comm.rank, last * (comm.rank > 0)}))
+    sizes = np.ones(plan.n_items, np.int64)
+    if comm.rank == last:
+        plan._lane = lambda *_: 1 // 0
+        raised(ZeroDivisionError, "", lambda: plan.resize(sizes))
+        del plan._lane
+    else:
+        fails(f"rank {last}", lambda: plan.resize(sizes))
+    again = plan.resize(sizes)
+    sizes[:] = 0  # the plan has a copy
+    assert (again.sizes.sum(), again.received_sizes.sum()) == (plan.n_items, plan.n_received)
+
+
 def objects_of_a_failing_partner(comm):
     """All ranks raise, also if arrays are exchanged in the same call, and can continue."""
     plan, last = pylb.Plan(comm, np.arange(comm.size)), comm.size - 1

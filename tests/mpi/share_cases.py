@@ -166,6 +166,11 @@ def no_rows(comm):
         none = sharer.share(slow(1.0), cost[:0], x[:0])
         assert none.shape == (0,)
         assert none.dtype == x.dtype
+    sharer, calls = pylb.Sharer(comm), []
+    for _ in range(4):  # where there are no rows, only the first call asks fn for its results
+        only, y = sharer.share(lambda a, b: (calls.append(len(a)), (b, b))[1], x, x)
+        assert only.dtype == y.dtype
+    assert first or calls.count(0) <= 1, calls
 
 
 def a_failure_where_nothing_is_lent(comm):

@@ -167,12 +167,7 @@ def multicasts(n=400, p=8, seed=3):
         np.ones(n),
         rng.integers(0, p, n),
         n_ranks=p,
-        multicasts=(
-            shuffled,
-            np.arange(n + 1) * 12,
-            shuffled[to].ravel(),
-            np.full(n, 64.0),
-        ),
+        multicasts=(shuffled, np.arange(n + 1) * 12, shuffled[to].ravel(), np.full(n, 64.0)),
     )
 
 
@@ -320,9 +315,6 @@ def test_an_edge_without_its_other_direction_counts(name, without):
     src, dst, nbytes = next(forms(rng, 80, 300))
     load, rank = rng.random(80), rng.integers(4, size=80)
     keep = np.arange(len(src)) != without % len(src)
-    given = [
-        (src[keep], dst[keep], nbytes[keep]),
-        tuple(x[keep][::-1] for x in (src, dst, nbytes)),
-    ]
+    given = [(src[keep], dst[keep], nbytes[keep]), tuple(x[keep][::-1] for x in (src, dst, nbytes))]
     one, two = (pylb.place(pylb.Snapshot(load, rank, n_ranks=4, edges=e), name) for e in given)
     assert np.array_equal(one.rank, two.rank)

@@ -634,9 +634,9 @@ def test_a_restart_knows_that_the_strategy_runs_beside_iterations(tmp_path):
     options = {"strategy": slow, "every": 2, "overlap": True, "record": False}
     with told_clock():
         lb = dealt(pylb.Balancer(**options), range(3))
-        for _ in range(2):
+        for _ in range(3):
             for _ in lb.iterate(9):
                 time.sleep(0.08)
             lb.checkpoint(tmp_path)
             lb = pylb.Balancer.restore(None, tmp_path, **options)
-    assert main == [True, *[False] * 5]
+    assert main == [True, *[False] * 8]

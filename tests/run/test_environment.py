@@ -1,5 +1,6 @@
 """Variables of the environment that override what a program says."""
 
+import os
 import re
 
 import pytest
@@ -8,6 +9,7 @@ from each_case import dealt
 import pylb
 from pylb.cli.main import main
 from pylb.errors import DomainError, StateError, UnknownStrategyError, UnknownTriggerError
+from pylb.run import mpi_engines
 
 
 def balancer(**given):
@@ -193,3 +195,10 @@ def test_info_shows_them(monkeypatch, capsys, with_mpi):
     monkeypatch.setenv("PYLB_STRATEGY", "GreedyLB")
     assert main(["info"]) == 0
     assert "PYLB_STRATEGY overrides programs" in capsys.readouterr().out
+
+
+def test_what_a_program_sets_on_a_cluster_stays(monkeypatch):
+    monkeypatch.setenv("PYLB_RECORD", "0")
+    with mpi_engines._environment({"PYLB_RECORD": "run.h5"}):
+        monkeypatch.setenv("OF_THE_PROGRAM", os.environ["PYLB_RECORD"])
+    assert (os.environ["PYLB_RECORD"], os.environ["OF_THE_PROGRAM"]) == ("0", "run.h5")

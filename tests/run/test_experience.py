@@ -174,14 +174,10 @@ def test_a_folder_without_permission_stops_no_run(path, monkeypatch, caplog):
     assert len(caplog.records) == 1
 
 
-def one_run(path, n_ranks):
-    run(path, n_ranks=n_ranks)
-
-
 def test_runs_that_end_at_once_keep_each_others_entries(path):
     sizes = [1, 2, 3, 4]
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=one_run, args=(path, p)) for p in sizes]
+    processes = [context.Process(target=run, args=(path,), kwargs={"n_ranks": p}) for p in sizes]
     for p in processes:
         p.start()
     for p in processes:

@@ -127,11 +127,7 @@ def half_perimeters(share, columns, rows, cols):
     return sum(rows + len(c) * cols * sum(share[i] for i in c) / total for c in columns)
 
 
-@given(
-    st.lists(st.integers(1, 30), min_size=1, max_size=6),
-    st.integers(1, 40),
-    st.integers(1, 40),
-)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(1, 40), st.integers(1, 40))
 def test_no_other_columns_have_shorter_borders(share, rows, cols):
     column, perimeter = _columns(np.array(share, float), rows, cols)
     best = min(half_perimeters(share, way, rows, cols) for way in ways(list(range(len(share)))))
@@ -141,11 +137,7 @@ def test_no_other_columns_have_shorter_borders(share, rows, cols):
     assert np.isclose(_perimeters(np.array(share), column, rows, cols), best)
 
 
-@given(
-    st.lists(st.integers(0, 30), min_size=1, max_size=9),
-    st.integers(0, 40),
-    st.integers(0, 40),
-)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=9), st.integers(0, 40), st.integers(0, 40))
 def test_rectangles_tile_the_grid(share, rows, cols):
     if not any(share):
         with pytest.raises(DomainError, match="add up to 0"):

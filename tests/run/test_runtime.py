@@ -27,6 +27,7 @@ from pylb.errors import (
     StrategyError,
     UnknownKeyError,
 )
+from pylb.placing import registry
 from pylb.run.local_objects import SAMPLE
 from pylb.run.loops import AtSyncProtocol
 from pylb.run.options import ranks_with
@@ -240,8 +241,7 @@ def test_a_load_function_that_raises_stop_iteration():
 
 @pytest.mark.parametrize("lag", [0, 2])
 @pytest.mark.parametrize(
-    ("error", "raised"),
-    [(ArithmeticError, StrategyError), (KeyboardInterrupt, KeyboardInterrupt)],
+    ("error", "raised"), [(ArithmeticError, StrategyError), (KeyboardInterrupt, KeyboardInterrupt)]
 )
 def test_shadow_mode_goes_on_after_a_strategy_that_failed(error, raised, lag):
     failing = False
@@ -416,6 +416,11 @@ def test_the_first_cost_is_foreseen_from_some_objects():
     assert _core.first_cost(1e-6, 0.0, 0.0, 0, 0, 1000) == 1e-6 * 8 * 10
 
 
+class NoMemory:
+    def __reduce__(self):
+        raise MemoryError
+
+
 class Counted:
     """Counts how often it is pickled."""
 
@@ -436,6 +441,7 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     lb.add(10**6, Counted(7), nbytes=123)
     lb.add(10**6 + 1, np.zeros(1000))
     lb.add(10**6 + 2, lambda: None)  # cannot be pickled, so it has no size
+    lb.add(10**6 + 3, NoMemory())
     list(lb.iterate(1))
     store = lb._objects
     size = dict(zip(store.keys.tolist(), store.table["nbytes"].tolist(), strict=True))
@@ -443,7 +449,8 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     assert max(packed) - min(packed) > 8 * SAMPLE  # the sample is spread evenly over the keys
     assert size[10**6] == 123
     assert 8000 <= size[10**6 + 1] < 9000
-    assert size[10**6 + 2] == 0
+    assert size[10**6 + 2] == size[10**6 + 3] == 0
+    assert lb._objects._pinned == {10**6 + 2}  # more memory may let the other one move
     others = {size[k] for k in range(10 * SAMPLE) if 1000 + k not in packed}
     assert len(others) == 1
     assert 1000 < others.pop() < 1000 + 20 * SAMPLE
@@ -452,6 +459,18 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     list(lb.iterate(1))
     assert len(packed) == n  # a known type is not pickled again
     assert lb._objects.table["nbytes"][store.places.find(5000)] > 0
+
+
+def test_objects_that_cannot_be_pickled_are_counted(caplog, monkeypatch):
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    pylb.register_strategy(lambda snapshot: snapshot.rank, name="own", looks_at="load")
+    for named in ("GreedyLB", "auto"):  # "auto" may choose "own", which may move all objects
+        lb = dealt(pylb.Balancer(strategy=named, mode="off"), range(30), lambda key: lambda: key)
+        list(lb.iterate(1))
+        lb._objects.n_ranks = 2  # a single rank says nothing
+        lb._objects.pin(np.arange(30))
+        assert (lb._objects.table["migratable"] == (named == "auto")).all()
+    assert caplog.text.count("it stays on rank 0, and so do 29 more, e.g. [1, 2,") == 2
 
 
 VALUES = {"list": lambda: [1], "tuple": lambda: (2,), "array": lambda: np.zeros(3)}

@@ -122,11 +122,6 @@ def commands(text):
             yield line
 
 
-def is_own(line):
-    """Say whether a line is a command of pylb, which can run in this process."""
-    return line.startswith("pylb ")
-
-
 def interrupted(words):
     """Run the command, and send Ctrl-C after half a second; the command must end at once."""
     old = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -143,7 +138,8 @@ done = set()
 
 def follow(lines, capfd):
     """Run commands one after the other: those of pylb in this process, others in a shell."""
-    for own, group in itertools.groupby(lines, is_own):
+    # a command of pylb can run in this process
+    for own, group in itertools.groupby(lines, lambda line: line.startswith("pylb ")):
         if not own:
             script = ["bash", "-ec", "\n".join(group)]
             shell = subprocess.run(script, capture_output=True, text=True)

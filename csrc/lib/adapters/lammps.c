@@ -82,7 +82,7 @@ static int64_t time_step(void)
 static int64_t next_decision(void)
 {
     const double atoms = fmax(lammps_get_natoms(me.lmp), 1.0);
-    const double n = ATOM_STEPS * lammps_extract_setting(me.lmp, "world_size") / atoms;
+    const double n = (double)ATOM_STEPS * lammps_extract_setting(me.lmp, "world_size") / atoms;
     return time_step() + (int64_t)fmax(n, PERIOD);
 }
 
