@@ -666,12 +666,13 @@ static bool find_step(const layer_t *l, bool thrifty, step_t *best)
         find_object(l, a, &other);
         *best = other.n > 0 ? other : *best;
     }
-    for (int32_t b = 0; best->n % 4 == 0 && best->gain < all && b < l->p; b++) {
+    const bool harder = best->n == 0;
+    for (int32_t b = 0; harder && best->gain < all && b < l->p; b++) {
         if (l->time[b] < l->target) {
             find_pairs(l, a, b, over, best);
         }
     }
-    if (l->extra && best->n == 0) {
+    if (l->extra && l->of->even && best->n == 0) {
         find_object(l, a, best);
     }
     return best->n > 0;
