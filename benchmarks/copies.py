@@ -10,7 +10,7 @@ worst layer above the lower bound, in %; "EPLB" is a twin of DeepSeek's algorith
 (tests/twins/twin_copies.py), and "FlashLB" one of vLLM-Ascend's (below; its time says nothing, as
 the original is compiled).  Then all loads change by 5 % (log-normal), and "moved" are the copies on
 ranks that did not hold the expert, in % of all copies.  "must move": at least so many, if no expert
-gets more or fewer copies.
+gets more or fewer copies.  "uneven": with shares of the copies that pylb gives (even=False).
 
 Packs: items dealt out to bins.  "KK" is a twin of Karmarkar and Karp's method in plain Python,
 which is what training frameworks run; "over" is the largest bin above the lower bound, in %.  With
@@ -213,6 +213,8 @@ def experts(seed: int) -> list[dict[str, object]]:
 
         first = place()
         again = place(later, previous=first)
+        shared = place(even=False)
+        shared_again = place(later, previous=shared, even=False)
         at = first.copies["object"]
         slots = [twin_copies.eplb(x, SLOTS, n_gpus=RANKS) for x in loads]
         times = [twin_copies.times(x, y, RANKS) for x, y in zip(loads, slots, strict=True)]
@@ -221,7 +223,12 @@ def experts(seed: int) -> list[dict[str, object]]:
         flash = [FlashLB() for _ in loads]
         flash_first = np.array([one(x)[0] for one, x in zip(flash, loads, strict=True)])
         flash_later = np.array([one(x) for one, x in zip(flash, later, strict=True)])
-        ms, drift_ms = cpu_ms(place, lambda: place(later, previous=first))  # noqa: B023
+        ms, drift_ms, shared_ms, shared_drift_ms = cpu_ms(
+            place,
+            lambda: place(later, previous=first),  # noqa: B023
+            lambda: place(even=False),
+            lambda: place(later, previous=shared, even=False),  # noqa: B023
+        )
         (eplb_ms,) = cpu_ms(
             lambda: [twin_copies.eplb(x, SLOTS, n_gpus=RANKS) for x in loads],  # noqa: B023
             repeats=1,
@@ -243,6 +250,12 @@ def experts(seed: int) -> list[dict[str, object]]:
                 * np.mean([must_move(*x) for x in zip(later, at, again.bound, strict=True)]),
                 "EPLB moved": 100.0
                 * np.mean([moved(a, b) for a, b in zip(slots, afresh, strict=True)]),
+                "uneven ms": shared_ms,
+                "uneven over": over(shared),
+                "uneven: layers worse": int((shared.max_over_mean > theirs * (1 + 1e-9)).sum()),
+                "uneven: drift ms": shared_drift_ms,
+                "uneven: drift over": over(shared_again),
+                "uneven: moved": 100.0 * float(shared_again.migrations.sum()) / shared.share.size,
                 "FlashLB drift over": 100.0 * float((flash_later[:, 0] / again.bound - 1.0).max()),
                 "FlashLB moved": 100.0 * flash_later[:, 1].sum() / again.share.size,
             }

@@ -1,7 +1,8 @@
 /* Copies: how many by the parametric rule, where by best fit (the largest copy first, to the rank
  * that needs the most for each free slot), then swaps of copies between ranks, and other objects
  * in slots.  From scratch, the result is not worse than that of DeepSeek's EPLB (2025).  If copies
- * are placed already, as many as possible stay. */
+ * are placed already, as many as possible stay.  New shares cost nothing: they are divided first.
+ */
 #include "place/strategy.h"
 
 #include <math.h>
@@ -9,8 +10,14 @@
 
 #include "base/base.h"
 
+typedef struct placed {
+    int32_t *slot;
+    double *share; /* load of the copy in each slot */
+} placed_t;
+
 /* One question: a layer; or its groups, and nodes instead of ranks. */
 typedef struct layer {
+    const plb_copies_t *of;
     int32_t n, p, s, words, n_nodes;
     bool extra;            /* whether objects may have more copies than one */
     const int32_t *first;  /* [p + 1] */
@@ -28,24 +35,25 @@ typedef struct layer {
         *before; /* [n * words] ranks that hold each object now, and before: a bit each */
     plb_item_t *item, *spare; /* [max(n, p)] scratch */
     uint32_t *bin;
-    int32_t *want;                 /* [n] scratch: copies */
-    int32_t *keep, *best, *uneven; /* [s] scratch: slots */
-    double *share;                 /* [s] load of the copy in each slot */
-    double mean, bound;
+    int32_t *want;              /* [n] scratch: copies */
+    placed_t keep, best;        /* [s] scratch */
+    double *share;              /* [s] load of the copy in each slot */
+    double mean, bound, target; /* target: steps are made until no rank takes longer */
+    bool square;                /* what a rank takes longer counts squared */
 } layer_t;
 
-/* A change of n slots.  1: slot[0] gets another object.  2 (swap) or 3 (cycle): the object of
- * slot[0] goes to the last slot, each other one to the slot before it.  4: two swaps between two
- * ranks, of slots 0 and 1, and of slots 2 and 3. */
+/* A change of n slots.  1: slot[0] gets another object.  2 (swap) or 3 (cycle): each object goes
+ * to the next slot, the last one to slot[0].  4: two swaps between two ranks, of slots 0 and 1,
+ * and of slots 2 and 3. */
 typedef struct step {
-    double worst; /* time of the slowest of the ranks that change */
-    int n;        /* number of slots; 0: no step */
+    double gain; /* how much less the ranks take longer than the target, all together */
+    int n;       /* number of slots; 0: no step */
     int32_t rank[4], slot[4], object;
 } step_t;
 
 /* Two copies are exchanged for two between ranks of at most so many slots.
- * tuned: slots; without (Zipf 2 of benchmarks/copies.py), 31 % of the copies move after a change
- * of 5 %, not 26 % */
+ * tuned: slots; without, Dirichlet 0.1 of benchmarks/copies.py ends up to 1.2 % above the bound,
+ * not 0.5 % */
 enum { MOST_SLOTS = 16, MOST_PAIRS = MOST_SLOTS * (MOST_SLOTS - 1) / 2 };
 
 static bool has(const layer_t *l, int32_t o, int32_t r)
@@ -126,15 +134,6 @@ static int32_t slowest(const layer_t *l)
         a = l->time[r] > l->time[a] ? r : a;
     }
     return a;
-}
-
-static int32_t fastest(const layer_t *l)
-{
-    int32_t b = 0;
-    for (int32_t r = 1; r < l->p; r++) {
-        b = l->time[r] < l->time[b] ? r : b;
-    }
-    return b;
 }
 
 /* ---- how many copies ------------------------------------------------------------------------ */
@@ -232,44 +231,38 @@ static void count_copies(layer_t *l, double limit)
 
 /* ---- starts --------------------------------------------------------------------------------- */
 
-/* Return an empty slot of rank r; -1: none. */
-static int32_t empty_slot(const layer_t *l, int32_t r)
-{
-    for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
-        if (l->slot[j] < 0) {
-            return j;
-        }
-    }
-    return -1;
-}
-
-/* Put a copy of object o into an empty slot, on the rank with the least load; return whether there
- * is one. */
+/* Put a copy of object o into an empty slot, on the rank with the least load.  If there is none, a
+ * first copy takes the place of the copy that is missed least.  Returns whether it has a place. */
 static bool add_copy(layer_t *l, int32_t o)
 {
-    int32_t best = -1;
+    int32_t at = -1, on = -1;
+    double least = INFINITY;
     for (int32_t r = 0; r < l->p; r++) {
-        if ((best < 0 || l->time[r] < l->time[best]) && !has(l, o, r) && has_room(l, r, o, -1) &&
-            empty_slot(l, r) >= 0) {
-            best = r;
+        for (int32_t j = l->first[r]; !has(l, o, r) && j < l->first[r + 1]; j++) {
+            const int32_t y = l->slot[j];
+            const bool spare = y < 0 || (l->k[o] == 0 && l->k[y] > 1);
+            const double loss = y < 0 ? l->time[r] : l->mean * l->p + l->load[y] / (l->k[y] - 1);
+            if (spare && loss < least && has_room(l, r, o, y)) {
+                least = loss, at = j, on = r;
+            }
         }
     }
-    if (best >= 0) {
-        l->time[best] += l->one[o];
-        fill(l, best, empty_slot(l, best), o);
+    if (at >= 0) {
+        l->time[on] += l->one[o];
+        fill(l, on, at, o);
     }
-    return best >= 0;
+    return at >= 0;
 }
 
-/* Compute all times.  Before, fill the empty slots, one after the other: of the objects that fit
- * somewhere, the one with the largest load a copy gets one more. */
-static void add_copies(layer_t *l)
+/* Compute all times.  fills: before, fill the empty slots, one after the other: of the objects
+ * that fit somewhere, the one with the largest load a copy gets one more. */
+static void add_copies(layer_t *l, bool fills)
 {
     plb_heap_t heap = {l->item, l->n};
     int32_t n_empty = 0;
     reckon(l);
     for (int32_t j = 0; j < l->s; j++) {
-        n_empty += l->extra && l->slot[j] < 0;
+        n_empty += fills && l->extra && l->slot[j] < 0;
     }
     for (int32_t o = 0; o < l->n; o++) {
         heap.item[o] = (plb_item_t){-l->one[o], o};
@@ -354,28 +347,8 @@ static int start_greedy(layer_t *l, bool least, double limit, plb_err_t *err)
             }
         }
     }
-    add_copies(l); /* for which there was no rank without the object */
+    add_copies(l, true); /* for which there was no rank without the object */
     return PLB_OK;
-}
-
-/* Make room for the first copy of object o: it takes the place of a copy that is missed least. */
-static bool replace_copy(layer_t *l, int32_t o)
-{
-    int32_t at = -1, on = -1;
-    double least = 0.0;
-    for (int32_t r = 0; r < l->p; r++) {
-        for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
-            const int32_t y = l->slot[j];
-            if (y >= 0 && l->k[y] > 1 && has_room(l, r, o, y) &&
-                (at < 0 || l->load[y] / (l->k[y] - 1) < least)) {
-                at = j, on = r, least = l->load[y] / (l->k[y] - 1);
-            }
-        }
-    }
-    if (at >= 0) {
-        fill(l, on, at, o);
-    }
-    return at >= 0;
 }
 
 /* Begin with the present copies; objects without a copy get one.  counted: with the numbers of
@@ -404,36 +377,67 @@ static bool start_present(layer_t *l, bool counted, bool fills)
         const int32_t o = counted ? l->item[i].id : i, least = counted ? l->want[o] : 1;
         while (l->k[o] < least && add_copy(l, o)) {
         }
-        if (l->k[o] == 0 && !replace_copy(l, o)) {
+        if (l->k[o] == 0) {
             return false;
         }
     }
-    if (fills) {
-        add_copies(l);
-    } else {
-        reckon(l);
-    }
+    add_copies(l, fills);
     return true;
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */
 
-/* Exchange a copy of rank a for a smaller one of rank b, or for an empty slot. */
-static void find_swap(const layer_t *l, int32_t a, int32_t b, step_t *best)
+/* How much longer than the target rank r takes if it gets the load d. */
+static double excess(const layer_t *l, int32_t r, double d)
 {
-    const double ta = l->time[a], tb = l->time[b];
+    return plb_greater(l->time[r] + d - l->target, 0.0);
+}
+
+/* What it counts that a rank takes `over` longer than the target.  The sum needs fewer migrations;
+ * squares bring the slowest ranks nearer to a target that cannot be reached. */
+static double harm(const layer_t *l, double over)
+{
+    return over <= 0.0 ? 0.0 : l->square ? over * over : over;
+}
+
+/* Return how much longer than the target rank r takes (above), or how much load it lacks.  Where
+ * copies share unevenly, the ranks that share an object with r count, too. */
+static double reach(const layer_t *l, int32_t r, bool above)
+{
+    double sum = 0.0;
+    for (int32_t w = 0; w < l->words; w++) {
+        uint64_t set = r >> 6 == w ? UINT64_C(1) << (r & 63) : 0;
+        for (int32_t j = l->first[r]; !l->of->even && j < l->first[r + 1]; j++) {
+            const int32_t o = l->slot[j];
+            const bool shared = o >= 0 && l->k[o] > 1 && l->share[j] > 0.0;
+            set |= shared ? l->on[(int64_t)o * l->words + w] : 0;
+        }
+        for (; set != 0; set &= set - 1) {
+            const double d = l->time[64 * w + __builtin_ctzll(set)] - l->target;
+            sum += plb_greater(above ? d : -d, 0.0);
+        }
+    }
+    return sum;
+}
+
+/* Exchange a copy of rank a, which takes `over` too long, for a smaller one of rank b, or for an
+ * empty slot. */
+static void find_swap(const layer_t *l, int32_t a, int32_t b, double over, step_t *best)
+{
+    const double room = reach(l, b, false);
+    const double now = harm(l, over);
     for (int32_t i = l->first[a]; i < l->first[a + 1]; i++) {
         const int32_t x = l->slot[i];
-        if (l->share[i] <= ta - best->worst || x < 0 || has(l, x, b)) {
+        if (x < 0 || now - harm(l, over - l->share[i]) <= best->gain || has(l, x, b)) {
             continue;
         }
         for (int32_t j = l->first[b]; j < l->first[b + 1]; j++) {
             const int32_t y = l->slot[j];
             const double d = l->share[i] - l->share[j];
-            const double worst = plb_greater(ta - d, tb + d);
-            if (worst < best->worst && (y < 0 || !has(l, y, a)) && has_room(l, b, x, y) &&
+            const double gain = now - harm(l, over - d) - harm(l, d - room);
+            if (gain > best->gain && (y < 0 || !has(l, y, a)) && has_room(l, b, x, y) &&
                 has_room(l, a, y, x)) {
-                *best = (step_t){worst, 2, {a, b}, {i, j}, -1};
+                *best = (step_t){gain, 2, {a, b}, {i, j}, -1};
             }
         }
     }
@@ -463,24 +467,25 @@ static int list_pairs(const layer_t *l, int32_t r, int32_t other, plb_item_t *pa
 
 /* Exchange two copies of rank a for two of rank b.  Both lists are sorted: the best partner of a
  * larger pair is not smaller. */
-static void find_pairs(const layer_t *l, int32_t a, int32_t b, step_t *best)
+static void find_pairs(const layer_t *l, int32_t a, int32_t b, double over, step_t *best)
 {
     plb_item_t of_a[MOST_PAIRS], of_b[MOST_PAIRS];
     if (!exchange(l, a, b) || l->memory != NULL || l->first[a + 1] - l->first[a] > MOST_SLOTS ||
         l->first[b + 1] - l->first[b] > MOST_SLOTS) {
         return;
     }
-    const double ta = l->time[a], tb = l->time[b], half = 0.5 * (ta - tb);
+    const double room = reach(l, b, false), half = 0.5 * (l->time[a] - l->time[b]);
     const int n_a = list_pairs(l, a, b, of_a), n_b = list_pairs(l, b, a, of_b);
     for (int i = 0, j = 0; i < n_a; i++) {
         while (j < n_b && of_b[j].key < of_a[i].key - half) {
             j++;
         }
         for (int h = j > 0 ? j - 1 : 0; h <= j && h < n_b; h++) {
-            const double d = of_a[i].key - of_b[h].key, worst = plb_greater(ta - d, tb + d);
-            if (worst < best->worst) {
+            const double d = of_a[i].key - of_b[h].key;
+            const double gain = harm(l, over) - harm(l, over - d) - harm(l, d - room);
+            if (gain > best->gain) {
                 const int32_t x = of_a[i].id, y = of_b[h].id, at = l->first[a], to = l->first[b];
-                *best = (step_t){worst,
+                *best = (step_t){gain,
                                  4,
                                  {a, b, a, b},
                                  {at + x / MOST_SLOTS, to + y / MOST_SLOTS, at + x % MOST_SLOTS,
@@ -491,89 +496,120 @@ static void find_pairs(const layer_t *l, int32_t a, int32_t b, step_t *best)
     }
 }
 
-/* Consider that slot `to` of rank b gets object x instead of its own. */
-static void try_object(const layer_t *l, int32_t b, int32_t to, int32_t x, step_t *best)
+/* Consider that slot `to` of rank b gets object x instead of its own; no rank may take longer than
+ * rank a does now. */
+static void try_even(const layer_t *l, int32_t a, int32_t b, int32_t to, int32_t x, step_t *best)
 {
     const int32_t y = l->slot[to];
-    const double less = l->one[x] - l->load[x] / (l->k[x] + 1);
+    const double less = l->one[x] - l->load[x] / (l->k[x] + 1), most = l->time[a] * (1.0 - 1e-7);
     const double more = y < 0 ? 0.0 : l->load[y] / (l->k[y] - 1) - l->one[y];
-    double worst = l->time[b] + l->one[x] - less - (y < 0 ? 0.0 : l->one[y]);
-    for (int32_t w = 0; w < l->words && worst < best->worst; w++) {
+    double gain = 0.0, worst = 0.0;
+    for (int32_t w = 0; w < l->words && worst < most; w++) {
         const uint64_t of_x = l->on[(int64_t)x * l->words + w];
-        uint64_t set = (y < 0 ? 0 : l->on[(int64_t)y * l->words + w]) | of_x;
-        if (b >> 6 == w) {
-            set &= ~(UINT64_C(1) << (b & 63));
-        }
-        for (; set != 0 && worst < best->worst; set &= set - 1) {
+        const uint64_t of_y = y < 0 ? 0 : l->on[(int64_t)y * l->words + w];
+        uint64_t set = of_x | of_y | (b >> 6 == w ? UINT64_C(1) << (b & 63) : 0);
+        for (; set != 0 && worst < most; set &= set - 1) {
             const int bit = __builtin_ctzll(set);
             const int32_t r = 64 * w + bit;
-            worst = plb_greater(worst, l->time[r] - (of_x >> bit & 1 ? less : 0.0) +
-                                           (y >= 0 && has(l, y, r) ? more : 0.0));
+            const double d = r == b
+                                 ? l->one[x] - less - (y < 0 ? 0.0 : l->one[y])
+                                 : (of_y >> bit & 1 ? more : 0.0) - (of_x >> bit & 1 ? less : 0.0);
+            gain += harm(l, excess(l, r, 0.0)) - harm(l, excess(l, r, d));
+            worst = plb_greater(worst, l->time[r] + d);
         }
     }
-    if (worst < best->worst && has_room(l, b, x, y)) {
-        *best = (step_t){worst, 1, {b}, {to}, x};
+    if (worst < most && gain > best->gain && has_room(l, b, x, y)) {
+        *best = (step_t){gain, 1, {b}, {to}, x};
+    }
+}
+
+/* The same if copies share unevenly: the new copy takes up to `most`, and the other copies of the
+ * old object take its share. */
+static void try_uneven(const layer_t *l, int32_t b, int32_t to, int32_t x, double most,
+                       step_t *best)
+{
+    const int32_t y = l->slot[to];
+    const double gain = plb_lesser(most, l->target - l->time[b] + l->share[to]);
+    double lack = l->share[to];
+    for (int32_t r = 0; y >= 0 && gain - lack <= best->gain && r < l->p; r++) {
+        lack -= r != b && has(l, y, r) ? plb_greater(l->target - l->time[r], 0.0) : 0.0;
+    }
+    if (gain - plb_greater(lack, 0.0) > best->gain && has_room(l, b, x, y)) {
+        *best = (step_t){gain - plb_greater(lack, 0.0), 1, {b}, {to}, x};
     }
 }
 
 /* Relieve rank a by one slot that changes its object: an object of `a` gets one more copy
- * elsewhere, in the slot of an object with several copies; or a slot of `a` does this.  Ends as
- * soon as a step reaches `target`. */
-static void find_object(const layer_t *l, int32_t a, double target, step_t *best)
+ * elsewhere, in the slot of an object with several copies. */
+static void find_object(const layer_t *l, int32_t a, step_t *best)
 {
-    for (int32_t j = l->first[a]; j < l->first[a + 1]; j++) {
-        const int32_t y = l->slot[j];
-        for (int32_t x = 0; y >= 0 && l->k[y] > 1 && x < l->n && best->worst > target; x++) {
-            if (l->time[a] - l->one[y] + l->load[x] / (l->k[x] + 1) < best->worst &&
-                !has(l, x, a)) {
-                try_object(l, a, j, x, best);
-            }
+    for (int32_t i = l->first[a]; i < l->first[a + 1]; i++) {
+        const int32_t x = l->slot[i];
+        double most = 0.0;
+        for (int32_t r = 0; x >= 0 && r < l->p; r++) {
+            most += has(l, x, r) ? excess(l, r, 0.0) : 0.0;
         }
-    }
-    for (int32_t b = 0; b < l->p; b++) {
-        for (int32_t j = l->first[b]; b != a && j < l->first[b + 1]; j++) {
-            const int32_t y = l->slot[j];
-            if (y >= 0 && l->k[y] == 1) {
-                continue;
-            }
-            for (int32_t i = l->first[a]; i < l->first[a + 1] && best->worst > target; i++) {
-                const int32_t x = l->slot[i];
-                if (x >= 0 && !has(l, x, b) &&
-                    l->time[a] - l->one[x] + l->load[x] / (l->k[x] + 1) < best->worst) {
-                    try_object(l, b, j, x, best);
+        most = x < 0 ? 0.0 : plb_lesser(most, l->load[x]);
+        for (int32_t b = 0; harm(l, most) > best->gain && b < l->p; b++) {
+            for (int32_t j = l->first[b]; !has(l, x, b) && j < l->first[b + 1]; j++) {
+                const bool spare = l->slot[j] < 0 || l->k[l->slot[j]] > 1;
+                if (spare && l->of->even) {
+                    try_even(l, a, b, j, x, best);
+                } else if (spare) {
+                    try_uneven(l, b, j, x, most, best);
                 }
             }
         }
     }
 }
 
-/* Bring rank a below `target` by three migrations, of copies x from a to b, y from b to another
- * rank c, z from there to a; b: the least loaded rank.  slow: c is a rank above `target`, and
- * below it afterwards; else c also takes load from a.  By swaps these would be four. */
-static void find_cycle(const layer_t *l, int32_t a, double target, bool slow, step_t *best)
+/* Close the cycle in which the objects of slot i of rank a and slot h of rank c go to c and to a
+ * rank b: one of b, with at most the load `most`, goes to a. */
+static void close_cycle(const layer_t *l, int32_t a, int32_t i, int32_t c, int32_t h, double most,
+                        step_t *best)
 {
-    const int32_t b = fastest(l);
-    const double room = target - l->time[b], excess = l->time[a] - target;
-    for (int32_t c = 0; l->memory == NULL && c < l->p && best->n == 0; c++) {
-        const double more = l->time[c] - target;
-        if (c == a || c == b || (more > 0.0) != slow || more + excess > room ||
-            !exchange(l, a, b) || !exchange(l, a, c)) {
+    for (int32_t b = 0; b < l->p; b++) {
+        const double least = l->share[h] - (l->target - l->time[b]);
+        if (b == a || b == c || l->time[b] > l->target || least > most || has(l, l->slot[h], b) ||
+            !exchange(l, a, b)) {
             continue;
         }
-        for (int32_t i = l->first[a]; i < l->first[a + 1]; i++) {
-            for (int32_t h = l->first[c]; h < l->first[c + 1]; h++) {
-                const double d = l->share[i] - l->share[h]; /* what a loses */
-                if (!(d >= excess && d + more <= room) || l->slot[h] < 0 ||
-                    has(l, l->slot[i], b) || has(l, l->slot[h], a)) {
-                    continue;
+        for (int32_t j = l->first[b]; j < l->first[b + 1]; j++) {
+            if (l->share[j] >= least && l->share[j] <= most && l->slot[j] >= 0 &&
+                !has(l, l->slot[j], a)) {
+                *best = (step_t){excess(l, a, 0.0), 3, {a, c, b}, {i, h, j}, -1};
+                return;
+            }
+        }
+    }
+}
+
+/* Bring rank a to the target by three migrations: of copies from a to c, from c to a rank b with
+ * room, and from there to a.  slow: c is a rank above the target, too, and brought to it; else c
+ * also takes load from a.  By swaps these would be four. */
+static void find_cycle(const layer_t *l, int32_t a, bool slow, step_t *best)
+{
+    const double over = excess(l, a, 0.0);
+    double room = 0.0; /* the most that a rank has */
+    for (int32_t r = 0; r < l->p; r++) {
+        room = plb_greater(room, l->target - l->time[r]);
+    }
+    for (int32_t c = 0; l->memory == NULL && c < l->p && best->n != 3; c++) {
+        const double more = l->time[c] - l->target;
+        if (c == a || (more > 0.0) != slow || more + over > room || !exchange(l, a, c)) {
+            continue;
+        }
+        for (int32_t i = l->first[a]; i < l->first[a + 1] && best->n != 3; i++) {
+            int32_t h = -1; /* the smallest copy of c that is large enough */
+            for (int32_t j = l->first[c]; l->share[i] >= over && j < l->first[c + 1]; j++) {
+                if (l->share[j] >= l->share[i] + more && l->slot[j] >= 0 &&
+                    (h < 0 || l->share[j] < l->share[h])) {
+                    h = j;
                 }
-                for (int32_t j = l->first[b]; j < l->first[b + 1]; j++) {
-                    const double e = l->share[h] - l->share[j]; /* what c loses */
-                    if (e >= more && d + e <= room && l->slot[j] >= 0 && !has(l, l->slot[j], c)) {
-                        *best = (step_t){target, 3, {a, c, b}, {i, h, j}, -1};
-                        return;
-                    }
-                }
+            }
+            if (h >= 0 && l->share[h] - l->share[i] + over <= room && l->slot[i] >= 0 &&
+                !has(l, l->slot[i], c)) {
+                close_cycle(l, a, i, c, h, l->share[i] - over, best);
             }
         }
     }
@@ -600,42 +636,44 @@ static void make(layer_t *l, const step_t *step)
         fill(l, r[0], j[0], step->object);
         reckon(l);
     }
-    for (int i = 0; i + 1 < step->n; i += step->n == 4 ? 2 : 1) {
-        swap(l, r[i], j[i], r[i + 1], j[i + 1]);
+    for (int i = 1; i < step->n; i += step->n == 4 ? 2 : 1) {
+        const int from = step->n == 4 ? i - 1 : 0;
+        swap(l, r[from], j[from], r[i], j[i]);
     }
 }
 
-/* Find a step for the slowest rank: a swap, with the least loaded rank first.  thorough: if there
- * is none, two swaps at once, or another object in a slot.  thrifty: cycles where they migrate
- * less than swaps. */
-static bool find_step(const layer_t *l, double target, bool thrifty, bool thorough, step_t *best)
+/* Find a step for the slowest rank: a swap; if there is none, two swaps at once, or another object
+ * in a slot.  thrifty: cycles where they migrate less than swaps. */
+static bool find_step(const layer_t *l, bool thrifty, step_t *best)
 {
     const int32_t a = slowest(l);
-    *best = (step_t){.worst = l->time[a] * (1.0 - 1e-7)};
+    const double over = reach(l, a, true), all = harm(l, over) * (1.0 - 1e-9);
+    thrifty = thrifty && over <= excess(l, a, 0.0);
+    *best = (step_t){.gain = 1e-7 * all};
     if (thrifty) {
-        find_cycle(l, a, target, true, best);
+        find_cycle(l, a, true, best);
     }
-    if (best->n == 0) {
-        find_swap(l, a, fastest(l), best);
-    }
-    for (int32_t b = 0; best->worst > target && b < l->p; b++) {
-        if (b != a && exchange(l, a, b) && l->time[a] + l->time[b] < 2.0 * best->worst) {
-            find_swap(l, a, b, best);
+    for (int32_t b = 0; best->gain < all && b < l->p; b++) {
+        if (l->time[b] < l->target && exchange(l, a, b)) {
+            find_swap(l, a, b, over, best);
         }
     }
-    if (thrifty && best->worst > target) {
-        step_t cycle = {.n = 0};
-        find_cycle(l, a, target, false, &cycle);
-        *best = cycle.n > 0 ? cycle : *best;
+    if (thrifty && best->gain < all) {
+        find_cycle(l, a, false, best);
     }
-    const bool harder = thorough && best->n == 0;
-    for (int32_t b = 0; harder && best->worst > target && b < l->p; b++) {
-        if (b != a && l->time[a] + l->time[b] < 2.0 * best->worst) {
-            find_pairs(l, a, b, best);
+    if (l->extra && !l->of->even && best->gain < all) { /* it migrates half as much */
+        step_t other = {.gain = 0.5 * best->gain};
+        find_object(l, a, &other);
+        *best = other.n > 0 ? other : *best;
+    }
+    const bool harder = best->n == 0;
+    for (int32_t b = 0; harder && best->gain < all && b < l->p; b++) {
+        if (l->time[b] < l->target) {
+            find_pairs(l, a, b, over, best);
         }
     }
-    if (thorough && l->extra && best->n == 0) {
-        find_object(l, a, target, best);
+    if (l->extra && l->of->even && best->n == 0) {
+        find_object(l, a, best);
     }
     return best->n > 0;
 }
@@ -654,23 +692,33 @@ static void count_migrations(const layer_t *l, const int64_t *bytes, plb_copies_
 }
 
 /* The time of the slowest rank and the price of the migrations. */
-static double cost_of(const layer_t *l, const plb_copies_t *of)
+static double cost_of(const layer_t *l)
 {
     plb_copies_result_t sum;
-    count_migrations(l, of->bytes, &sum);
-    return l->time[slowest(l)] + of->move * (double)sum.bytes;
+    count_migrations(l, l->of->bytes, &sum);
+    return l->time[slowest(l)] + (l->was == NULL ? 0.0 : l->of->move * (double)sum.bytes);
 }
 
-/* Begin again with these slots. */
-static void restore(layer_t *l, const int32_t *slot)
+static void save(const layer_t *l, placed_t *to)
+{
+    memcpy(to->slot, l->slot, (size_t)l->s * sizeof *l->slot);
+    memcpy(to->share, l->share, (size_t)l->s * sizeof *l->share);
+}
+
+/* Begin again with this placement. */
+static void restore(layer_t *l, const placed_t *of)
 {
     clear(l);
     for (int32_t r = 0; r < l->p; r++) {
         for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
-            fill(l, r, j, slot[j]);
+            fill(l, r, j, of->slot[j]);
+            l->share[j] = of->share[j];
+            l->time[r] += l->share[j];
         }
     }
-    reckon(l);
+    for (int32_t o = 0; o < l->n; o++) {
+        l->one[o] = l->load[o] / l->k[o];
+    }
 }
 
 /* Divide the load of each object over its copies such that the slowest of their ranks takes the
@@ -678,98 +726,95 @@ static void restore(layer_t *l, const int32_t *slot)
  * little changes. */
 static void divide(layer_t *l, double target)
 {
-    int32_t *start = (int32_t *)l->bin, *slot = start + l->n + 1, *rank = slot + l->s;
-    memset(start, 0, (size_t)(l->n + 1) * sizeof *start);
-    for (int32_t j = 0; j < l->s; j++) {
-        if (l->slot[j] >= 0) {
-            start[l->slot[j]]++;
-        }
-    }
-    for (int32_t o = 0, sum = 0; o <= l->n; o++) {
-        sum += start[o], start[o] = sum;
-    }
-    for (int32_t r = l->p; r-- > 0;) {
-        for (int32_t j = l->first[r + 1]; j-- > l->first[r];) {
-            rank[j] = r;
-            if (l->slot[j] >= 0) {
-                slot[--start[l->slot[j]]] = j;
+    int32_t *slot = (int32_t *)l->bin, *rank = slot + l->s, n = 0;
+    for (int32_t o = 0; o < l->n; o++) {
+        for (int32_t r = 0; l->k[o] > 1 && r < l->p; r++) {
+            for (int32_t j = l->first[r]; has(l, o, r) && j < l->first[r + 1]; j++) {
+                if (l->slot[j] == o) {
+                    slot[n] = j;
+                    rank[n++] = r;
+                }
             }
         }
     }
-    double now = l->time[slowest(l)], before = 2.0 * now;
-    for (int sweep = 0; sweep < PLB_WINDOW && now > target && now < before; sweep++) {
-        for (int32_t o = 0; o < l->n; o++) {
-            const int32_t k = l->k[o];
-            plb_item_t *item = l->item; /* ranks without this object, the least loaded first */
-            for (int32_t c = 0; k > 1 && c < k; c++) {
-                const int32_t j = slot[start[o] + c];
-                const plb_item_t at = {l->time[rank[j]] -= l->share[j], j};
-                int32_t i = c;
-                for (; i > 0 && plb_item_before(at, item[i - 1]); i--) {
+    plb_item_t *item = l->item; /* ranks without this object, the least loaded first */
+    double now = l->time[slowest(l)], before = INFINITY;
+    for (int sweep = 0;
+         sweep < PLB_WINDOW * PLB_WINDOW && now > target && now < before * (1.0 - 1e-4); sweep++) {
+        for (int32_t at = 0, k; at < n; at += k) {
+            double sum = l->load[l->slot[slot[at]]], level = 0.0;
+            k = l->k[l->slot[slot[at]]];
+            for (int32_t c = at; c < at + k; c++) {
+                const plb_item_t one = {l->time[rank[c]] -= l->share[slot[c]], c};
+                int32_t i = c - at;
+                for (; i > 0 && plb_item_before(one, item[i - 1]); i--) {
                     item[i] = item[i - 1];
                 }
-                item[i] = at;
+                item[i] = one;
             }
-            double sum = l->load[o], level = 0.0; /* as water that fills the lowest ranks */
-            for (int32_t i = 0; k > 1 && i < k; i++) {
+            for (int32_t i = 0; i < k; i++) { /* as water that fills the lowest ranks */
                 sum += item[i].key;
                 level = sum / (i + 1);
                 if (i + 1 == k || level <= item[i + 1].key) {
                     break;
                 }
             }
-            for (int32_t i = 0; k > 1 && i < k; i++) {
-                l->share[item[i].id] = plb_greater(level - item[i].key, 0.0);
-                l->time[rank[item[i].id]] += l->share[item[i].id];
+            for (int32_t i = 0; i < k; i++) {
+                const double share = plb_greater(level - item[i].key, 0.0);
+                l->share[slot[item[i].id]] = share;
+                l->time[rank[item[i].id]] += share;
             }
         }
         before = now, now = l->time[slowest(l)];
     }
 }
 
-/* Make steps until no rank takes longer than `target`.  thorough: of all kinds, see find_step. of:
- * steps cost migrations; if they have a price, go back to the placement at which the time of the
- * slowest rank and this price were least together.  NULL: migrations are free. */
-static int improve(layer_t *l, const plb_copies_t *of, double target, bool thorough,
-                   plb_err_t *err)
+/* Make steps until no rank takes longer than `target`, or several gain little.  thrifty: with few
+ * migrations; if they have a price, or copies share unevenly, go back to the placement at which
+ * the time of the slowest rank and this price were least together. */
+static int improve(layer_t *l, double target, bool thrifty, plb_err_t *err)
 {
-    const bool priced = of != NULL && of->move > 0.0;
-    double least = 0.0;
+    const bool saves = !l->of->even || (thrifty && l->of->move > 0.0);
+    double least = INFINITY, low = INFINITY;
     step_t step;
-    bool more = true;
-    for (int64_t n = 0; more; n++) {
-        more = n < PLB_WINDOW * (PLB_WINDOW + (int64_t)l->p) && l->time[slowest(l)] > target &&
-               find_step(l, target, of != NULL, thorough, &step);
-        if (priced) {
-            const double cost = cost_of(l, of);
-            if (n == 0 || cost < least) {
-                least = cost;
-                memcpy(l->best, l->slot, (size_t)l->s * sizeof *l->slot);
-            }
-        }
-        if (more) {
-            make(l, &step);
-            if (of != NULL && !of->even) {
-                divide(l, target);
-            }
-            PLB_FAIL_IF(plb_interrupted(l->s) != PLB_OK, err, PLB_ERR_INTERRUPTED, "interrupted");
-        }
-    }
-    if (priced) {
-        restore(l, l->best);
-        if (!of->even) {
+    l->target = target;
+    l->square = l->of->even && !thrifty;
+    for (int idle = 0; idle < PLB_WINDOW; idle++) {
+        double over = 0.0;
+        if (!l->of->even) {
             divide(l, target);
         }
+        for (int32_t r = 0; r < l->p; r++) {
+            over += excess(l, r, 0.0);
+        }
+        if (over < 0.999 * low) {
+            low = over, idle = 0;
+        }
+        const double cost = saves ? cost_of(l) : 0.0;
+        if (saves && cost < least) {
+            least = cost;
+            save(l, &l->best);
+        }
+        if (over == 0.0 || !find_step(l, thrifty, &step)) {
+            break;
+        }
+        make(l, &step);
+        PLB_FAIL_IF(plb_interrupted(l->s) != PLB_OK, err, PLB_ERR_INTERRUPTED, "interrupted");
+    }
+    if (saves) {
+        restore(l, &l->best);
     }
     return PLB_OK;
 }
 
-/* Whether two of the largest copies must share a rank and then take longer than `limit`. */
+/* Whether two of the largest copies must share a rank and then take longer than `limit`, if copies
+ * share evenly. */
 static bool is_crowded(const layer_t *l, double limit)
 {
     int32_t n = 0;
     double previous = 0.0;
-    for (int32_t i = 0; i < l->n && n <= l->p; i++) { /* by load of a copy, see sort_objects */
+    for (int32_t i = 0; l->of->even && i < l->n && n <= l->p;
+         i++) { /* by load of a copy, see sort_objects */
         const int32_t o = l->item[i].id;
         if (n + l->k[o] > l->p) {
             return (n == l->p ? previous : l->one[o]) + l->one[o] > limit;
@@ -811,8 +856,8 @@ static double eplb_time(const layer_t *l)
 }
 
 /* How large copies may be, see count_copies.  tuned: parts of the time of the slowest rank; with
- * only 0.7 and 1.0, Zipf 1.3 and 2 of benchmarks/copies.py end up to 1.4 and 3.3 % above the
- * bound, not 0.5 and 1.1 %; with 0.7 first, Zipf 1.3 takes twice as long */
+ * only 0.7 and 1.0, Zipf 1.3 and 2 of benchmarks/copies.py end up to 6 and 4 % above the bound,
+ * not 0.5 and 2.8 %; with 0.7 first, Dirichlet 0.1 takes half as long again */
 static const double LIMIT[] = {-1.0, 0.85, 1.0, 0.7, 0.75, 0.8, 0.9, 0.95};
 enum { N_LIMITS = sizeof LIMIT / sizeof *LIMIT };
 
@@ -826,119 +871,70 @@ static void count_and_sort(layer_t *l, double limit)
     sort_objects(l);
 }
 
-/* Place from scratch with the numbers of copies that were counted.  least: as EPLB starts.
- * *best: the time of the slowest rank of the best placement so far, which is in keep[].  Returns
- * that of this one; INFINITY: none, because copies would be crowded, or for the reason *ret. */
-static double try_counts(layer_t *l, bool least, bool thorough, double enough, double *best,
-                         int *ret, plb_err_t *err)
+/* Place from scratch, with several numbers of copies, until a placement is near `aim` and not
+ * worse than EPLB's.  If none is below `best`, the one in l->keep stays. */
+static int place_from_scratch(layer_t *l, double aim, double best, plb_err_t *err)
 {
-    if (l->extra && l->memory == NULL && !least && is_crowded(l, enough)) {
-        return INFINITY;
-    }
-    *ret = start_greedy(l, least, least ? INFINITY : enough, err);
-    *ret = *ret == PLB_OK ? improve(l, NULL, enough, false, err) : *ret;
-    *ret = *ret == PLB_OK && thorough ? improve(l, NULL, enough, true, err) : *ret;
-    const double time = *ret == PLB_OK ? l->time[slowest(l)] : INFINITY;
-    if (time < *best) {
-        *best = time;
-        memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
-    }
-    return time;
-}
-
-/* Place from scratch.  Several numbers of copies are tried, first with swaps only, then the best
- * of them with all steps, until a placement is near `aim` and not worse than EPLB's. */
-static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
-{
-    double best = INFINITY;
-    plb_item_t order[N_LIMITS];
+    const int n = l->extra && l->memory == NULL ? N_LIMITS : 1;
     int ret = PLB_OK;
-    const int n = l->extra && l->memory == NULL ? N_LIMITS : 1, again = n > 1 ? PLB_FEW : 0;
     count_and_sort(l, -1.0);
     /* Where two of the largest copies do not fit on a rank, others must fill what these leave. */
     const int first = n > 1 && 2.0 * l->one[l->item[0].id] > aim ? 1 : 0;
     const double eplb = plb_greater(aim, eplb_time(l));
-    const double enough = plb_lesser(aim * (1.0 + tolerance), eplb);
-    for (int i = first; i < n + again && best > enough; i++) {
+    const double enough = plb_lesser(aim * (1.0 + l->of->tolerance), eplb);
+    for (int i = first; i <= n && best > (i < n ? enough : eplb); i++) {
+        const bool least = i == n; /* as EPLB starts */
         if (i > 0) {
-            count_and_sort(l, LIMIT[i < n ? i : order[first + i - n].id] * aim);
+            count_and_sort(l, LIMIT[i % n] * aim);
         }
-        const double time = try_counts(l, false, i >= n || n == 1, enough, &best, &ret, err);
+        if (n > 1 && !least && is_crowded(l, enough)) {
+            continue;
+        }
+        ret = start_greedy(l, least, least ? INFINITY : enough, err);
+        ret = ret == PLB_OK ? improve(l, enough, false, err) : ret;
         PLB_PASS(ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret);
-        int at = i;
-        for (; i < n && at > first && time < order[at - 1].key; at--) {
-            order[at] = order[at - 1];
+        if (ret == PLB_OK && l->time[slowest(l)] < best) {
+            best = l->time[slowest(l)];
+            save(l, &l->keep);
         }
-        if (i < n) {
-            order[at] = (plb_item_t){time, i};
-        }
-    }
-    if (best > eplb) {
-        count_and_sort(l, -1.0);
-        (void)try_counts(l, true, true, enough, &best, &ret, err);
-        PLB_PASS(ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret);
     }
     if (isinf(best)) {
         return ret;
     }
-    restore(l, l->keep);
+    restore(l, &l->keep);
     return PLB_OK;
 }
 
 /* Begin with the present copies, then with as many of them as other numbers of copies allow, until
- * no rank takes longer than `enough`.  Uneven shares: or the result of swaps alone. */
-static int place_again(layer_t *l, const plb_copies_t *of, double aim, double enough,
-                       plb_err_t *err)
+ * no rank takes longer than `enough`. */
+static int place_again(layer_t *l, double aim, double enough, plb_err_t *err)
 {
-    const bool once = !l->extra || l->memory != NULL || of->move > 0.0;
-    plb_copies_t even = *of;
-    double best = INFINITY, uneven = INFINITY;
-    even.even = true;
+    const bool once = !l->extra || l->memory != NULL || l->of->move > 0.0;
+    double best = INFINITY;
     for (int i = -1; i < (once ? 0 : N_LIMITS) && best > enough; i++) {
         if (i >= 0) {
             count_and_sort(l, LIMIT[i] * aim);
             if (is_crowded(l, enough) || !start_present(l, true, true)) {
                 continue;
             }
-        } else if (!of->even) {
-            divide(l, enough);
-            PLB_PASS(improve(l, of, enough, false, err));
-            if (l->time[slowest(l)] <= enough) {
-                return PLB_OK;
-            }
-            uneven = cost_of(l, of);
-            memcpy(l->uneven, l->slot, (size_t)l->s * sizeof *l->slot);
-            reckon(l);
         }
-        PLB_PASS(improve(l, &even, enough, true, err));
+        PLB_PASS(improve(l, enough, true, err));
         if (l->time[slowest(l)] < best) {
             best = l->time[slowest(l)];
-            memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
+            save(l, &l->keep);
         }
     }
-    if (best > enough && of->move == 0.0) {
-        memcpy(l->best, l->keep, (size_t)l->s * sizeof *l->slot);
-        const int ret = place_from_scratch(l, aim, of->tolerance, err);
-        PLB_PASS(ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret);
-        const double fresh = ret == PLB_OK ? l->time[slowest(l)] : INFINITY;
+    if (best > enough && l->of->move == 0.0) {
         /* It moves most copies: worth it only if near enough, or if the excess is halved. */
-        if (fresh >= best || (fresh > enough && 2.0 * (fresh - aim) > best - aim)) {
-            restore(l, l->best);
-        }
-    } else {
-        restore(l, l->keep);
+        return place_from_scratch(l, aim, plb_greater(enough * (1.0 + 1e-9), 0.5 * (best + aim)),
+                                  err);
     }
-    if (!of->even) {
-        divide(l, enough);
-        if (cost_of(l, of) > uneven) {
-            restore(l, l->uneven);
-        }
-    }
+    restore(l, &l->keep);
     return PLB_OK;
 }
 
 /* Place one layer.  floor: no rank needs to be faster than this. */
-static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *err)
+static int solve(layer_t *l, double floor, plb_err_t *err)
 {
     memset(l->before, 0, (size_t)(l->n * (int64_t)l->words) * sizeof *l->before);
     for (int32_t r = 0; l->was != NULL && r < l->p; r++) {
@@ -949,12 +945,12 @@ static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *er
         }
     }
     const double aim = plb_greater(l->bound, floor);
-    if (l->was != NULL && start_present(l, false, of->move == 0.0)) {
-        PLB_PASS(place_again(l, of, aim, aim * (1.0 + of->tolerance), err));
+    if (l->was != NULL && start_present(l, false, l->of->move == 0.0)) {
+        PLB_PASS(place_again(l, aim, aim * (1.0 + l->of->tolerance), err));
     } else {
-        PLB_PASS(place_from_scratch(l, aim, of->tolerance, err));
+        PLB_PASS(place_from_scratch(l, aim, INFINITY, err));
     }
-    if (!of->even) {
+    if (!l->of->even) {
         divide(l, aim);
     }
     return PLB_OK;
@@ -963,7 +959,7 @@ static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *er
 static void layer_free(layer_t *l)
 {
     PLB_FREE(l->slot, l->k, l->one, l->time, l->left, l->on, l->before, l->item, l->spare, l->bin,
-             l->want, l->keep, l->best, l->uneven, l->share);
+             l->want, l->share, l->keep.slot, l->keep.share, l->best.slot, l->best.share);
 }
 
 /* Allocate for up to n objects, p ranks and s slots.  Free `l` also after a failure. */
@@ -972,12 +968,13 @@ static int layer_init(layer_t *l, int32_t n, int32_t p, int32_t s, plb_err_t *er
     const int32_t words = (p + 63) / 64;
     const int64_t items = n > p ? n : p;
     *l = (layer_t){.n = n, .p = p, .s = s, .words = words, .n_nodes = 1, .extra = true};
-    PLB_PASS_NEW_EACH(s, l->slot, l->share, l->keep, l->best, l->uneven);
+    PLB_PASS_NEW_EACH(s, l->slot, l->share, l->keep.slot, l->best.slot);
+    PLB_PASS_NEW_EACH(s, l->keep.share, l->best.share);
     PLB_PASS_NEW_EACH(n, l->k, l->one, l->want);
     PLB_PASS_NEW_EACH(p, l->time, l->left);
     PLB_PASS_NEW_EACH((int64_t)n * words, l->on, l->before);
     PLB_PASS_NEW_EACH(items, l->item, l->spare);
-    PLB_PASS_NEW(l->bin, PLB_SORT_BINS(items) + 2 * (int64_t)s + n + 2 * p + 1);
+    PLB_PASS_NEW(l->bin, PLB_SORT_BINS(items) + 2 * ((int64_t)s + n + p));
     return PLB_OK;
 }
 
@@ -1034,6 +1031,7 @@ static int place_groups(place_t *self, const double *load, const int32_t *was, b
     for (int32_t o = 0; o < of->n_objects; o++) {
         self->load[of->group[o]] += load[o];
     }
+    out->of = &even;
     out->load = self->load;
     out->was = was == NULL ? NULL : self->node_was;
     if (was != NULL) {
@@ -1041,7 +1039,7 @@ static int place_groups(place_t *self, const double *load, const int32_t *was, b
     }
     count_copies(out, -1.0);
     if (!stay || !start_present(out, false, true)) {
-        PLB_PASS(solve(out, &even, 0.0, err));
+        PLB_PASS(solve(out, 0.0, err));
     }
     *floor = out->time[slowest(out)] * of->n_nodes / of->n_ranks;
     for (int32_t o = 0; o < of->n_objects; o++) {
@@ -1080,7 +1078,7 @@ static int place_layer(place_t *self, const double *load, const int32_t *was, in
             break;
         }
         earlier = floor;
-        const int ret = solve(l, of, floor, err);
+        const int ret = solve(l, floor, err);
         if (ret == PLB_ERR_INFEASIBLE && (found || stay)) {
             continue;
         }
@@ -1142,6 +1140,7 @@ int plb_copies_place(const plb_copies_t *of, int32_t n_layers, const double *loa
     int ret;
     PLB_FAIL_IF(n > s, err, PLB_ERR_INFEASIBLE, "%d objects do not fit into %d slots", n, s);
     PLB_TRY(layer_init(&self.all, n, of->n_ranks, s, err));
+    self.all.of = of;
     self.all.first = of->first;
     self.all.memory = of->memory;
     self.all.limit = of->limit;

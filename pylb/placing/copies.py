@@ -109,7 +109,7 @@ def place_copies(
         Fraction by which the most loaded rank may exceed the bound if this saves migrations.
     even : bool
         True: the copies of an object share its load evenly.  False: they share it such that the
-        load of the most loaded rank is smallest.
+        load of the most loaded rank is smallest; then fewer copies move.
 
     Examples
     --------

@@ -92,21 +92,20 @@ def test_experts_reach_the_bound_and_few_copies_move(kind):
     jump = pylb.place(loads[:, ::-1], "CopiesLB", slots=288, ranks=32, previous=first)
     assert (jump.max_over_mean <= 1.005 * jump.bound * (1 + 1e-9)).all()
     assert jump.migrations.sum() <= 0.4 * jump.copies.size  # though all loads have changed
-    uneven = pylb.place(later, "CopiesLB", slots=288, ranks=32, previous=first, even=False)
-    assert (uneven.max_over_mean <= 1.005 * uneven.bound * (1 + 1e-9)).all()
-    assert uneven.migrations.sum() <= 0.1 * uneven.copies.size
 
 
-def test_heavy_tails_reach_the_bound_too():
-    """Where one copy for one does not help, two for two do."""
+@pytest.mark.parametrize(("even", "moves"), [(True, 0.15), (False, 0.1)])
+def test_heavy_tails_reach_the_bound_too(even, moves):
+    """Where one copy for one does not help, two for two do, or other shares."""
     rng = np.random.default_rng(3)
-    loads = rng.dirichlet(np.full(256, 0.1), 12)
+    loads = rng.dirichlet(np.full(256, 0.1), 12) if even else np.arange(1.0, 257.0) ** -2
+    loads, keys = loads * rng.lognormal(0.0, 0.05, (12, 256)), {"slots": 288, "ranks": 32}
     later = loads * rng.lognormal(0.0, 0.05, loads.shape)
-    first = pylb.place(loads, "CopiesLB", slots=288, ranks=32)
-    again = pylb.place(later, "CopiesLB", slots=288, ranks=32, previous=first)
+    first = pylb.place(loads, "CopiesLB", even=even, **keys)
+    again = pylb.place(later, "CopiesLB", even=even, previous=first, **keys)
     for plan in (first, again):
         assert (plan.max_over_mean <= 1.005 * plan.bound * (1 + 1e-9)).all()
-    assert again.migrations.sum() <= 0.2 * again.copies.size
+    assert again.migrations.sum() <= moves * again.copies.size
 
 
 def test_layers_are_placed_alike_alone_and_in_threads(monkeypatch):
