@@ -53,21 +53,6 @@ static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double
     return fmax(most - stretch * (sum / s->n_ranks), 0.0); /* the mean may be rounded up */
 }
 
-/* Compute talk[n_ranks], the seconds of the ranks' messages.  time: [n_ranks], scratch memory. */
-static int messages(const plb_snapshot_t *s, const int32_t *rank, plb_network_t network,
-                    double *time, double *talk, plb_err_t *err)
-{
-    if (!(network.alpha + network.beta > 0.0 && s->n_edges + s->n_multicasts > 0)) {
-        return PLB_OK;
-    }
-    PLB_PASS(plb_phase_times(s, rank, network, talk, err));
-    plb_snapshot_rank_times(s, rank, time);
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        talk[r] -= time[r];
-    }
-    return PLB_OK;
-}
-
 /* Compute wait[n], the mean seconds that a rank loses at each of the first n plb_cycle_times; and,
  * if not NULL, *elsewhere: those in the iteration after a jump, which shifts the loads along the
  * row of objects by a quarter, a half or three quarters of the row (without messages). */
@@ -80,7 +65,7 @@ static int wait_for(const plb_cycle_costs_t *self, const int32_t *rank, plb_netw
     PLB_NEW(load, then.n_objects);
     PLB_NEW(time, then.n_ranks);
     PLB_NEW0(talk, then.n_ranks);
-    PLB_TRY(messages(&then, rank, network, time, talk, err));
+    PLB_TRY(plb_add_messages(&then, rank, network, talk, err));
     then.load = load;
     for (int k = 0; k < n; k++) {
         plb_cycle_loads(self, plb_cycle_times[k], load);

@@ -215,10 +215,6 @@ static void receipt_free(plb_receipt_t *self)
 enum { WARMED_UP = 2 * PLB_FEW };
 static const int64_t LAST = (int64_t)1 << 53; /* largest iteration number */
 
-/* The loads have jumped if the imbalance (max - mean) grows in an iteration by more than each of
- * these: PLB_NOTABLE times the mean load; half of the new imbalance; PLB_SPREADS times the usual
- * change, a running mean. */
-
 static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
 {
     PLB_FAIL_IF(it->iteration < 0 || it->iteration > LAST, err, PLB_ERR_VALUE,
@@ -494,6 +490,9 @@ static void use_cores(plb_decider_t *self, const plb_iteration_t *it)
     }
 }
 
+/* The loads have jumped if the imbalance (max - mean) grows in an iteration by more than each of
+ * these: PLB_NOTABLE times the mean load; half of the new imbalance; PLB_SPREADS times the usual
+ * change, a running mean. */
 static void watch_jumps(plb_decider_t *self)
 {
     const double u = self->span - self->even;
@@ -710,6 +709,8 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
         memcpy(self->next.speed, speed, (size_t)self->opt.n_ranks * sizeof *speed);
     }
     self->next.placing = *placing;
+    const double by = placing->placed_by; /* NAN: `chosen` */
+    self->next.strategy = by >= 0.0 && by < (double)self->opt.n ? (int32_t)by : self->chosen;
     self->fastest = self->late ? self->fastest : fmin(self->fastest, placing->seconds_strategy);
     self->phase = PLB_DECIDER_MOVES;
     return PLB_OK;
@@ -799,18 +800,19 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     plb_receipt_t *r = &self->next;
     const plb_placing_t *p = &r->placing;
     const int32_t chosen = self->chosen;
-    const bool other = self->instead >= 0 && !isnan(p->passed_over);
     const bool goes_on = done->goes_on || p->moves_left > 0.0;
     r->migrations = done->migrations;
     r->nbytes = done->bytes;
     r->seconds_migration = done->seconds_migration;
     r->seconds = done->cost;
     r->moved = done->moved;
-    if (other) {
-        r->strategy = self->instead;
+    const char *name = self->candidates[r->strategy].strategy.name;
+    if (r->strategy != chosen && r->strategy == self->instead) {
         plb_decider_say(self, ", but %s balances about as well as %s and moves fewer objects",
-                        self->candidates[self->instead].strategy.name,
-                        self->candidates[chosen].strategy.name);
+                        name, self->candidates[chosen].strategy.name);
+    } else if (p->compared > 1.0) {
+        plb_decider_say(self, "; with distances, %s is the fastest of %.0f strategies", name,
+                        p->compared);
     }
     say_ahead(self);
     if (p->by_sum > 0.0) {
@@ -828,7 +830,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         done->given,           .felt = felt,        .goes_on = self->goes_on};
     ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs);
     r->cost = self->ledger.cost - before - felt;
-    if (other) {
+    if (r->strategy != chosen) {
         remember(self, chosen, p->passed_over);
     }
     remember(self, r->strategy, isnan(p->present) ? p->predicted_with_messages : p->present);

@@ -203,6 +203,8 @@ typedef struct plb_promise {
     X(before_with_messages)                                                                       \
     X(predicted_with_messages)                                                                    \
     X(passed_over)                                                                                \
+    X(placed_by)                                                                                  \
+    X(compared)                                                                                   \
     X(idle_mean)                                                                                  \
     X(idle_max)                                                                                   \
     X(predicted_idle_mean)                                                                        \
@@ -362,7 +364,11 @@ typedef struct plb_iteration {
  *      the smallest max/mean is used; ties: the cheapest, then the first in the table.  If this
  *      max/mean is above `imbalance`, or none has run, the first untried one, if any, is used.
  *   6. If there is no candidate of the wanted kind, the other kind is used; the same holds for
- *      the family. */
+ *      the family.
+ *   7. If messages within a node cost less than between nodes, the cost model compares placements:
+ *      a comprehensive strategy's with those of all comprehensive communication strategies, of
+ *      which the best is improved by the first communication refinement; a refinement's with that
+ *      of this refinement.  The one with the shortest iteration is used. */
 
 typedef enum plb_kind {
     PLB_COMPUTATION,   /* balances the load */
@@ -467,6 +473,10 @@ typedef struct plb_selector {
     int64_t in_row[2];      /* for each kind: LB steps in a row with this family */
     plb_choice_t choice;    /* choice for the last observed iteration */
 } plb_selector_t;
+
+/** Return the first candidate from index i on that has this kind and family; -1: none. */
+int32_t plb_selector_next(const plb_selector_t *self, int32_t i, plb_kind_t kind,
+                          plb_family_t family);
 
 /** Begin.  PLB_ERR_VALUE: no central candidate looks at load or communication, or a parameter is
  * out of range.  The caller frees self->records. */
@@ -665,8 +675,8 @@ static inline bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i)
 
 /** Place the objects.  Call this on the rank that has the loads.  Writes rank[n_objects], and the
  * learned or given speed[n_ranks]; zeros: all ranks count as equally fast, or each rank knows only
- * its own speed.  The placement of self->instead is taken if it moves fewer objects and leaves at
- * most `tolerance` times the max/mean of the chosen strategy. */
+ * its own speed.  out->placed_by: the index of the strategy.  It is self->instead if this moves
+ * fewer objects and leaves at most `tolerance` times the max/mean of the chosen strategy. */
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err);
 

@@ -226,15 +226,13 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
     const plb_network_t net = self->opt.network;
     if (!in_rounds && net.alpha + net.beta > 0.0 && before.mean > 0.0 &&
         s->n_edges + s->n_multicasts > 0) {
-        PLB_TRY(plb_phase_times(s, NULL, net, change.before, err));
-        PLB_TRY(plb_phase_times(s, a->rank, net, change.after, err));
-        out->before_with_messages = out->predicted_with_messages = 0.0;
-        for (int32_t r = 0; r < p; r++) {
-            out->before_with_messages =
-                fmax(out->before_with_messages, change.before[r] / before.mean);
-            out->predicted_with_messages =
-                fmax(out->predicted_with_messages, change.after[r] / before.mean);
-        }
+        PLB_TRY(plb_add_messages(s, NULL, net, change.before, err));
+        PLB_TRY(plb_add_messages(s, a->rank, net, change.after, err));
+        const double mean = before.mean;
+        plb_metrics_of(change.before, p, &before);
+        plb_metrics_of(change.after, p, &after);
+        out->before_with_messages = before.max / mean;
+        out->predicted_with_messages = after.max / mean;
     }
 out:
     PLB_FREE(change.before, change.after);
@@ -256,13 +254,14 @@ static int run(const plb_decider_t *self, int32_t which, const double *params,
     return measure(self, measured, a, err);
 }
 
-/* Run a strategy on its input (see input_t). */
-static int run_on(const plb_decider_t *self, int32_t which, const input_t *input, answer_t *a,
-                  plb_err_t *err)
+/* Run a strategy on its input (see input_t), with the objects on from[]; NULL: where they are. */
+static int run_on(const plb_decider_t *self, int32_t which, const input_t *input,
+                  const int32_t *from, answer_t *a, plb_err_t *err)
 {
     const bool by_phase = self->candidates[which].strategy.takes_phases;
-    return run(self, which, NULL, by_phase ? &input->phases : &input->snapshot, &input->snapshot,
-               a, err);
+    plb_snapshot_t in = by_phase ? input->phases : input->snapshot;
+    in.rank = from == NULL ? in.rank : from;
+    return run(self, which, NULL, &in, &input->snapshot, a, err);
 }
 
 /* ---- neighbours on different ranks ---------------------------------------------------------- */
@@ -414,6 +413,7 @@ static int attempt(const plb_decider_t *self, outlook_t *best, int ahead, bool s
         best->least = *loss;
         memcpy(best->rank, a.rank, (size_t)now->n_objects * sizeof *best->rank);
         a.figures.passed_over = best->out->passed_over;
+        a.figures.placed_by = best->out->placed_by;
         *best->out = a.figures;
         best->out->ahead = ahead;
     }
@@ -491,30 +491,66 @@ out:
     return ret;
 }
 
-/* Run the chosen strategy and self->instead (see plb_decider_place), which may move fewer objects:
- * then more objects stay together with their neighbours. */
-static int answer_of(const plb_decider_t *self, const input_t *input, int32_t *rank,
-                     int32_t *which, plb_placing_t *out, plb_err_t *err)
+/* Let another strategy place, with the objects on from[] (see run_on), and keep its answer if it
+ * makes iterations shorter or, if `fewer`, moves fewer objects for nearly the same time. */
+static int challenge(const plb_decider_t *self, int32_t which, const input_t *input,
+                     const int32_t *from, bool fewer, answer_t *best, plb_err_t *err)
 {
-    answer_t first = {0}, other = {0};
-    answer_t *best = &first;
+    answer_t a = {0};
+    const int ret = run_on(self, which, input, from, &a, err);
+    const double now = a.figures.predicted_with_messages;
+    const double was = best->figures.predicted_with_messages;
+    const double most = self->selector.params[PLB_SELECTION_tolerance] * was;
+    if (ret == PLB_OK && (fewer ? now <= most && a.migrations < best->migrations : now < was)) {
+        const answer_t worse = *best;
+        a.figures.placed_by = from == NULL ? which : worse.figures.placed_by;
+        *best = a;
+        a = worse;
+    }
+    best->seconds += a.seconds;
+    plb_free(a.rank);
+    return ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret; /* no placement within the memory limits */
+}
+
+/* Run the chosen strategy; if distances differ, those of rule 7 in decider.h; and self->instead,
+ * which may move fewer objects: then more objects stay together with their neighbours. */
+static int answer_of(const plb_decider_t *self, const input_t *input, int32_t *rank,
+                     plb_placing_t *out, plb_err_t *err)
+{
     int ret = PLB_OK;
-    PLB_TRY(run_on(self, self->chosen, input, &first, err));
-    if (self->instead >= 0) {
-        PLB_TRY(run_on(self, self->instead, input, &other, err));
-        const double longest = first.figures.predicted_with_messages;
-        const double most = self->selector.params[PLB_SELECTION_tolerance] * longest;
-        if (other.figures.predicted_with_messages <= most && other.migrations < first.migrations) {
-            best = &other;
-            *which = self->instead;
-            best->figures.passed_over = longest;
+    const plb_snapshot_t *s = &input->snapshot;
+    const plb_selector_t *among = &self->selector;
+    const plb_kind_t kind = PLB_COMMUNICATION;
+    const plb_family_t family = self->candidates[self->chosen].strategy.family;
+    const int32_t refines = plb_selector_next(among, 0, kind, PLB_REFINEMENT);
+    const bool compares =
+        self->opt.selects && s->near != NULL && s->n_edges + s->n_multicasts > 0 &&
+        plb_network_costs(self->opt.network) && !plb_decider_in_rounds(self, self->chosen);
+    double n = 1.0;
+    answer_t best = {0};
+    PLB_TRY(run_on(self, self->chosen, input, NULL, &best, err));
+    best.figures.placed_by = self->chosen;
+    const double of_chosen = best.figures.predicted_with_messages;
+    for (int32_t i = compares ? plb_selector_next(among, 0, kind, family) : -1; i >= 0;
+         i = family == PLB_REFINEMENT ? -1 : plb_selector_next(among, i + 1, kind, family)) {
+        if (i != self->chosen) {
+            PLB_TRY(challenge(self, i, input, NULL, false, &best, err));
+            n += 1.0;
         }
     }
-    memcpy(rank, best->rank, (size_t)input->snapshot.n_objects * sizeof *rank);
-    *out = best->figures;
-    out->seconds_strategy = first.seconds + other.seconds;
+    if (compares && family == PLB_COMPREHENSIVE && refines >= 0) {
+        PLB_TRY(challenge(self, refines, input, best.rank, false, &best, err));
+    }
+    if (self->instead >= 0) {
+        PLB_TRY(challenge(self, self->instead, input, NULL, true, &best, err));
+    }
+    memcpy(rank, best.rank, (size_t)s->n_objects * sizeof *rank);
+    *out = best.figures;
+    out->compared = compares ? n : NAN;
+    out->passed_over = out->placed_by == self->chosen ? NAN : of_chosen;
+    out->seconds_strategy = best.seconds;
 out:
-    PLB_FREE(first.rank, other.rank);
+    plb_free(best.rank);
     return ret;
 }
 
@@ -545,18 +581,6 @@ static int raise_limits(input_t *input, plb_err_t *err)
     input->phases.memory_limit = s->memory_limit;
     input->phases.node_memory_limit = s->node_memory_limit;
     return PLB_OK;
-}
-
-/* Like answer_of, but if no placement keeps the memory limits, raise the limits and try again. */
-static int answer_within(const plb_decider_t *self, input_t *input, int32_t *rank, int32_t *which,
-                         plb_placing_t *out, plb_err_t *err)
-{
-    const int ret = answer_of(self, input, rank, which, out, err);
-    if (ret != PLB_ERR_INFEASIBLE || !is_limited(&input->snapshot)) {
-        return ret;
-    }
-    PLB_PASS(raise_limits(input, err));
-    return answer_of(self, input, rank, which, out, err);
 }
 
 /* Replace the metrics of the new placement; the messages cost the same as before. */
@@ -715,6 +739,7 @@ static int resume(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *r
     }
     PLB_PASS(measure(self, s, &answer, err));
     *out = answer.figures;
+    out->placed_by = self->chosen;
     return PLB_OK;
 }
 
@@ -801,16 +826,21 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
                 "a placement was asked for, but no LB step has begun");
     PLB_PASS(check_ranks(self, db, err));
     input_t input;
-    int32_t which = self->chosen;
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
-    const bool in_rounds = plb_decider_in_rounds(self, which);
+    const bool in_rounds = plb_decider_in_rounds(self, self->chosen);
     int ret = PLB_OK;
     PLB_TRY(prepare(self, db, chosen->looks_at, in_rounds, &input, err));
-    PLB_TRY(self->goes_on ? resume(self, &input.snapshot, rank, out, err)
-                          : answer_within(self, &input, rank, &which, out, err));
+    ret = self->goes_on ? resume(self, &input.snapshot, rank, out, err)
+                        : answer_of(self, &input, rank, out, err);
+    if (ret == PLB_ERR_INFEASIBLE && is_limited(&input.snapshot)) {
+        PLB_TRY(raise_limits(&input, err));
+        ret = answer_of(self, &input, rank, out, err);
+    }
+    PLB_TRY(ret);
+    const int32_t which = (int32_t)out->placed_by;
     const plb_strategy_t *by = &self->candidates[which].strategy;
-    if (!self->goes_on && self->opt.selects && !(by->looks_at & PLB_LOOKS_COMM) &&
-        !plb_decider_in_rounds(self, which) && input.speed == NULL && db->drift != NULL &&
+    if (!self->goes_on && self->opt.selects && !(by->looks_at & PLB_LOOKS_COMM) && !in_rounds &&
+        input.speed == NULL && db->drift != NULL &&
         (db->snapshot.n_components == 1 || !by->takes_phases)) {
         plb_cycle_costs_t costs;
         PLB_TRY(costs_of(self, &input.snapshot, db->drift, &costs, err));

@@ -35,10 +35,10 @@ static bool belongs(const plb_selector_t *self, int32_t i, plb_kind_t kind, plb_
     return selectable(s) && kind_of(s) == kind && s->family == family;
 }
 
-/* The first candidate of this kind and family; -1: none. */
-static int32_t any_of(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
+int32_t plb_selector_next(const plb_selector_t *self, int32_t i, plb_kind_t kind,
+                          plb_family_t family)
 {
-    for (int32_t i = 0; i < self->n; i++) {
+    for (; i < self->n; i++) {
         if (belongs(self, i, kind, family)) {
             return i;
         }
@@ -109,11 +109,11 @@ static void choose(plb_selector_t *self)
 {
     plb_choice_t *out = &self->choice;
     const plb_kind_t other = out->kind == PLB_COMMUNICATION ? PLB_COMPUTATION : PLB_COMMUNICATION;
-    const bool any = any_of(self, out->kind, PLB_COMPREHENSIVE) >= 0 ||
-                     any_of(self, out->kind, PLB_REFINEMENT) >= 0;
+    const bool any = plb_selector_next(self, 0, out->kind, PLB_COMPREHENSIVE) >= 0 ||
+                     plb_selector_next(self, 0, out->kind, PLB_REFINEMENT) >= 0;
     out->used = any ? out->kind : other;
-    const bool refines = any_of(self, out->used, PLB_REFINEMENT) >= 0;
-    if (refines && any_of(self, out->used, PLB_COMPREHENSIVE) >= 0) {
+    const bool refines = plb_selector_next(self, 0, out->used, PLB_REFINEMENT) >= 0;
+    if (refines && plb_selector_next(self, 0, out->used, PLB_COMPREHENSIVE) >= 0) {
         out->lead = lead(self, out->used);
         const bool refine = out->lead == PLB_LEAD_NEXT || out->lead == PLB_LEAD_COMPARABLE ||
                             out->lead == PLB_LEAD_REFINE_AGAIN;
@@ -231,7 +231,7 @@ void plb_decider_select(plb_decider_t *self)
     }
     self->chosen = c->candidate;
     self->instead = c->family == PLB_COMPREHENSIVE && selector->records[c->candidate].n == 0
-                        ? any_of(selector, c->used, PLB_REFINEMENT)
+                        ? plb_selector_next(selector, 0, c->used, PLB_REFINEMENT)
                         : -1;
     plb_decider_say(self, "%s; ", need_words[c->need]);
     if (c->used != c->kind) {

@@ -67,22 +67,15 @@ static void timings_free(plb_timings_t *self)
     *self = (plb_timings_t){0};
 }
 
-/* Whether the object is in the sample, which is 1 / `parts` of all objects.  Fibonacci hashing
- * gives the same sample each time. */
-static bool is_sampled(int64_t key, uint64_t parts)
-{
-    const uint64_t mixed = (uint64_t)key * UINT64_C(0x9E3779B97F4A7C15);
-    return (mixed >> 32) % parts == 0;
-}
-
-/* Check the input, and find the order of the objects that are used. */
+/* Check the input, and find the order of the objects that are used (a sample of many). */
 static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t *rank,
                          const double *seconds, const double *work, double fraction,
                          named_t *order, int64_t *m, plb_err_t *err)
 {
     int64_t timed = 0;
-    uint64_t parts = 1;
+    double parts = 1.0;
     bool sorted = true;
+    *m = 0;
     for (int64_t i = 0; i < n; i++) {
         PLB_FAIL_IF(rank[i] < 0 || rank[i] >= p, err, PLB_ERR_RANGE,
                     "rank[%lld] is %d: expected 0 ... %d, one of the ranks", (long long)i, rank[i],
@@ -98,17 +91,13 @@ static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t
     if (!sorted) {
         qsort(order, (size_t)n, sizeof *order, by_key);
     }
-    while (timed > 2LL * PLB_LEARNER_SAMPLE * p * (int64_t)parts) {
-        parts *= 2;
+    while ((double)timed > 2.0 * PLB_LEARNER_SAMPLE * p * parts) {
+        parts *= 2.0;
     }
-    *m = 0;
     for (int64_t j = 0; j < n; j++) {
         PLB_FAIL_IF(j > 0 && order[j].key == order[j - 1].key, err, PLB_ERR_VALUE,
                     "key %lld is given twice: expected each object once", (long long)order[j].key);
-    }
-    for (int64_t j = 0; j < n; j++) {
-        if (seconds[order[j].at] > 0.0 && plb_is_sampled(order[j].key, fraction) &&
-            is_sampled(order[j].key, parts)) {
+        if (seconds[order[j].at] > 0.0 && plb_is_sampled(order[j].key, fraction / parts)) {
             order[(*m)++] = order[j];
         }
     }

@@ -20,15 +20,14 @@ static void add(void *arg, int32_t src, int32_t dst, double bytes, double messag
     }
 }
 
-int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
-                    double *time, plb_err_t *err)
+int plb_add_messages(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
+                     double *time, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = in->n_ranks;
     double *sent = NULL;
     int64_t *mark = NULL;
-    plb_snapshot_rank_times(in, rank, time);
-    if ((network.alpha == 0.0 && network.beta == 0.0) || in->n_edges + in->n_multicasts == 0) {
+    if (!plb_network_costs(network) || in->n_edges + in->n_multicasts == 0) {
         return PLB_OK;
     }
     PLB_NEW0(sent, 2 * (int64_t)p);
@@ -43,6 +42,13 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
 out:
     PLB_FREE(sent, mark);
     return ret;
+}
+
+int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
+                    double *time, plb_err_t *err)
+{
+    plb_snapshot_rank_times(in, rank, time);
+    return plb_add_messages(in, rank, network, time, err);
 }
 
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,

@@ -309,6 +309,10 @@ static inline bool plb_network_costs(plb_network_t self)
 int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
                     double *time, plb_err_t *err);
 
+/** Add to time[n_ranks] the seconds of the messages that each rank sends in an iteration. */
+int plb_add_messages(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
+                     double *time, plb_err_t *err);
+
 /* X(name, unit, help). */
 #define PLB_LB_COST(X)                                                                            \
     X(alpha, "s", "time for each message")                                                        \

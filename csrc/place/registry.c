@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "measure/measure.h"
 #include "model/model.h"
 #include "place/strategy.h"
 
@@ -35,37 +36,19 @@ static plb_network_t network_of(const plb_strategy_t *self, const plb_opts_t *op
     return out;
 }
 
-typedef struct remote {
-    const plb_snapshot_t *in;
-    double messages, bytes; /* sent from rank to rank, times the distance */
-} remote_t;
-
-static void add_remote(void *arg, int32_t src, int32_t dst, double bytes, double messages)
+/* Say whether fewer messages or bytes go from rank to rank than in the present placement. */
+static int sends_less(const plb_snapshot_t *in, const int32_t *rank, bool *less, plb_err_t *err)
 {
-    remote_t *self = arg;
-    self->messages += plb_distance(self->in, src, dst, 0) * messages;
-    self->bytes += plb_distance(self->in, src, dst, 1) * bytes;
-}
-
-/* Return whether fewer messages or bytes go from rank to rank than in the present placement. */
-static bool sends_less(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark)
-{
-    remote_t before = {.in = in}, after = {.in = in};
-    plb_each_edge(in, in->rank, add_remote, &before);
-    plb_each_multicast(in, in->rank, mark, add_remote, &before);
-    plb_each_edge(in, rank, add_remote, &after);
-    plb_each_multicast(in, rank, mark, add_remote, &after);
-    return after.messages < before.messages * (1.0 - PLB_ROUNDING) ||
-           after.bytes < before.bytes * (1.0 - PLB_ROUNDING);
-}
-
-static double longest(const double *time, int32_t p)
-{
-    double most = time[0];
-    for (int32_t r = 1; r < p; r++) {
-        most = time[r] > most ? time[r] : most;
-    }
-    return most;
+    plb_evaluation_t is, was;
+    const double one[] = {1.0, 1.0}, *near = in->near == NULL ? one : in->near;
+    const double most = 1.0 - PLB_ROUNDING;
+    PLB_PASS(plb_evaluate(in, NULL, &was, err));
+    PLB_PASS(plb_evaluate(in, rank, &is, err));
+    *less = near[0] * is.messages_node + is.messages_network <
+                most * (near[0] * was.messages_node + was.messages_network) ||
+            near[1] * is.bytes_node + is.bytes_network <
+                most * (near[1] * was.bytes_node + was.bytes_network);
+    return PLB_OK;
 }
 
 /* Take the present placement, unless it exceeds a memory limit. */
@@ -85,21 +68,22 @@ static int keep_if_slower(const plb_strategy_t *self, const plb_snapshot_t *in,
                           const plb_opts_t *opts, int32_t *rank, plb_err_t *err)
 {
     int ret = PLB_OK;
-    bool counts;
+    plb_metrics_t is, was;
+    bool counts, less = false;
     const plb_network_t network = network_of(self, opts, &counts);
     double *before = NULL, *after = NULL;
-    int64_t *scratch = NULL;
-    PLB_NEW_EACH(in->n_ranks, before, after, scratch);
+    PLB_NEW_EACH(in->n_ranks, before, after);
     PLB_TRY(plb_phase_times(in, NULL, network, before, err));
     PLB_TRY(plb_phase_times(in, rank, network, after, err));
-    const double limit = longest(before, in->n_ranks) * (1.0 + PLB_ROUNDING);
-    const bool slower = longest(after, in->n_ranks) > limit;
-    const bool trades = (self->looks_at & PLB_LOOKS_COMM) && !counts;
-    if (slower && !(trades && sends_less(in, rank, scratch))) {
-        ret = stay(in, rank, err);
+    plb_metrics_of(before, in->n_ranks, &was);
+    plb_metrics_of(after, in->n_ranks, &is);
+    const bool slower = is.max > was.max * (1.0 + PLB_ROUNDING);
+    if (slower && (self->looks_at & PLB_LOOKS_COMM) && !counts) {
+        PLB_TRY(sends_less(in, rank, &less, err));
     }
+    ret = slower && !less ? stay(in, rank, err) : PLB_OK;
 out:
-    PLB_FREE(before, after, scratch);
+    PLB_FREE(before, after);
     return ret;
 }
 

@@ -105,7 +105,7 @@ static int price(plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *pla
                  plb_step_done_t *done, plb_err_t *err)
 {
     const plb_decider_t *d = self->opt.decider;
-    const int32_t strategy = isnan(placing->passed_over) ? d->chosen : d->instead;
+    const int32_t strategy = (int32_t)placing->placed_by;
     for (int64_t k = 0; k < s->n_objects; k++) {
         const bool moves = self->answer[k] != s->rank[k];
         done->migrations += moves;

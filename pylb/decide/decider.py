@@ -33,7 +33,7 @@ ASKED_FOR = ("periodic", "python")  # triggers, by default obeyed even if LB ste
 LEDGER = [row[1] for row in _core.ledger()]
 FIGURES = _core.FIGURES  # names of the metrics of a placement, csrc/decide/decider.h
 # Fields that only a receipt of the C core has; in `Receipt`, `choice` and `reason` say the same.
-OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until")
+OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until", "placed_by")
 
 TriggerLike = str | Trigger | Callable[[Cycle], bool] | None
 StrategyLike = str | Strategy | Callable[..., Any]
@@ -74,15 +74,14 @@ class Settings:
         """Whether the expected cost of the first LB step is used, by the trigger or for slices."""
         return self.trigger.name not in ASKED_FOR or self.move_at_most > 0
 
-    def load(self) -> None:
+    def load(self, distances: bool = False) -> None:
         """Load now the libraries that LB steps may need, so that loading them delays no LB step.
 
-        Zoltan starts MPI, so with "auto" it is loaded only when it is chosen for the first time.
+        Zoltan starts MPI, so with "auto" it is loaded only when it is chosen for the first time, or
+        if there are `distances`, for which "auto" compares all strategies.
         """
         for s in self.strategies:
-            if s.library and (
-                not self.selects or (s.library != "Zoltan" and libraries.available(s.library))
-            ):
+            if s.library and not (self.selects and s.library == "Zoltan" and not distances):
                 libraries.load(s.library)
 
     def decider(
@@ -305,6 +304,8 @@ def choose_and_place(
     given = settings(strategy, every=1, seed=seed, learn_speeds=False)
     decider = given.decider(snapshot.n_ranks, network)
     decider.core.see(snapshot)
+    if snapshot.near is not None:
+        given.load(distances=True)
     decider.choose()
     figures = np.zeros(len(FIGURES))
     speed = np.zeros(snapshot.n_ranks)

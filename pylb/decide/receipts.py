@@ -92,8 +92,11 @@ class Receipt:
     #: max/mean if the time of a rank includes the messages that it sends (Menon 2012, eq. 3.6).
     before_with_messages: float = NAN
     predicted_with_messages: float = NAN
-    #: max/mean that the comprehensive strategy predicted, if a refinement replaced it.
+    #: max/mean that the chosen strategy predicted, if another one replaced it.
     passed_over: float = NAN
+    #: If messages within a node cost less than between nodes: the number of strategies whose
+    #: placements were compared; nan: nothing was compared.
+    compared: float = NAN
     #: If VectorLB placed objects by their phases: max/mean that would remain after a placement by
     #: the sum of each object's phases; nan: VectorLB did not run, or there are no phases.
     by_sum: float = NAN

@@ -483,7 +483,7 @@ def replay(
             seed=seed,
             distributed=not advised,
         )
-        given.load()
+        given.load(trace.near is not None)
     decider = given.decider(trace.n_ranks, prices.network(given.selects)) if given else None
     core = _core.Replay(
         n_ranks=trace.n_ranks,

@@ -434,7 +434,9 @@ def _seen_again(
             core.abandon()
             last = r = done[i]
             decider.choose(-1, n_objects)
-            placing = np.array([getattr(r, name) for name in _core.FIGURES])
+            names = [s.name for s in decider.settings.strategies]
+            by = names.index(r.strategy) if r.strategy in names else math.nan
+            placing = np.array([getattr(r, name, by) for name in _core.FIGURES])
             core.placed(placing, np.array(r.speed) if r.speed else None)
             core.balanced(r.migrations, r.nbytes, r.seconds_migration, r.seconds, r.moved)
             ask = NOTHING

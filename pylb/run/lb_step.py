@@ -176,6 +176,8 @@ class LBStep:
                 if drift is not None and snapshot.speed is not None:
                     drift = drift * snapshot.speed[snapshot.rank]
                 learned = _learned(db.objects)
+                if snapshot.near is not None:
+                    self.decider.settings.load(distances=True)
                 self.decider.core.place(snapshot, *learned, figures, speed, new, drift)
                 figures[STATISTICS] = gathered
             return self._parts(whole, db, figures, speed if speed[0] > 0 else None, new)

@@ -801,7 +801,7 @@ class ShadowMode(MeasuringMode):
         if not settings.selects and self._state.with_network(settings):
             told = with_network(settings.strategy, network)
             settings = replace(settings, strategy=told, strategies=(told,))
-        settings.load()
+        settings.load(self._state.options.facts.links.get("near") is not None)
         self._decider = settings.decider(
             n_ranks, network if settings.selects else (0.0, 0.0), keep=KEPT_RECEIPTS
         )

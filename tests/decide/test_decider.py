@@ -19,8 +19,8 @@ NAN, INF = math.nan, math.inf
 # ---- calls out of order ------------------------------------------------------------------------
 
 SOME = (2.0, 2.0, 1.5, 1.0, 3.0, 0.5, 7, 70)  # time, max, mean, min, total, utilization, ...
-PLACED = [1.5, 1.0, 1.5, 1.0, NAN, 0.5, 0.9, 0.0, 0.0, *[NAN] * 4, 0.0, *[NAN] * 9, 0.1, 0.2]
-PLACED += [NAN] * 3
+PLACED = [1.5, 1.0, 1.5, 1.0, *[NAN] * 3, 0.5, 0.9, 0.0, 0.0, *[NAN] * 4, 0.0, *[NAN] * 9]
+PLACED += [0.1, 0.2, *[NAN] * 3]
 
 
 def fresh(strategy="GreedyLB", trigger=None, **options):

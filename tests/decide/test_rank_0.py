@@ -47,8 +47,8 @@ def test_a_smaller_memory_limit_of_rank_0_counts_instead():
 def test_the_receipt_has_the_reason():
     d = decider()
     d.choose(-1, 2 * 10**6)
-    given = {"passed_over": math.nan, "by_sum": math.nan, "ahead": 0.0, "tolerance": 0.0}
-    figures = dict.fromkeys(_core.FIGURES, 1.0) | given
+    unknown = dict.fromkeys(("passed_over", "placed_by", "by_sum"), math.nan)
+    figures = dict.fromkeys(_core.FIGURES, 1.0) | unknown | {"ahead": 0.0, "tolerance": 0.0}
     d.core.placed(np.array(list(figures.values())), None)
     d.core.balanced(1, 1, 0.0, 0.1, True)
     assert d.history.lb_steps[-1].why.endswith(

@@ -16,7 +16,7 @@ from pylb.decide.decider import BALANCE, FIGURES, JUDGE, settings
 from pylb.errors import DomainError, OutOfRangeError, StateError
 
 PLACED = (
-    *(1.5, 1.0, 1.5, 1.0, math.nan, 0.5, 0.9, 0.0, 0.0, *[math.nan] * 4, 0.0),
+    *(1.5, 1.0, 1.5, 1.0, *[math.nan] * 3, 0.5, 0.9, 0.0, 0.0, *[math.nan] * 4, 0.0),
     *[math.nan] * 9,
     *(0.1, 0.2),
     *[math.nan] * 3,
@@ -259,7 +259,7 @@ def test_a_refinement_replaces_the_first_comprehensive_strategy():
     chosen, instead = d.core.choose()
     assert (names[chosen], names[instead]) == ("GreedyLB", "BestFitLB")
     d.core.abandon()
-    receipt = balance(d, passed_over=1.0)
+    receipt = balance(d, passed_over=1.0, placed_by=instead)
     assert (receipt.strategy, receipt.passed_over) == ("BestFitLB", 1.0)
     said = "but BestFitLB balances about as well as GreedyLB and moves fewer objects. Best"
     assert said in receipt.explain()

@@ -126,6 +126,34 @@ def test_objects_that_communicate_stay_on_one_node(name):
     assert plan.after.max_over_mean < 1.1
 
 
+@pytest.mark.parametrize("node", [np.arange(8) // 4, np.arange(8) % 2, np.arange(8) % 4])
+@pytest.mark.parametrize("scale", [30.0, 3.0])  # 3: the rule asks for load alone
+def test_auto_compares_strategies_in_the_cost_model(node, scale):
+    snap, net = replace(ring(start="blocks"), node=node), Network(*(scale * x for x in SLOW))
+    costs = net._asdict()
+    plans = [pylb.place(snap, name) for name in PARTITION]
+    plans += [pylb.place(snap, "RefineCommLB", **costs), pylb.place(snap, "auto", network=net)]
+    plans += [pylb.place(replace(snap, near=None), "auto", network=net)]
+    *others, auto, one = (net.rank_times(snap.with_rank(plan.rank)).max() for plan in plans)
+    assert auto <= min(others) * (1 + 1e-9) < one
+    assert f"; with distances, {plans[-2].strategy} is the fastest of" in plans[-2].why
+    assert "fastest" not in plans[-1].why
+
+
+def test_a_refinement_that_is_worse_than_the_first_one_is_not_used():
+    trace = pylb.Trace.from_snapshots([replace(ring(), node=np.arange(8) % 2)] * 16)
+    run = trace.replay("auto", every=2, network=Network(*(10 * x for x in SLOW)), cost=0.0)
+    assert (np.diff(run.iteration_time) <= 1e-9 * run.iteration_time[:-1]).all()
+    steps = [(r.strategy, r.compared) for r in run.decisions.lb_steps]
+    assert steps[0][1] >= len(PARTITION)
+    assert steps[1:5] == [
+        ("RefineCommLB", 1.0),
+        ("CommAwareRefineLB", 2.0),
+        ("CCMLB", 2.0),
+        ("RefineCommLB", 2.0),  # not ScotchRefineLB
+    ]
+
+
 @pytest.mark.parametrize("name", ["RefineCommLB", "auto", "HypergraphLB"])
 def test_a_machine_stands_for_alpha_beta_and_near(name, tmp_path):
     snap, tree = ring(), pylb.Machine.parse("node:2 rank:4")

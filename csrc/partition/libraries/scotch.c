@@ -142,18 +142,6 @@ static int map(SCOTCH_Graph *graph, SCOTCH_Arch *arch, SCOTCH_Strat *strategy,
     return code == 0 ? PLB_OK : failed("SCOTCH_graphMap", err);
 }
 
-static int set_context(SCOTCH_Context *context, int32_t seed, plb_err_t *err)
-{
-    if (SCOTCH_contextThreadSpawn(context, 1, NULL) != 0 ||
-        SCOTCH_contextRandomClone(context) != 0 ||
-        SCOTCH_contextOptionSetNum(context, SCOTCH_OPTIONNUMDETERMINISTIC, 1) != 0) {
-        return failed("SCOTCH_context", err);
-    }
-    SCOTCH_contextRandomSeed(context, seed);
-    SCOTCH_contextRandomReset(context);
-    return PLB_OK;
-}
-
 /* Give fixed vertices weights of at least 1: if all of them had weight 0, Scotch 7.0.3 would make
  * its table of their parts too small, and search it in an endless loop (kgraphMapRbVfloMerge). */
 static int weigh_fixed(const plb_question_t *in, SCOTCH_Num **weight, plb_err_t *err)
@@ -183,7 +171,13 @@ static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
     SCOTCH_graphInit(&bound);
     SCOTCH_archInit(&arch);
     SCOTCH_stratInit(&strategy);
-    int ret = set_context(&context, in->seed, err);
+    int ret = SCOTCH_contextThreadSpawn(&context, 1, NULL) != 0 ||
+                      SCOTCH_contextRandomClone(&context) != 0 ||
+                      SCOTCH_contextOptionSetNum(&context, SCOTCH_OPTIONNUMDETERMINISTIC, 1) != 0
+                  ? failed("SCOTCH_context", err)
+                  : PLB_OK;
+    SCOTCH_contextRandomSeed(&context, in->seed);
+    SCOTCH_contextRandomReset(&context);
     PLB_THEN(weigh_fixed(in, &weight, err));
     if (ret == PLB_OK &&
         SCOTCH_graphBuild(&graph, 0, in->n_vertices, in->start, in->start + 1,
