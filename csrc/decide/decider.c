@@ -467,10 +467,6 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
     plb_receipt_t *last = last_of(self);
     last->seconds_warm_up = self->ledger.warm_up;
     last->cost += self->ledger.warm_up;
-    if (self->opt.move_at_most > 0.0 && !isnan(last->seconds_migration)) {
-        self->felt += last->seconds_migration + self->ledger.warm_up;
-        self->felt_bytes += self->most_bytes;
-    }
     return plb_trigger_expect(self->trigger, self->trigger->end,
                               ledger_theta(&self->ledger, self->ledger.strategy), err);
 }
@@ -503,6 +499,23 @@ static void watch_jumps(plb_decider_t *self)
     self->usual += PLB_NEWEST * (fabs(self->grown) - self->usual);
 }
 
+/* Objects may have moved while the iteration ran: learn what this cost, from the time that it took
+ * beyond the loads, compared with an iteration without moves. */
+static void feel_moves(plb_decider_t *self, const plb_iteration_t *it)
+{
+    const double beyond = it->time - it->max;
+    if (self->n_since > 0.0) {
+        self->rest = beyond;
+    } else if (self->last >= 0 && self->most_bytes > 0.0) {
+        if (self->felt_bytes == 0.0) { /* what was expected counts like one measurement */
+            self->felt_bytes = self->most_bytes;
+            self->felt = self->per_byte * self->most_bytes;
+        }
+        self->felt += reported(last_of(self)->seconds_migration) + beyond - self->rest;
+        self->felt_bytes += self->most_bytes;
+    }
+}
+
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     PLB_FAIL_IF(self->phase != PLB_DECIDER_OBSERVES, err, PLB_ERR_STATE,
@@ -520,6 +533,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     watch_jumps(self);
     self->started = true;
     self->seen = *it;
+    feel_moves(self, it);
     if (self->last >= 0 && it->hidden > 0.0) {
         last_of(self)->seconds_hidden = it->hidden;
     }
@@ -843,7 +857,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         self->trigger->cost = ledger_theta(&self->ledger, self->ledger.strategy);
     }
     self->left[r->strategy] = left;
-    if (self->most_bytes > 0.0) {
+    if (self->most_bytes > 0.0 && self->opt.move_at_most == 0.0) {
         self->per_byte = moving / self->most_bytes;
     }
     self->promise.predicted = fmax(left, 1.0);

@@ -535,10 +535,11 @@ typedef struct plb_decider {
     double *left;      /* owned: max/mean that each candidate predicted last; NAN: it never ran */
     double foreseen;   /* expected seconds of a first LB step if all objects move; NAN: unknown */
     double moving;     /* part of `foreseen` for the migrations; NAN: not known */
-    double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
+    double per_byte;   /* seconds per byte that leaves a rank; with move_at_most, first estimate */
     double most_bytes; /* most bytes that leave one rank in this LB step; 0: not known here */
     /* with move_at_most, sums: seconds by which moves made iterations longer; `most_bytes` */
     double felt, felt_bytes;
+    double rest;  /* seconds of the last iteration without moves beyond its largest load */
     bool goes_on; /* whether the next slice is due */
     /* Whether the strategy has begun to place for the next LB step, and the reason for this LB
      * step; seconds of the strategy's shortest call that was not beside an iteration. */

@@ -267,9 +267,9 @@ static int run_on(const plb_decider_t *self, int32_t which, const input_t *input
 /* ---- neighbours on different ranks ---------------------------------------------------------- */
 
 /* Scatter decomposition (Nicol and Saltz, "An analysis of scatter decomposition", IEEE
- * Transactions on Computers 39, 1990): neighbours go to different ranks, which then stay balanced
- * when heavy regions move, grow or shrink.  Every rank gets one of each p successive objects: the
- * rank with the shortest time so far gets the heaviest (ties: the lowest index or rank). */
+ * Transactions on Computers 39, 1990): successive objects go to successive ranks, so that a heavy
+ * region reaches all ranks alike, wherever it goes and however it grows.  Then BestFitLB moves the
+ * few objects that the present loads ask for. */
 
 /* Whether all objects may migrate, and the snapshot has neither speeds nor memory limits. */
 static bool may_scatter(const plb_snapshot_t *in)
@@ -282,42 +282,19 @@ static bool may_scatter(const plb_snapshot_t *in)
     return in->speed == NULL && in->memory_limit == NULL;
 }
 
-static void deal(const plb_snapshot_t *in, int64_t first, int64_t end, plb_heap_t *heaviest,
-                 plb_heap_t *least, double *time, int32_t *rank)
-{
-    heaviest->n = least->n = 0;
-    for (int64_t i = first; i < end; i++) {
-        heaviest->item[heaviest->n++] = (plb_item_t){-in->load[i], (int32_t)i};
-    }
-    for (int32_t r = 0; r < in->n_ranks; r++) {
-        least->item[least->n++] = (plb_item_t){time[r], r};
-    }
-    plb_heap_build(heaviest);
-    plb_heap_build(least);
-    while (heaviest->n > 0) {
-        const int32_t i = plb_heap_pop(heaviest).id, r = plb_heap_pop(least).id;
-        rank[i] = r;
-        time[r] += in->load[i];
-    }
-}
-
 static int scatter(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int32_t p = in->n_ranks;
-    plb_heap_t heaviest = {0}, least = {0};
-    double *time = NULL;
-    PLB_NEW_EACH(p, heaviest.item, least.item, time);
-    for (int32_t r = 0; r < p; r++) {
-        time[r] = plb_background(in, r);
+    plb_snapshot_t dealt = *in;
+    int32_t *to = NULL;
+    PLB_NEW(to, in->n_objects);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        to[i] = (int32_t)(i % in->n_ranks);
     }
-    for (int64_t first = 0; first < in->n_objects; first += p) {
-        const int64_t end = first + p < in->n_objects ? first + p : in->n_objects;
-        deal(in, first, end, &heaviest, &least, time, rank);
-        PLB_TRY(plb_interrupted(8 * (int64_t)p));
-    }
+    dealt.rank = to;
+    PLB_TRY(plb_strategy_place(&plb_strategy_bestfit, &dealt, NULL, rank, err));
 out:
-    PLB_FREE(heaviest.item, least.item, time);
+    plb_free(to);
     return ret;
 }
 
@@ -329,8 +306,7 @@ static const double PRIOR_JUMPS = (double)PLB_WINDOW / PLB_LONG;
 
 /* Set `step` and `per_byte`.  The cost of an LB step is the average of the last ones; before the
  * first, the expected cost.  If data move while an iteration runs, moving costs the time by which
- * this iteration gets longer.  Its cost per byte is an average: over the bytes that have moved so
- * far and, at the expected cost, once over those of all objects. */
+ * this iteration gets longer, see feel_moves in decider.c; at first, the expected cost. */
 static int price_moves(const plb_decider_t *self, const plb_snapshot_t *s, plb_cycle_costs_t *out,
                        plb_err_t *err)
 {
@@ -340,8 +316,8 @@ static int price_moves(const plb_decider_t *self, const plb_snapshot_t *s, plb_c
     PLB_PASS(plb_cycle_bytes(s, NULL, &bytes, err));
     if (self->opt.move_at_most > 0.0) {
         const double moving = isnan(self->moving) ? 0.0 : self->moving;
-        const double all = bytes + self->felt_bytes;
-        out->per_byte = all > 0.0 ? (moving + self->felt) / all : 0.0;
+        out->per_byte = self->felt_bytes > 0.0 ? fmax(self->felt, 0.0) / self->felt_bytes
+                                               : moving / fmax(bytes, 1.0);
         out->step = self->last < 0 ? cost - moving : self->receipts[self->last].seconds;
     } else if (isnan(out->per_byte)) { /* no bytes have moved yet */
         const double moving = self->last >= 0 || isnan(self->moving) ? cost : self->moving;
@@ -701,25 +677,34 @@ out:
     return ret;
 }
 
-/* Make the largest part for which the seconds of its moves and of the next iteration are at most
- * `most`.  Bisect between *low bytes (the least to move, in any case) and `high` bytes, for which
- * they are more, to within PLB_NOISE.  *good: whether the part keeps the memory limits. */
-static int largest_part(slices_t *self, double *low, double high, double most, double per_byte,
-                        bool *good, plb_err_t *err)
+/* Whether the next iteration is not too long, and computes while `bytes` leave a rank. */
+static bool is_short(const plb_decider_t *self, double max, double bytes, double per_byte)
+{
+    const double most = 1.0 + self->opt.move_at_most;
+    return max + per_byte * bytes <= most * self->longest && self->per_byte * bytes <= most * max;
+}
+
+/* Make the largest part with which the next iteration is short.  Bisect between *low bytes (the
+ * least to move, in any case) and `high` bytes, to within PLB_NOISE.  *good: whether the part
+ * keeps the memory limits. */
+static int largest_part(const plb_decider_t *decider, slices_t *self, double *low, double high,
+                        double per_byte, bool *good, plb_err_t *err)
 {
     enum { HALVINGS = 7 }; /* 2^-7 is about PLB_NOISE */
     const plb_snapshot_t *s = &self->input->snapshot;
     for (int k = 0; k <= HALVINGS + 1; k++) {
         const bool ends = k == 0 || k > HALVINGS;
         const double bytes = ends ? *low : 0.5 * (*low + high);
-        double full;
+        double full, leave = 0.0;
         for (int64_t i = 0; i < s->n_objects; i++) {
-            self->part[i] = self->until[i] <= bytes ? self->rank[i] : s->rank[i];
+            const bool moves = self->until[i] <= bytes;
+            self->part[i] = moves ? self->rank[i] : s->rank[i];
+            leave = moves ? fmax(leave, self->until[i]) : leave;
         }
         PLB_PASS(plb_snapshot_metrics(&self->input->phases, self->part, &self->metrics, err));
         PLB_PASS(plb_snapshot_full(s, self->part, &full, err));
         *good = !(full > 1.0);
-        const bool fits = *good && self->metrics.max + per_byte * bytes <= most;
+        const bool fits = *good && is_short(decider, self->metrics.max, leave, per_byte);
         *low = fits ? bytes : *low;
         high = fits || ends ? high : bytes;
     }
@@ -761,21 +746,21 @@ static int slice(plb_decider_t *self, const input_t *input, int32_t *rank, plb_p
     PLB_TRY(plb_cycle_bytes(s, rank, &bytes, err));
     PLB_TRY(plb_snapshot_metrics(&input->phases, NULL, &before, err));
     PLB_TRY(plb_snapshot_metrics(&input->phases, rank, &after, err));
+    self->per_byte = self->felt_bytes > 0.0 ? self->per_byte : costs.per_byte;
     self->longest = self->goes_on ? self->longest : fmax(before.max, self->seen.max);
-    const double most = (1.0 + self->opt.move_at_most) * self->longest;
     for (int64_t i = 0; i < s->n_objects && bytes > 0.0; i++) {
         part = fmax(part, rank[i] == s->rank[i] ? 0.0 : (double)s->nbytes[i]);
     }
     part = fmax(part, costs.step / costs.per_byte);
     out->felt = costs.per_byte * bytes;
     /* if even one slice takes longer than an iteration, slices would only take longer in total */
-    if (s->key == NULL || costs.per_byte * part > self->longest ||
-        !(part < bytes && after.max + out->felt > most)) {
+    if (s->key == NULL || costs.per_byte * part > self->longest || part >= bytes ||
+        is_short(self, after.max, bytes, costs.per_byte)) {
         return ret;
     }
     PLB_NEW_EACH(s->n_objects, slices.until, slices.part);
     PLB_TRY(order_moves(&slices, err));
-    PLB_TRY(largest_part(&slices, &part, bytes, most, costs.per_byte, &good, err));
+    PLB_TRY(largest_part(self, &slices, &part, bytes, costs.per_byte, &good, err));
     if (good) {
         const size_t n = (size_t)s->n_objects;
         self->n_target = 0;

@@ -14,16 +14,10 @@ P, N = 4, 32
 CHEAP = 1e-5  # seconds of an LB step; too cheap to look for placements with fewer moves
 
 
-def scattered(load, p):
-    """Give each rank one of each p objects: the least loaded rank gets the heaviest."""
-    time, rank = np.zeros(p), np.zeros(len(load), int)
-    for first in range(0, len(load), p):
-        window = np.arange(first, min(first + p, len(load)))
-        ranks = np.lexsort((np.arange(p), time))
-        for i, r in zip(window[np.lexsort((window, -load[window]))], ranks, strict=False):
-            rank[i] = r
-            time[r] += load[i]
-    return rank
+def scattered(load):
+    """Give successive objects to successive ranks; then let BestFitLB move a few of them."""
+    dealt = pylb.Snapshot(load, np.arange(N) % P, n_ranks=P, key=np.arange(N))
+    return pylb.place(dealt, "BestFitLB").rank
 
 
 def waiting(load, rank):
@@ -72,7 +66,7 @@ def case(seed):
     return load, drift, home, rng.integers(1, 9, N)
 
 
-@pytest.mark.parametrize("seed", [3, 6, 7, 11])
+@pytest.mark.parametrize("seed", [3, 4, 7, 11])
 def test_a_drift_that_lasts_is_placed_for(seed):
     """A rank whose loads grow by a tenth per iteration keeps fewer objects."""
     load, drift, home, nbytes = case(seed)
@@ -125,16 +119,13 @@ def moving(speed, **more):
     return load, place(load, drift, home, nbytes, grown=grown, cost=CHEAP, **more)
 
 
-@pytest.mark.parametrize(("speed", "parts"), [(1.0, False), (3.0, True)])
-def test_neighbours_are_parted_while_the_heavy_region_moves(speed, parts):
-    """The ranks stay balanced while the region crosses the row.
-
-    parts: whether no placement for the present loads loses less until the next LB step.
-    """
+@pytest.mark.parametrize("speed", [0.1, 1.0, 3.0])
+def test_neighbours_are_parted_while_the_heavy_region_moves(speed):
+    """The ranks stay balanced while the region crosses the row."""
     load, (made, rank, _) = moving(speed)
-    parted = scattered(load, P)
-    assert (made["loss_scattered"] < made["loss_0"]) == parts
-    assert (rank.tolist() == parted.tolist()) == parts
+    parted = scattered(load)
+    assert made["loss_scattered"] < 0.2 * made["loss_0"]
+    assert rank.tolist() == parted.tolist()
     times = [np.bincount(parted, wave(shift), P) for shift in range(N)]
     assert max(t.max() / t.mean() for t in times) < 1.25
 
@@ -144,7 +135,7 @@ def test_messages_count_in_the_loss():
     src = np.arange(N - 1)
     sent = {"edges": (src, src + 1, np.zeros(N - 1))}
     load, (made, rank, _) = moving(1.0, network=(1.0, 0.0), **sent)
-    assert rank.tolist() != scattered(load, P).tolist()
+    assert rank.tolist() != scattered(load).tolist()
     least = min(made[f"loss_{t}"] for t in AHEADS if not math.isnan(made[f"loss_{t}"]))
     assert least < made["loss_scattered"]
 
@@ -164,7 +155,7 @@ def test_after_a_jump_neighbours_are_parted():
     drift = load - wave(20.0)
     made, rank, _ = place(load, drift, home, nbytes, grown=grown, cost=1e-3, before=(0.0, 0.0))
     assert [math.isnan(made[f"loss_{t}"]) for t in AHEADS] == [False, True, True, True, True]
-    assert rank.tolist() == scattered(load, P).tolist()
+    assert rank.tolist() == scattered(load).tolist()
     assert made["loss_scattered"] < made["loss_0"]
 
 
@@ -194,5 +185,5 @@ def test_fewer_objects_move_where_moving_costs_much(excess, cost, chosen):
     assert (made["loss_scattered"] < made["loss_tolerant"]) == (chosen is None)
     assert made["tolerance"] == (chosen or 0.0)
     loose = pylb.place(s, pylb.strategy("BestFitLB", tolerance=chosen or 0.0)).rank
-    assert rank.tolist() == (scattered(load, P) if chosen is None else loose).tolist()
+    assert rank.tolist() == (scattered(load) if chosen is None else loose).tolist()
     assert math.isnan(place(load, still, home, nbytes, grown=0.0, cost=CHEAP)[0]["loss_tolerant"])

@@ -41,8 +41,8 @@
  *
  * The first LB step is a trial: only it shows which part of an imbalance an LB step removes, and
  * what it costs.  It takes place
- *   - after the first three iterations, if the imbalance exists from the first one on (it comes
- *     from the initial placement), and its removal would save trial * theta;
+ *   - after two iterations (three, if theta is not known), if the imbalance exists from the first
+ *     one on (it comes from the initial placement), and its removal would save trial * theta;
  *   - when a steady imbalance has cost as much as the trial may cost: theta, or, if theta is not
  *     known, plb_trigger_price;
  *   - when any imbalance has cost `guess` balanced iterations (without what may be noise), and is
@@ -314,7 +314,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     const double left = self->end == INT64_MAX
                             ? plb_greater((double)s->seen, self->params[AHEAD])
                             : plb_greater((double)(self->end - o->iteration - 1), 0.0);
-    if (n < FIRST) {
+    if (n < (s->knows || isnan(self->cost) ? FIRST : FIRST - 1)) {
         const double e = excess(s, self->cycle.u),
                      clear = plb_greater(2.0 * theta, NOISE * s->mean);
         const bool at_once = s->knows && !isnan(self->cost) && e >= clear && left >= 1.0;
