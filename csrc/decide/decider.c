@@ -494,16 +494,6 @@ static void use_cores(plb_decider_t *self, const plb_iteration_t *it)
     }
 }
 
-static void watch_jumps(plb_decider_t *self)
-{
-    const double u = self->span - self->even;
-    const double most = fmax(fmax(PLB_NOTABLE * self->even, 0.5 * u), PLB_SPREADS * self->usual);
-    self->sudden = self->grown > most;
-    self->jumps += self->sudden ? 1.0 : 0.0;
-    self->observed += 1.0;
-    self->usual += PLB_NEWEST * (fabs(self->grown) - self->usual);
-}
-
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     PLB_FAIL_IF(self->phase != PLB_DECIDER_OBSERVES, err, PLB_ERR_STATE,
@@ -517,8 +507,13 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     const double before = self->span - self->even;
     use_cores(self, it);
     ledger_observe(&self->ledger, it->time, self->span, self->even);
-    self->grown = self->n_since > 0.0 ? self->span - self->even - before : 0.0;
-    watch_jumps(self);
+    const double u = self->span - self->even;
+    self->grown = self->n_since > 0.0 ? u - before : 0.0;
+    const double most = fmax(fmax(PLB_NOTABLE * self->even, 0.5 * u), PLB_SPREADS * self->usual);
+    self->sudden = self->grown > most;
+    self->jumps += self->sudden ? 1.0 : 0.0;
+    self->observed += 1.0;
+    self->usual += PLB_NEWEST * (fabs(self->grown) - self->usual);
     self->started = true;
     self->seen = *it;
     if (self->last >= 0 && it->hidden > 0.0) {

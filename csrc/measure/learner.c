@@ -67,14 +67,6 @@ static void timings_free(plb_timings_t *self)
     *self = (plb_timings_t){0};
 }
 
-/* Whether the object is in the sample, which is 1 / `parts` of all objects.  Fibonacci hashing
- * gives the same sample each time. */
-static bool is_sampled(int64_t key, uint64_t parts)
-{
-    const uint64_t mixed = (uint64_t)key * UINT64_C(0x9E3779B97F4A7C15);
-    return (mixed >> 32) % parts == 0;
-}
-
 /* Check the input, and find the order of the objects that are used. */
 static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t *rank,
                          const double *seconds, const double *work, double fraction,
@@ -107,8 +99,10 @@ static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t
                     "key %lld is given twice: expected each object once", (long long)order[j].key);
     }
     for (int64_t j = 0; j < n; j++) {
+        /* Fibonacci hashing gives the same sample each time, 1 / `parts` of all objects. */
+        const uint64_t mixed = (uint64_t)order[j].key * UINT64_C(0x9E3779B97F4A7C15);
         if (seconds[order[j].at] > 0.0 && plb_is_sampled(order[j].key, fraction) &&
-            is_sampled(order[j].key, parts)) {
+            (mixed >> 32) % parts == 0) {
             order[(*m)++] = order[j];
         }
     }

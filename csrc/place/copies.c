@@ -593,18 +593,6 @@ static void swap(layer_t *l, int32_t a, int32_t i, int32_t b, int32_t j)
     l->time[b] += less;
 }
 
-static void make(layer_t *l, const step_t *step)
-{
-    const int32_t *r = step->rank, *j = step->slot;
-    if (step->n == 1) {
-        fill(l, r[0], j[0], step->object);
-        reckon(l);
-    }
-    for (int i = 0; i + 1 < step->n; i += step->n == 4 ? 2 : 1) {
-        swap(l, r[i], j[i], r[i + 1], j[i + 1]);
-    }
-}
-
 /* Find a step for the slowest rank: a swap, with the least loaded rank first.  thorough: if there
  * is none, two swaps at once, or another object in a slot.  thrifty: cycles where they migrate
  * less than swaps. */
@@ -748,7 +736,14 @@ static int improve(layer_t *l, const plb_copies_t *of, double target, bool thoro
             }
         }
         if (more) {
-            make(l, &step);
+            const int32_t *r = step.rank, *j = step.slot;
+            if (step.n == 1) {
+                fill(l, r[0], j[0], step.object);
+                reckon(l);
+            }
+            for (int i = 0; i + 1 < step.n; i += step.n == 4 ? 2 : 1) {
+                swap(l, r[i], j[i], r[i + 1], j[i + 1]);
+            }
             if (of != NULL && !of->even) {
                 divide(l, target);
             }

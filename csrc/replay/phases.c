@@ -62,16 +62,6 @@ int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t
     return PLB_OK;
 }
 
-/* Check the data of the tasks of phase i that only an LB step reads. */
-static int check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
-{
-    const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
-    PLB_PASS(plb_check_i64("task_bytes", t->task_bytes, a, b, err));
-    PLB_PASS(plb_check_i64("task_memory", t->task_memory, a, b, err));
-    PLB_PASS(plb_check_f64("task_work", t->task_work, a, b, 0.0, err));
-    return plb_check_coords(t->task_coords == NULL ? NULL : t->task_coords + 3 * a, b - a, 3, err);
-}
-
 /* ---- phase step -------------------------------------------------------------------------- */
 
 /* Get the indices of the ends of edge k among the present objects; false: an end is absent. */
@@ -163,8 +153,14 @@ static int check_sum(const char *name, const int64_t *x, int64_t n, plb_err_t *e
 
 int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 {
-    if (self->trace != NULL) {
-        PLB_PASS(check_sizes(self->trace, self->phase, err));
+    if (self->trace != NULL) { /* check the data of the tasks that only an LB step reads */
+        const plb_trace_t *t = self->trace;
+        const int64_t a = t->task_ptr[self->phase], b = t->task_ptr[self->phase + 1];
+        const double *coords = t->task_coords == NULL ? NULL : t->task_coords + 3 * a;
+        PLB_PASS(plb_check_i64("task_bytes", t->task_bytes, a, b, err));
+        PLB_PASS(plb_check_i64("task_memory", t->task_memory, a, b, err));
+        PLB_PASS(plb_check_f64("task_work", t->task_work, a, b, 0.0, err));
+        PLB_PASS(plb_check_coords(coords, b - a, 3, err));
     }
     for (int64_t k = 0; self->n_blocks > 0 && k < self->n; k++) {
         PLB_FAIL_IF(self->block[k] < -1 || self->block[k] >= self->n_blocks, err, PLB_ERR_RANGE,
