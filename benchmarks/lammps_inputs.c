@@ -31,6 +31,7 @@ REPLACE(void, on_run, "_ZN9LAMMPS_NS3Run7commandEiPPc", void *self, int n, char 
 REPLACE(void, on_build, "_ZN9LAMMPS_NS8Neighbor5buildEi", void *self, int topology)
 REPLACE(void, on_balance, "_ZN9LAMMPS_NS10FixBalance9rebalanceEv", void *self)
 REPLACE(int, on_advise, "pylb_advise", void *lb, int *rebalance)
+REPLACE(double, on_seconds, "pylb_seconds", void *lb)
 REPLACE(int, on_moved, "pylb_rebalance_end", void *lb)
 
 /* steps: time steps with the lists that have these pairs; cpu, advice: processor seconds of the LB
@@ -42,7 +43,8 @@ static struct {
 static int n_rows;
 static int64_t last; /* time step that was counted last */
 static void *lmp;
-static double clock_of[4], given; /* PAIRS_CLOCK; seconds that pylb has been told */
+static double clock_of[4], given; /* PAIRS_CLOCK; seconds of work since the start */
+static double told;               /* those of the steps that pylb has ended */
 
 static double cpu(void)
 {
@@ -95,12 +97,20 @@ void on_balance(void *self)
 int on_advise(void *lb, int *rebalance)
 {
     count();
-    int code = clock_of[3] > 0.0 ? pylb_work(lb, given) : 0;
+    int code = clock_of[3] > 0.0 ? pylb_work(lb, given - told) : 0;
     const double before = cpu();
-    given = 0.0;
+    told = given;
     code = code == 0 ? ORIGINAL(on_advise)(lb, rebalance) : code;
     now.advice += cpu() - before;
     return code;
+}
+
+double on_seconds(void *lb)
+{
+    if (lmp != NULL) {
+        count();
+    }
+    return clock_of[3] > 0.0 ? given : ORIGINAL(on_seconds)(lb);
 }
 
 int on_moved(void *lb)

@@ -160,16 +160,6 @@ static int pack(plb_step_t *self, const plb_parcel_t *parcel, int n_parcels, plb
     return reserve(&self->parts, n_parts, err);
 }
 
-static int send_parcel(plb_step_t *self, const plb_parcel_t *p, void *wire, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    PLB_MPI(MPI_Issend(wire, (int)head_size(p), MPI_BYTE, p->peer, PLB_TAG_HEAD + self->parity,
-                       self->comm->comm, add_request(&self->heads)));
-    ret = move_parts(self, p, false, err);
-out:
-    return ret;
-}
-
 static int check_unbroken(const plb_step_t *self, plb_err_t *err)
 {
     PLB_FAIL_IF(self->phase == PLB_STEP_BROKEN, err, PLB_ERR_STATE,
@@ -192,8 +182,13 @@ int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t
     self->mine = *mine;
     int ret = pack(self, parcel, n_parcels, err);
     for (int i = 0; ret == PLB_OK && i < n_parcels; i++) {
-        ret = send_parcel(self, &parcel[i], self->wire[i], err);
+        const plb_parcel_t *p = &parcel[i];
+        PLB_MPI(MPI_Issend(self->wire[i], (int)head_size(p), MPI_BYTE, p->peer,
+                           PLB_TAG_HEAD + self->parity, self->comm->comm,
+                           add_request(&self->heads)));
+        ret = move_parts(self, p, false, err);
     }
+out:
     if (ret == PLB_OK) {
         self->phase = PLB_STEP_SENDING;
     } else {

@@ -398,19 +398,6 @@ out:
     return ret;
 }
 
-static int find_params(const plb_decider_t *self, outlook_t *best, plb_err_t *err)
-{
-    const plb_candidate_strategy_t *c = &self->candidates[best->which];
-    PLB_PASS_NEW(best->params, c->strategy.n_params);
-    for (int i = 0; i < c->strategy.n_params; i++) {
-        best->params[i] = c->params[i];
-        if (strcmp(c->strategy.params[i].name, "tolerance") == 0) {
-            best->tolerance = &best->params[i];
-        }
-    }
-    return PLB_OK;
-}
-
 /* Let the strategy place for the loads expected 1, 2, 4 and 8 iterations ahead (decider.h), and
  * keep the placement with the smallest loss until the next LB step.  Stop at the first placement
  * that loses more than the previous one.  Also try to place neighbours on different ranks: then
@@ -429,7 +416,14 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
                       .rank = rank,
                       .out = out,
                       .seconds = out->seconds_strategy};
-    PLB_TRY(find_params(self, &best, err));
+    const plb_candidate_strategy_t *c = &self->candidates[which];
+    PLB_NEW(best.params, c->strategy.n_params);
+    for (int i = 0; i < c->strategy.n_params; i++) {
+        best.params[i] = c->params[i];
+        if (strcmp(c->strategy.params[i].name, "tolerance") == 0) {
+            best.tolerance = &best.params[i];
+        }
+    }
     PLB_TRY(plb_cycle_loss(costs, rank, &loss[0], err));
     PLB_TRY(plb_cycle_bytes(costs->now, rank, &bytes, err));
     const double tries = N_TOLERANCES * TRY * (double)costs->now->n_objects;

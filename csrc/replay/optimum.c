@@ -288,20 +288,6 @@ static void place(const search_t *self, int64_t i, int32_t *rank)
     }
 }
 
-static int begin_phases(search_t *self, plb_err_t *err)
-{
-    unsigned looks_at = 0;
-    for (int32_t k = 0; k < self->n_strategies; k++) {
-        looks_at |= self->strategy[k].strategy.looks_at;
-    }
-    const plb_phases_options_t options = {.n_ranks = self->trace->n_ranks,
-                                          .estimates = true,
-                                          .edges = (looks_at & PLB_LOOKS_COMM) != 0};
-    PLB_PASS(plb_phases_init(&self->phases, &options, err));
-    self->has_phases = true;
-    return plb_phases_begin(&self->phases, self->trace, err);
-}
-
 /* ---- the beam ------------------------------------------------------------------------------- */
 
 static int reserve(search_t *self, int64_t n, plb_err_t *err)
@@ -509,7 +495,15 @@ static int list_best(search_t *self, plb_optimum_t *out, plb_err_t *err)
 static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *err)
 {
     const plb_trace_t *t = self->trace;
-    PLB_PASS(begin_phases(self, err));
+    unsigned looks_at = 0;
+    for (int32_t k = 0; k < self->n_strategies; k++) {
+        looks_at |= self->strategy[k].strategy.looks_at;
+    }
+    const plb_phases_options_t options = {
+        .n_ranks = t->n_ranks, .estimates = true, .edges = (looks_at & PLB_LOOKS_COMM) != 0};
+    PLB_PASS(plb_phases_init(&self->phases, &options, err));
+    self->has_phases = true;
+    PLB_PASS(plb_phases_begin(&self->phases, t, err));
     PLB_PASS(reserve(self, 1, err));
     self->limit = limit;
     self->left_out = false;

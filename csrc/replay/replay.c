@@ -244,20 +244,6 @@ static int tell(plb_replay_t *self, int64_t end, bool is_over, plb_err_t *err)
     return PLB_OK;
 }
 
-/* End a step of the program.  If the objects have changed since they were placed, nothing moves,
- * as if the program had ignored the advice: none of its own LB steps was there. */
-static int advise(plb_replay_t *self, plb_err_t *err)
-{
-    self->late[(self->n - 1) % (self->opt.lag + 1)] = self->last;
-    PLB_PASS(tell(self, self->n - self->opt.lag, false, err));
-    if (self->moves_at == self->n - 1 && (self->opt.ahead == 0 || self->phases.same_objects)) {
-        move(self, false);
-    } else if (self->moves_at == self->n - 1) {
-        self->outcome.n_rebalanced = 0;
-    }
-    return PLB_OK;
-}
-
 /* ---- decisions ------------------------------------------------------------------------------ */
 
 static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t *err)
@@ -281,20 +267,6 @@ static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t
     return PLB_OK;
 }
 
-/* With a lag, the ranks agree on the iteration of an LB step (decide/consensus.h).  *final:
- * whether the LB step takes place at the end of `iteration`. */
-static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *err)
-{
-    const int64_t k = iteration - self->loop.first + 1;
-    const plb_verdict_t *v = &self->opt.decider->trigger->verdict;
-    plb_ruling_t ruling;
-    const int64_t wish = plb_wish_of(&self->wish, v, k, self->root.final);
-    const int64_t ended = k >= self->loop.n ? self->opt.n_ranks : 0;
-    PLB_PASS(plb_consensus_root_stats(&self->root, k, ended, wish, &ruling, err));
-    *final = ruling.kind == PLB_RULING_BALANCE;
-    return PLB_OK;
-}
-
 static bool ends(const plb_replay_t *self, int64_t iteration)
 {
     return iteration + 1 >= self->loop.first + self->loop.n;
@@ -313,8 +285,13 @@ static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
     self->unobserved = false;
     PLB_PASS(plb_decider_observe(d, &self->last, err));
     const bool is_last = ends(self, iteration) || !more;
-    if (self->opt.lag > 0) {
-        PLB_PASS(agree(self, iteration, &final, err));
+    if (self->opt.lag > 0) { /* the ranks agree on the iteration of an LB step */
+        const int64_t k = iteration - self->loop.first + 1;
+        const int64_t wish = plb_wish_of(&self->wish, &d->trigger->verdict, k, self->root.final);
+        const int64_t ended = k >= self->loop.n ? self->opt.n_ranks : 0;
+        plb_ruling_t ruling;
+        PLB_PASS(plb_consensus_root_stats(&self->root, k, ended, wish, &ruling, err));
+        final = ruling.kind == PLB_RULING_BALANCE;
     }
     const bool asked = self->opt.lag > 0 ? final : d->trigger->verdict.balance;
     self->why = self->opt.lag > 0 ? self->wish.why : d->trigger->verdict;
@@ -400,19 +377,6 @@ static void keep(plb_replay_t *self)
     }
 }
 
-/* Foresight: before a phase runs, the decider gets its statistics, and can rebalance. */
-static int foresee(plb_replay_t *self, plb_err_t *err)
-{
-    const plb_iteration_t it = plb_phases_statistics(&self->phases, self->n);
-    PLB_PASS(plb_decider_observe(self->opt.decider, &it, err));
-    PLB_PASS(carry_out(self, self->opt.decider->trigger->verdict.balance, false, err));
-    if (self->due) {
-        PLB_PASS(balance(self, NULL, err));
-        plb_phases_run(&self->phases);
-    }
-    return PLB_OK;
-}
-
 static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
 {
     plb_phases_t *ph = &self->phases;
@@ -421,7 +385,13 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     PLB_PASS(between(self, err));
     plb_phases_run(ph);
     if (self->opt.foresight && decides) {
-        PLB_PASS(foresee(self, err));
+        const plb_iteration_t it = plb_phases_statistics(ph, self->n);
+        PLB_PASS(plb_decider_observe(self->opt.decider, &it, err));
+        PLB_PASS(carry_out(self, self->opt.decider->trigger->verdict.balance, false, err));
+        if (self->due) {
+            PLB_PASS(balance(self, NULL, err));
+            plb_phases_run(ph);
+        }
     }
     keep(self);
     if (decides && !self->opt.foresight) {
@@ -437,7 +407,15 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     self->tasks += tasks;
     PLB_PASS(plb_phases_leave(ph, err));
     if (self->opt.advisor != NULL) {
-        PLB_PASS(advise(self, err));
+        /* End a step of the program.  If the objects have changed since they were placed, nothing
+         * moves, as if the program had ignored the advice: none of its own LB steps was there. */
+        self->late[(self->n - 1) % (self->opt.lag + 1)] = self->last;
+        PLB_PASS(tell(self, self->n - self->opt.lag, false, err));
+        if (self->moves_at == self->n - 1 && (self->opt.ahead == 0 || ph->same_objects)) {
+            move(self, false);
+        } else if (self->moves_at == self->n - 1) {
+            self->outcome.n_rebalanced = 0;
+        }
     }
     return plb_interrupted(8 * (tasks + self->opt.n_ranks));
 }

@@ -373,7 +373,7 @@ def seconds_of(loads, ranks, when, cost=2.5e-4):
 
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_a_circle_in_a_mesh_of_p4est_beside_fixed_intervals(ranks):
-    """As ``circle TURNS 1 --virtual``, where p4est is: auto was once 1.46 times the best."""
+    """As ``circle TURNS 1 --virtual``, where p4est is: auto was once 1.12 times the best."""
     ratios = []
     for turns in (0.5, 1, 2, 4, 8):
         loads, lb = circle(turns), pylb.Advisor(ranks=ranks, record=False)
@@ -388,8 +388,8 @@ def test_a_circle_in_a_mesh_of_p4est_beside_fixed_intervals(ranks):
             for every in (2, 5, 10, 20, 40, 80, 999)
         )
         ratios.append(seconds_of(loads, ranks, advised) / best)
-    assert max(ratios) < 1.12, ratios
-    assert statistics.fmean(ratios) < 1.08, ratios
+    assert max(ratios) < 1.08, ratios
+    assert statistics.fmean(ratios) < 1.03, ratios
 
 
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
@@ -428,7 +428,7 @@ def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
 
 
 @pytest.mark.parametrize("end", [1000, None])
-@pytest.mark.parametrize(("size", "most"), [(0.01, 0.0), (0.05, 0.0), (0.2, 0.8)])
+@pytest.mark.parametrize(("size", "most"), [(0.01, 0.0), (0.05, 0.0), (0.2, 0.85)])
 def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
     """With little noise, auto never tries an LB step; noise of 20 % gets a trial in most runs."""
     tried = []

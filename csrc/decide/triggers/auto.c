@@ -24,8 +24,8 @@
  *
  * The rate is compared with the imbalance that is expected to persist: the share of earlier
  * imbalances that has persisted, times the lower of
- *   - the lowest u of the last three iterations, extrapolated along their trend: this removes
- *     spikes;
+ *   - the lowest u of the last three iterations, extrapolated along their trend to the next
+ *     iteration: this removes spikes;
  *   - the mean u of the last patience * theta / u iterations, also extrapolated: an LB step needs
  *     theta / u iterations to repay theta, and the imbalance must have existed for part of them.
  *
@@ -53,8 +53,8 @@
  * While theta is unknown, the other rules assume `guess` balanced iterations, or fewer in a short
  * run (plb_trigger_guess), and patience, doubt and trial are multiplied by `unsure`.
  *
- * If loads move so fast that the next iteration alone would repay two LB steps, auto rebalances at
- * once, also in the second iteration of a cycle.
+ * If loads move so fast that the next iteration alone would repay an LB step, auto rebalances in
+ * the second iteration of a cycle.  (LB steps in each iteration could not be judged.)
  *
  * A run may begin with what earlier runs of the program have learned (plb_experience_t).  Then it
  * needs no trial, as if an LB step had taken place.
@@ -100,7 +100,9 @@ typedef struct state {
     double hoped[HORIZONS], gained[HORIZONS];
     double paid, iterations; /* sums of theta + U and of tau over past cycles (fading) */
     int64_t lb_steps, seen;  /* numbers of LB steps and iterations since the start */
-    bool knows; /* whether it is known what LB steps leave: from an LB step or an earlier run */
+    int64_t brief; /* number of cycles since the last that told what LB steps leave; SHORTEST
+                      or more if there was none */
+    bool knows;    /* whether it is known what LB steps leave: from an LB step or an earlier run */
 } state_t;
 
 /* The remainder of an unsigned number is one instruction. */
@@ -145,14 +147,19 @@ static void add_to_block(state_t *s, int64_t n, double u)
     }
 }
 
-/* Estimate what the last LB step has left: at first from three iterations, then from the lower
- * half of the first block, because noise may have made these three low; it falls to the mean of a
- * later block that is lower. */
+/* Estimate what the last LB step has left.  In a few brief cycles it is not above the last
+ * estimate; else it comes from three iterations, from before them if they rise; then from the
+ * lower half of the first block, because noise may have made these three low; it falls to the mean
+ * of a later block that is lower. */
 static void update_residual(state_t *s, int64_t n, double low)
 {
-    const double base = s->mean * BLOCK;
-    if (n <= FIRST) {
-        s->residual = 1.0 + (n < FIRST ? low : plb_median3(s->u)) / s->mean;
+    const double base = s->mean * BLOCK, *u = s->u, before = s->residual;
+    if (n < FIRST) {
+        s->residual = plb_lesser(1.0 + low / s->mean, s->brief < SHORTEST ? before : INFINITY);
+    } else if (n == FIRST) {
+        const double step = plb_lesser(u[2] - u[1], u[0] - u[2]);
+        s->residual =
+            1.0 + (step > 0.0 ? plb_greater(u[1] - step, 0.0) : plb_median3(u)) / s->mean;
     } else if (n == BLOCK) {
         const double half = plb_lesser(s->half, s->block - s->half);
         s->residual = plb_greater(s->residual, 1.0 + 2.0 * half / base);
@@ -213,7 +220,8 @@ static double rise(const state_t *s, int64_t n, int64_t k)
     return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
 }
 
-/* The imbalance of the last three iterations without spikes, extrapolated along its trend. */
+/* The imbalance of the last three iterations without spikes, extrapolated along its trend; after
+ * the first LB step, to the next iteration, the first one that an LB step can help. */
 static double settled(const state_t *s, int64_t n)
 {
     /* `level`, the lowest u of FIRST iterations, lags behind a growing u, except at the start of
@@ -224,7 +232,7 @@ static double settled(const state_t *s, int64_t n)
     for (int64_t k = 1; k < FIRST; k++) {
         out = plb_lesser(out, s->u[(n - k) % FIRST] + (double)k * slope);
     }
-    return out;
+    return s->knows ? out + slope : out;
 }
 
 /* The excess (seconds per iteration) that is expected to persist until its removal has repaid
@@ -315,9 +323,8 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
                             ? plb_greater((double)s->seen, self->params[AHEAD])
                             : plb_greater((double)(self->end - o->iteration - 1), 0.0);
     if (n < (s->knows || isnan(self->cost) ? FIRST : FIRST - 1)) {
-        const double e = excess(s, self->cycle.u),
-                     clear = plb_greater(2.0 * theta, NOISE * s->mean);
-        const bool at_once = s->knows && !isnan(self->cost) && e >= clear && left >= 1.0;
+        const double e = excess(s, self->cycle.u), clear = plb_greater(theta, NOISE * s->mean);
+        const bool at_once = n > 1 && s->knows && !isnan(self->cost) && e > clear && left >= 1.0;
         v->reason = at_once ? PLB_REASON_RATE : PLB_REASON_FEW;
         if (at_once) {
             v->level = e;
@@ -344,7 +351,7 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 {
     (void)cost, (void)max_over_mean;
     state_t *s = self->state;
-    s->lb_steps++;
+    s->brief = s->lb_steps++ == 0 ? SHORTEST : self->cycle.n < FIRST ? s->brief + 1 : 0;
     s->knows = true;
     s->paid = FADE * s->paid + self->cost + self->cycle.U;
     s->iterations = FADE * s->iterations + (double)self->cycle.n;

@@ -17,7 +17,12 @@
 
 /* Least number of time steps between two decisions, and least product with the atoms of a rank, so
  * that a decision costs little beside the steps; docs/your_code.md tells both to users. */
-enum { PERIOD = 20, ATOM_STEPS = 500 * PERIOD };
+enum { PERIOD = 20, ATOM_STEPS = 250 * PERIOD };
+
+/* Least max/mean of atoms for a first LB step.  Atoms at a surface have fewer neighbours, so LB
+ * steps that balance numbers of atoms leave about as much.
+ * tuned: ratio; lammps_inputs.py, peri on 2 ranks: LB steps at 1.07 make the run 10 % longer */
+static const double CLEAR = 1.1;
 
 /* LAMMPS' interface for C; absent in other programs */
 #define LAMMPS __attribute__((weak)) extern
@@ -40,8 +45,13 @@ REPLACE(void, pylb_lmp_balance, "_ZN9LAMMPS_NS10FixBalanceC1EPNS_6LAMMPSEiPPc", 
         void *lmp, int n, char **words)
 REPLACE(void, pylb_lmp_setup, "_ZN9LAMMPS_NS10FixBalance18setup_pre_exchangeEv", void *self)
 REPLACE(void, pylb_lmp_exchange, "_ZN9LAMMPS_NS10FixBalance12pre_exchangeEv", void *self)
+REPLACE(void, pylb_lmp_rebalance, "_ZN9LAMMPS_NS10FixBalance9rebalanceEv", void *self)
 REPLACE(void, pylb_lmp_tiled, "_ZN9LAMMPS_NS9CommTiledC1EPNS_6LAMMPSEPNS_4CommE", void *self,
         void *lmp, void *old)
+REPLACE(void, pylb_lmp_weigh, "_ZN9LAMMPS_NS13ImbalanceTime7computeEPd", void *self,
+        double *weight)
+REPLACE(double, pylb_lmp_factor, "_ZN9LAMMPS_NS7Balance16imbalance_factorERd", void *self,
+        double *most)
 
 static struct {
     pylb_advisor *lb;
@@ -51,6 +61,10 @@ static struct {
     bool begun;      /* the first run has begun */
     char fix[64];    /* name of the most recent `fix balance` of the script */
     void *own, *lmp; /* the fix that pylb decides for, and its LAMMPS */
+    bool sets_up;    /* within the set-up of the first run */
+    bool weighs;     /* within a run with a fix of pylb's own */
+    double since;    /* pylb_seconds at the last decision */
+    double work;     /* seconds of work of this rank between the last two decisions */
     int64_t next;    /* time step of the next decision */
 } me;
 
@@ -86,6 +100,19 @@ static int64_t next_decision(void)
     return time_step() + (int64_t)fmax(n, PERIOD);
 }
 
+/* In pylb's own fix, an atom weighs what one of its rank's atoms has cost since the last decision:
+ * those with many neighbours cost more.  LAMMPS' own times of ranks contain waits for a core. */
+void pylb_lmp_weigh(void *self, double *weight)
+{
+    if (!me.weighs) {
+        ORIGINAL(pylb_lmp_weigh)(self, weight);
+    }
+    const int n = me.weighs && me.work > 0.0 ? lammps_extract_setting(me.lmp, "nlocal") : 0;
+    for (int i = 0; i < n; i++) {
+        weight[i] *= me.work / n;
+    }
+}
+
 void pylb_lmp_tiled(void *self, void *lmp, void *old)
 {
     me.tiled = true;
@@ -107,38 +134,54 @@ void pylb_lmp_balance(void *self, void *lmp, int n, char **words)
     ORIGINAL(pylb_lmp_balance)(self, lmp, n, mine);
 }
 
+/* Return max/mean of the weights, which decides whether LAMMPS balances.  The first LB step of
+ * pylb's own fix balances numbers of atoms, so a small imbalance does not count. */
+double pylb_lmp_factor(void *self, double *most)
+{
+    const double factor = ORIGINAL(pylb_lmp_factor)(self, most);
+    return me.sets_up && factor < CLEAR ? 1.0 : factor;
+}
+
 /* Balance at the beginning of the first run, which tells pylb what an LB step costs; in later
  * runs, pylb decides. */
 void pylb_lmp_setup(void *self)
 {
-    const bool mine = self == me.own, first = !mine || !me.begun;
-    const bool told = mine && first && me.running && works(pylb_stop(me.lb)) &&
-                      works(pylb_rebalance_begin(me.lb));
-    if (first) {
+    if (self != me.own || !me.begun) {
+        me.sets_up = self == me.own && me.weighs;
         ORIGINAL(pylb_lmp_setup)(self);
+        me.sets_up = false;
     }
-    if (told && works(pylb_rebalance_end(me.lb))) {
-        works(pylb_start(me.lb));
+}
+
+static void go_on(void)
+{
+    works(pylb_start(me.lb));
+    me.since = pylb_seconds(me.lb);
+}
+
+void pylb_lmp_rebalance(void *self)
+{
+    const bool tells = self == me.own && me.running && works(pylb_stop(me.lb)) &&
+                       works(pylb_rebalance_begin(me.lb));
+    ORIGINAL(pylb_lmp_rebalance)(self);
+    if (tells && works(pylb_rebalance_end(me.lb))) {
+        go_on();
     }
 }
 
 void pylb_lmp_exchange(void *self)
 {
-    int yes = 0;
-    if (self != me.own) {
+    int yes = self != me.own;
+    if (!yes && me.running && !me.failed && time_step() >= me.next) {
+        me.next = next_decision();
+        me.work = pylb_seconds(me.lb) - me.since;
+        if (works(pylb_stop(me.lb)) && works(pylb_advise(me.lb, &yes))) {
+            go_on();
+        }
+    }
+    if (yes) {
         ORIGINAL(pylb_lmp_exchange)(self);
-        return;
     }
-    if (!me.running || me.failed || time_step() < me.next) {
-        return;
-    }
-    me.next = next_decision();
-    if (works(pylb_stop(me.lb)) && works(pylb_advise(me.lb, &yes)) && yes &&
-        works(pylb_rebalance_begin(me.lb))) {
-        ORIGINAL(pylb_lmp_exchange)(self);
-        works(pylb_rebalance_end(me.lb));
-    }
-    works(pylb_start(me.lb));
 }
 
 void pylb_lmp_run(void *self, int n, char **words)
@@ -160,19 +203,25 @@ void pylb_lmp_run(void *self, int n, char **words)
     }
     const bool adds = on && !me.failed && !has && !me.tiled && prepares;
     if (adds) {
-        const int dimension = lammps_extract_setting(me.lmp, "dimension");
-        lammps_command(me.lmp, dimension == 2
-                                   ? "fix pylb_balance all balance 1 1.0 shift xy 20 1.02"
-                                   : "fix pylb_balance all balance 1 1.0 shift xyz 20 1.02");
+        char fix[96];
+        const bool flat = lammps_extract_setting(me.lmp, "dimension") == 2;
+        snprintf(fix, sizeof fix,
+                 "fix pylb_balance all balance 1 1.0 shift %s 20 1.02 weight time 1",
+                 flat ? "xy" : "xyz");
+        lammps_command(me.lmp, fix);
     }
-    me.running = on && !me.failed && works(pylb_start(me.lb));
+    me.running = on && !me.failed;
+    me.weighs = adds;
+    if (me.running) {
+        go_on();
+    }
     me.next = on ? next_decision() : 0;
     ORIGINAL(pylb_lmp_run)(self, n, mine);
     me.begun = true;
     if (me.running && !me.failed) {
         works(pylb_stop(me.lb));
     }
-    me.running = false;
+    me.running = me.weighs = false;
     if (adds) {
         lammps_command(me.lmp, "unfix pylb_balance");
         me.own = NULL;
