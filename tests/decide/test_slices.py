@@ -101,6 +101,19 @@ def test_slices_follow_each_other_until_nothing_is_left(tmp_path):
     assert again.decisions == history
 
 
+def test_a_slice_is_not_larger_than_what_travels_while_the_ranks_compute():
+    def main(comm):
+        lb = pylb.Balancer(comm, overlap=True)
+        for key in range(16 * comm.rank, 16 * comm.rank + 16):
+            lb.add(key, np.zeros(100_000, np.uint8))  # 10 ms
+        for _ in lb.iterate(30):
+            [comm.elapse(0.001 + 0.008 * (key < 16)) for key, _ in lb.local()]
+        return lb.metrics.time
+
+    times = pylb.VirtualCluster(4, clock="none", network=(1e-6, 1e-7)).run(main)[0]
+    assert np.all(np.diff(times) < 1e-3)  # no iteration waits for moves
+
+
 def test_all_slices_count_as_one_lb_step():
     """Its cost is that of all slices, with what they make iterations longer; none is judged."""
     core = settings("auto", learn_speeds=False, move_at_most=0.05).decider(2).core
