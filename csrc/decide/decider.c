@@ -461,16 +461,6 @@ static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 
 /* ---- an iteration --------------------------------------------------------------------------- */
 
-/* The warm-up after the last LB step is over: add it to the cost. */
-static int warmed_up(plb_decider_t *self, plb_err_t *err)
-{
-    plb_receipt_t *last = last_of(self);
-    last->seconds_warm_up = self->ledger.warm_up;
-    last->cost += self->ledger.warm_up;
-    return plb_trigger_expect(self->trigger, self->trigger->end,
-                              ledger_theta(&self->ledger, self->ledger.strategy), err);
-}
-
 /* Set `span` and `even`.  On shared cores, an iteration takes at least as long as the cores need
  * for all loads (plb_sharing_t), so balance can only remove what is above this.  But work may need
  * no core, e.g. on a GPU; then ranks that have done less are idle, and a balanced iteration takes
@@ -484,19 +474,6 @@ static void use_cores(plb_decider_t *self, const plb_iteration_t *it)
         self->even = fmax(it->mean, busy);
         self->span = fmax(it->max, self->even);
     }
-}
-
-/* The loads have jumped if the imbalance (max - mean) grows in an iteration by more than each of
- * these: PLB_NOTABLE times the mean load; half of the new imbalance; PLB_SPREADS times the usual
- * change, a running mean. */
-static void watch_jumps(plb_decider_t *self)
-{
-    const double u = self->span - self->even;
-    const double most = fmax(fmax(PLB_NOTABLE * self->even, 0.5 * u), PLB_SPREADS * self->usual);
-    self->sudden = self->grown > most;
-    self->jumps += self->sudden ? 1.0 : 0.0;
-    self->observed += 1.0;
-    self->usual += PLB_NEWEST * (fabs(self->grown) - self->usual);
 }
 
 /* Objects may have moved while the iteration ran: learn what this cost, from the time that it took
@@ -529,8 +506,15 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     const double before = self->span - self->even;
     use_cores(self, it);
     ledger_observe(&self->ledger, it->time, self->span, self->even);
-    self->grown = self->n_since > 0.0 ? self->span - self->even - before : 0.0;
-    watch_jumps(self);
+    const double u = self->span - self->even;
+    self->grown = self->n_since > 0.0 ? u - before : 0.0;
+    /* The loads have jumped if the imbalance (max - mean) grows by more than each of these:
+     * PLB_NOTABLE times the mean load; half of it; PLB_SPREADS times the usual change. */
+    const double most = fmax(fmax(PLB_NOTABLE * self->even, 0.5 * u), PLB_SPREADS * self->usual);
+    self->sudden = self->grown > most;
+    self->jumps += self->sudden ? 1.0 : 0.0;
+    self->observed += 1.0;
+    self->usual += PLB_NEWEST * (fabs(self->grown) - self->usual);
     self->started = true;
     self->seen = *it;
     feel_moves(self, it);
@@ -543,7 +527,10 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     self->sum_min += it->min;
     self->sum_even += self->even;
     if (self->last >= 0 && self->n_since == WARMED_UP) {
-        PLB_PASS(warmed_up(self, err));
+        last_of(self)->seconds_warm_up = self->ledger.warm_up;
+        last_of(self)->cost += self->ledger.warm_up;
+        PLB_PASS(plb_trigger_expect(self->trigger, self->trigger->end,
+                                    ledger_theta(&self->ledger, self->ledger.strategy), err));
     }
     /* The first LB step is expected to move only the slowest rank's load above the mean, and to
      * cost less accordingly.  The first iteration does not count: the program may be starting up.

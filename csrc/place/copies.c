@@ -629,19 +629,6 @@ static void swap(layer_t *l, int32_t a, int32_t i, int32_t b, int32_t j)
     l->time[b] += less;
 }
 
-static void make(layer_t *l, const step_t *step)
-{
-    const int32_t *r = step->rank, *j = step->slot;
-    if (step->n == 1) {
-        fill(l, r[0], j[0], step->object);
-        reckon(l);
-    }
-    for (int i = 1; i < step->n; i += step->n == 4 ? 2 : 1) {
-        const int from = step->n == 4 ? i - 1 : 0;
-        swap(l, r[from], j[from], r[i], j[i]);
-    }
-}
-
 /* Find a step for the slowest rank: a swap; if there is none, two swaps at once, or another object
  * in a slot.  thrifty: cycles where they migrate less than swaps. */
 static bool find_step(const layer_t *l, bool thrifty, step_t *best)
@@ -798,7 +785,15 @@ static int improve(layer_t *l, double target, bool thrifty, plb_err_t *err)
         if (over == 0.0 || !find_step(l, thrifty, &step)) {
             break;
         }
-        make(l, &step);
+        const int32_t *r = step.rank, *j = step.slot;
+        if (step.n == 1) {
+            fill(l, r[0], j[0], step.object);
+            reckon(l);
+        }
+        for (int i = 1; i < step.n; i += step.n == 4 ? 2 : 1) {
+            const int from = step.n == 4 ? i - 1 : 0;
+            swap(l, r[from], j[from], r[i], j[i]);
+        }
         PLB_FAIL_IF(plb_interrupted(l->s) != PLB_OK, err, PLB_ERR_INTERRUPTED, "interrupted");
     }
     if (saves) {
