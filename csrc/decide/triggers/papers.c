@@ -154,8 +154,8 @@ const plb_trigger_kind_t plb_trigger_marquez = {
 
 typedef struct zhai {
     double time[PLB_FEW]; /* ring buffer: the last iteration times */
-    double reference;  /* sum (not mean) of the first iteration times after the LB step */
-    double loss;       /* sum of (median - reference) since the LB step */
+    double reference;     /* sum (not mean) of the first iteration times after the LB step */
+    double loss;          /* sum of (median - reference) since the LB step */
 } zhai_t;
 
 static void zhai_observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
