@@ -45,8 +45,8 @@ class Lane:
 class Share:
     def __new__(cls, comm: Any, lend: bool, reactive: bool, beta: float) -> Share: ...
     def call(
-        self, n: int, row_bytes: int, cost: Any, chunk: int, failed: bool, own: Any, pack: Any,
-        guest: Any, take: Any, /,
+        self, n: int, row_bytes: int, kind: float, cost: Any, chunk: int, failed: bool,
+        own: Any, pack: Any, guest: Any, take: Any, /,
     ) -> tuple[float, ...]: ...  # fmt: skip
     def holds(self) -> bool: ...
     def leave(self) -> None: ...

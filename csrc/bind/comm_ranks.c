@@ -814,7 +814,7 @@ static const plb_py_field_t fields[] = {PLB_SHARE_FIGURES(X){0}};
 #undef X
 
 PLB_PY_DEF(
-    share, call, "n row_bytes cost:? chunk failed own pack guest take",
+    share, call, "n row_bytes kind cost:? chunk failed own pack guest take",
     "Compute all rows of all ranks; collective.  Returns the figures of the call, a tuple.\n"
     "own(rows): compute; pack(rows, out): write to a memoryview; guest(data, n): compute\n"
     "rows of another rank, and return (failed, bytes); take(rank, failed, rows, data).\n"
@@ -824,9 +824,10 @@ PLB_PY_DEF(
         .arg = self, .own = own, .pack = pack, .guest = guest, .take = share_take};
     plb_share_figures_t figures;
     bool failed;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&rows.n), PLB_ONE(&rows.row_bytes), PLB_MANY(&rows.cost, &rows.n),
-                      PLB_ONE(&rows.chunk), PLB_ONE(&failed), PLB_ONE(&self->own),
-                      PLB_ONE(&self->pack), PLB_ONE(&self->guest), PLB_ONE(&self->take)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&rows.n), PLB_ONE(&rows.row_bytes), PLB_ONE(&rows.kind),
+                      PLB_MANY(&rows.cost, &rows.n), PLB_ONE(&rows.chunk), PLB_ONE(&failed),
+                      PLB_ONE(&self->own), PLB_ONE(&self->pack), PLB_ONE(&self->guest),
+                      PLB_ONE(&self->take)));
     rows.failed = failed ? PLB_ERR_VALUE : PLB_OK;
     self->call = c;
     self->row_bytes = rows.row_bytes;

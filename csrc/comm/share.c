@@ -423,8 +423,25 @@ static int64_t most_rows(const plb_sharer_t *self)
     return rows->chunk > 0 && rows->chunk < most ? rows->chunk : most;
 }
 
-/* Return how many of the next rows make a chunk of `seconds`, even if they turn out to be heavy.
- * *sum: their predicted time. */
+/* Return how many rows make a chunk of `seconds`, even if they turn out to be heavy: kept[first],
+ * kept[first + step] ..., 1 ... most rows.  *sum: their predicted time. */
+static int64_t filled(const plb_sharer_t *self, int64_t first, int step, int64_t most,
+                      double seconds, double *sum)
+{
+    double worst = 0.0;
+    int64_t n = 0;
+    for (*sum = 0.0; n < most; n++) {
+        const int64_t k = first + n * step, i = row_at(self, k);
+        worst += k < self->risk ? self->costs.worst[i] : self->costs.now[i];
+        if (n > 0 && worst > seconds) {
+            break;
+        }
+        *sum += self->costs.now[i];
+    }
+    return n;
+}
+
+/* Return how many of the next rows are computed together. */
 static int64_t count(const plb_sharer_t *self, double seconds, double *sum)
 {
     const int64_t stop = self->low < self->control ? self->control
@@ -432,17 +449,7 @@ static int64_t count(const plb_sharer_t *self, double seconds, double *sum)
                                                    : self->high;
     const int64_t n = (stop < self->high ? stop : self->high) - self->low;
     const int64_t most = self->rows->chunk > 0 && self->rows->chunk < n ? self->rows->chunk : n;
-    const double *each = stop == self->risk ? self->costs.worst : self->costs.now;
-    const double limit = seconds / scale(self);
-    double chunk = 0.0;
-    int64_t k = 0;
-    *sum = 0.0;
-    while (k < most && (k == 0 || chunk < limit)) {
-        const int64_t i = row_at(self, self->low + k++);
-        chunk += each[i];
-        *sum += self->costs.now[i];
-    }
-    return k;
+    return filled(self, self->low, 1, most, seconds / scale(self), sum);
 }
 
 static void compute(plb_sharer_t *self, double chunk)
@@ -539,9 +546,9 @@ static double learn_lent(plb_sharer_t *self)
         const piece_t *piece = &self->piece[i];
         const int to = partner_of(self, piece->to); /* may be -1: rows are passed on */
         const done_t lent = to >= 0 ? self->taken[to] : (done_t){0};
-        double ratio = piece->speed / speed(self);
-        if (lent.predicted > 0.0 && lent.seconds > 0.0 && kept->predicted > 0.0 &&
-            kept->seconds > 0.0) {
+        double ratio = piece->speed / speed(self); /* a few chunks cannot tell it */
+        if (lent.predicted > PLB_FEW * self->grain && lent.seconds > 0.0 &&
+            kept->predicted > 0.0 && kept->seconds > 0.0) {
             const double seen = kept->seconds / kept->predicted * lent.predicted / lent.seconds;
             if (lent.predicted > most) { /* the others learn only the speed of this borrower */
                 most = lent.predicted;
@@ -585,9 +592,8 @@ static int give(plb_sharer_t *self, int partner, double speeds, plb_err_t *err)
 {
     const int to = rank_of(self, partner);
     const double pace = self->speed[partner];
-    double work = supply(self) * speed(self) * pace / speeds;
+    double work = self->ret == PLB_OK ? supply(self) * speed(self) * pace / speeds : 0.0;
     bool any = false;
-    work = self->ret == PLB_OK ? work : 0.0;
     while (work > 0.5 * PLB_SHARE_CHUNK * speed(self) && self->next_guest < self->n_guests) {
         guest_t *last = &self->guest[self->n_guests - 1];
         head_t *head = last->message;
@@ -605,14 +611,9 @@ static int give(plb_sharer_t *self, int partner, double speeds, plb_err_t *err)
     while (work > 0.5 * PLB_SHARE_CHUNK * speed(self) && self->high > self->low + 1) {
         const double most =
             fmin(work, fmax(self->grain, PLB_SHARE_CHUNK) * pace) / speed(self) / ratio;
-        const int64_t rows = most_rows(self);
-        double sum = 0.0, worst = 0.0;
-        int64_t n = 0;
-        while (n < rows && self->high - n > self->low + 1 && (n == 0 || worst < most)) {
-            const int64_t k = self->high - ++n, i = self->kept[k];
-            sum += self->costs.now[i];
-            worst += k < self->risk ? self->costs.worst[i] : self->costs.now[i];
-        }
+        const int64_t rows = most_rows(self), free = self->high - self->low - 1;
+        double sum;
+        const int64_t n = filled(self, self->high - 1, -1, rows < free ? rows : free, most, &sum);
         const double seconds = sum * ratio;
         if (beta * (double)(n * self->rows->row_bytes) > seconds * speed(self) / pace ||
             seconds * speed(self) > 2.0 * work) {
@@ -655,7 +656,11 @@ static int receive(plb_sharer_t *self, plb_err_t *err)
         }
         if (status.MPI_TAG == TAG_ROWS) {
             PLB_GROW(self->guest, self->guest_room, self->n_guests + 1);
-            self->guest[self->n_guests++] = (guest_t){head, bytes};
+            int64_t k = self->n_guests++; /* the heaviest first */
+            for (; k > self->next_guest && self->guest[k - 1].message->work < head->work; k--) {
+                self->guest[k] = self->guest[k - 1];
+            }
+            self->guest[k] = (guest_t){head, bytes};
             self->guest_work += head->work;
             if (head->reply) {
                 self->asked--;
@@ -892,8 +897,8 @@ static int begin_call(plb_sharer_t *self, double *predicted, plb_err_t *err)
                                 [CROWD] = *predicted * self->per_core,
                                 [TIME] = *predicted,
                                 [SURE] = *predicted * (1.0 + self->costs.error),
-                                [ROW] = (double)rows->row_bytes,
-                                [ROW_LEAST] = -(double)rows->row_bytes};
+                                [ROW] = (double)rows->row_bytes + rows->kind,
+                                [ROW_LEAST] = -(double)rows->row_bytes - rows->kind};
     memcpy(self->mine, mine, sizeof mine);
     self->calls++;
     PLB_TRY(reduce(self, &request, err));
@@ -960,14 +965,7 @@ static int compute_all(plb_sharer_t *self, int64_t begin, bool *lends, plb_err_t
     *lends = pays && self->options.lend && self->rest == 0;
     if (*lends) {
         memset(self->state, ASK_IT, (size_t)self->n_partners);
-        if (!self->unknown) {
-            PLB_PASS(plan(self, err));
-        } else {
-            PLB_PASS_NEW(self->kept, self->rows->n);
-            for (int64_t i = 0; i < self->rows->n; i++) {
-                self->kept[i] = i;
-            }
-        }
+        PLB_PASS(self->unknown ? lend_planned(self, 0, err) : plan(self, err));
         PLB_PASS(work_together(self, begin, err));
         self->contention =
             self->all[BUSY] > 0.0 ? self->all[WALL] / self->all[BUSY] : self->contention;

@@ -132,6 +132,7 @@ void plb_row_costs_free(plb_row_costs_t *self);
 /* How a program computes rows.  The functions return PLB_OK, or a negative code after an error. */
 typedef struct plb_shared_rows {
     int64_t n, row_bytes; /* number of rows; bytes of a row in a message, equal on all ranks */
+    double kind;          /* 0 ... 0.5: a hash of their types, equal on all ranks */
     const double *cost;   /* [n] or NULL */
     int failed;           /* PLB_OK, or an error if this rank cannot compute: then all fail */
     int64_t chunk;        /* largest number of rows computed together; 0: chosen by time */

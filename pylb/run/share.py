@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import traceback
+import zlib
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -129,7 +130,7 @@ class Sharer:
         """Raise `error`, about this rank's arguments, also on the other ranks, which wait."""
         if self._core is not None:
             with contextlib.suppress(PylbError):
-                self._core.call(0, 0, None, 0, True, *(None,) * 4)
+                self._core.call(0, 0, 0.0, None, 0, True, *(None,) * 4)
         raise error
 
     def _alone(self, fn: Callable[..., Any], arrays: tuple[ArrayLike, ...]) -> Any:
@@ -208,7 +209,7 @@ class Sharer:
             return self._alone(fn, arrays)
         try:
             figures = core.call(
-                *(call.n, sum(call.sizes), weights, most, False),
+                *(call.n, sum(call.sizes), call.kind, weights, most, False),
                 *(call.own, call.pack, call.guest, call.take),
             )
         except StrategyError as failed:  # the core reports that another rank has failed
@@ -273,6 +274,8 @@ class SharedCall:
             raise DomainError(f"verify is {verify}: expected 0 ... 1")
         self.arrays, self.n = rows_of(fn, arrays)
         self.sizes = [a.dtype.itemsize * math.prod(a.shape[1:]) for a in self.arrays]
+        kinds = str([(a.dtype, a.shape[1:]) for a in self.arrays]).encode()
+        self.kind = zlib.crc32(kinds) / 2.0**33  # hosts use their own dtypes
         self.out: Arrays | None = None
         self.single = True  # whether fn returns one array, not a tuple
         self.features: NDArray[np.float64] | None = None
@@ -329,7 +332,7 @@ class SharedCall:
                 at = end
             made = self.computed(given, n)
             return False, parcel.freeze((self.single, made))
-        except Exception:
+        except (Exception, SystemExit):
             return True, traceback.format_exc().encode()
 
     def take(self, rank: int, failed: bool, rows: NDArray[np.int64], data: memoryview) -> None:

@@ -115,7 +115,7 @@ def bad_arguments(comm):
         own = functools.partial(pylb.Sharer, comm, mode="on" if comm.rank else "off")
         raised(errors.DomainError, "mode is off, on on different ranks", own)
         other = pylb.Sharer(comm)
-        mine = x.astype("f4") if comm.rank else x
+        mine = x.astype("i8") if comm.rank else x
         raised(errors.DomainError, "same dtypes", lambda: other.share(np.copy, mine))
         other = pylb.Sharer(comm)
         raised(
@@ -141,7 +141,7 @@ def a_host_that_fails(comm):
             time.sleep(float(cost.sum()) * 1e-4)
             if comm.rank != last and (x >= 100.0 * last).any():
                 if wrong == "raise":
-                    raise ValueError("broken on purpose")
+                    raise SystemExit("broken on purpose")
                 return x[:0] if wrong == "rows" else x.astype("f4")
             return x
 
