@@ -3,7 +3,7 @@
  * in slots.  From scratch, the result is not worse than that of DeepSeek's EPLB (2025).  If copies
  * are placed already, as many as possible stay.  New shares cost nothing: they are divided first.
  */
-#include "place/strategy.h"
+#include "place/internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -774,7 +774,7 @@ static int improve(layer_t *l, double target, bool thrifty, plb_err_t *err)
         for (int32_t r = 0; r < l->p; r++) {
             over += excess(l, r, 0.0);
         }
-        if (over < 0.999 * low) {
+        if (over < (1.0 - PLB_WORTH) * low) {
             low = over, idle = 0;
         }
         const double cost = saves ? cost_of(l) : 0.0;

@@ -43,7 +43,7 @@ class Stretch(NamedTuple):
     --------
     >>> first = pylb.RunRecord.load("run.h5").stretches[0]
     >>> first.first, first.load.shape
-    (0, (3, 128))
+    (0, (2, 128))
     """
 
     first: int  #: Index of the first iteration.
