@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dgraph_cases import grid
 from whatif_programs import program
 
 import pylb
@@ -90,34 +91,8 @@ def test_only_lists_and_only_this_thread():
 # ---- every long call looks for signals -------------------------------------------------------
 
 
-def mesh(n):
-    """Return the rows of the graph of a square of n by n vertices."""
-    at = np.arange(n * n).reshape(n, n)
-    pairs = np.concatenate([np.stack([at[:, :-1], at[:, 1:]], -1).reshape(-1, 2),
-                            np.stack([at[:-1], at[1:]], -1).reshape(-1, 2)])  # fmt: skip
-    src, dst = np.concatenate([pairs, pairs[:, ::-1]]).T
-    order = np.lexsort((dst, src))
-    return np.concatenate([[0], np.cumsum(np.bincount(src, minlength=n * n))]), dst[order]
-
-
-def partitioned():
-    graph = mesh(40)
-    return lambda: pylb.partition(graph=graph, parts=8, method="pylb")
-
-
-def ordered():
-    graph = mesh(40)
-    found = pylb.partitioning.order(graph, method="scotch")
-    return lambda: found.fill
-
-
 def traced(n_ranks=4):
     return pylb.replaying.hotspot(n_ranks, 400, 20)
-
-
-def read(tmp_path):
-    traced(1).save(tmp_path / "run")
-    return lambda: pylb.Trace.load(tmp_path / "run")
 
 
 def written(tmp_path):
@@ -150,7 +125,7 @@ STRATEGIES = [
 ]
 LONG_CALLS = {
     **{name: lambda _, name=name: placed(name)() for name in STRATEGIES},
-    "partition": lambda _: partitioned()(),
+    "partition": lambda _: pylb.partition(graph=grid(40, 40), parts=8, method="pylb"),
     "replay": lambda _: traced().replay("GreedyLB", every=1),
     "optimum": lambda _: traced().optimum(cost=1e-3),
     "optimum of a generated run": lambda _: generated()(),

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from each_case import in_blocks
 
 import pylb
 from pylb import _core
@@ -76,8 +77,7 @@ def run(per_rank, path=None, **given):
 
     def main(comm):
         lb = pylb.Balancer(comm, every=10, **given)
-        for key in range(per_rank * comm.rank, per_rank * (comm.rank + 1)):
-            lb.add(key, key)
+        in_blocks(lb, per_rank * comm.size, lambda key: key)
         for _ in lb.iterate(40):
             for key, _ in lb.local():
                 comm.elapse((4e-3 if key < 2 * per_rank else 1e-3) / per_rank)

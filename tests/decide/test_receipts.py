@@ -7,6 +7,7 @@ import re
 import chance
 import numpy as np
 import pytest
+from each_case import in_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -214,9 +215,7 @@ def test_rank_0_says_that_lb_steps_are_switched_off(caplog):
 
 def test_in_the_iteration_of_an_lb_step_for_better_speeds_nothing_is_held():
     def main(comm):
-        lb = pylb.Balancer(comm, learn_speeds=True)
-        for key in range(32 * lb.rank, 32 * lb.rank + 32):
-            lb.add(key, None)
+        lb = in_blocks(pylb.Balancer(comm, learn_speeds=True), 32 * comm.size)
         for it in lb.iterate(90):
             for key, _ in lb.local():
                 slower = 3.0 if it >= 60 and lb.rank == 0 else 1.0

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from each_case import in_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,8 +74,7 @@ def test_the_most_useful_move_is_the_first():
 def run(tmp_path=None, **options):
     def main(comm):
         lb = pylb.Balancer(comm, **options)
-        for key in range(8 * comm.rank, 8 * comm.rank + 8):
-            lb.add(key, np.zeros(100_000, np.uint8))
+        in_blocks(lb, 8 * comm.size, lambda key: np.zeros(100_000, np.uint8))
         for t in lb.iterate(30):
             for key, _ in lb.local():
                 comm.elapse(0.002 * (1 + (t >= 5) * (key < 8)) + 1e-5 * ((7 * key + t) % 5))
@@ -104,8 +104,7 @@ def test_slices_follow_each_other_until_nothing_is_left(tmp_path):
 def test_a_slice_is_not_larger_than_what_travels_while_the_ranks_compute():
     def main(comm):
         lb = pylb.Balancer(comm, overlap=True)
-        for key in range(16 * comm.rank, 16 * comm.rank + 16):
-            lb.add(key, np.zeros(100_000, np.uint8))  # 10 ms
+        in_blocks(lb, 16 * comm.size, lambda key: np.zeros(100_000, np.uint8))  # each takes 10 ms
         for _ in lb.iterate(30):
             [comm.elapse(0.001 + 0.008 * (key < 16)) for key, _ in lb.local()]
         return lb.metrics.time

@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from each_case import dealt
 
 import pylb
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
@@ -340,8 +341,7 @@ def test_a_file_gets_all_iterations_however_many_objects(tmp_path, monkeypatch, 
 
     def balancer(comm):
         lb = pylb.Balancer(comm, every=every, record=path, strategy=lambda s: (s.rank + 1) % 2)
-        for key in range(comm.rank, 100, 2):
-            lb.add(key, [])
+        dealt(lb, range(100), lambda key: [])
         for it in lb.iterate(40):
             if objects == "change":
                 lb.add(100 + 2 * it + comm.rank, [])
@@ -369,8 +369,7 @@ def test_a_file_gets_all_iterations_however_many_objects(tmp_path, monkeypatch, 
 def test_shadow_mode_replays_all_iterations_however_many_objects(monkeypatch):
     monkeypatch.setattr("pylb.run.records.KEPT_BYTES", 8 * 100 * 5)
     lb = pylb.Balancer(mode="shadow", every=7, record=False)
-    for key in range(100):
-        lb.add(key, [])
+    dealt(lb, range(100), lambda key: [])
     list(lb.iterate(40))
     assert len(lb.shadow.time) == 40
 
@@ -388,9 +387,7 @@ def test_receipts_are_lines_of_json(tmp_path):
 def of_ranks(comm, path, **words):
     """Return a run on virtual ranks with LB steps; times are declared, not measured."""
     lb = pylb.Balancer(comm, **words)
-    for key in range(12):
-        if key % comm.size == comm.rank:
-            lb.add(key, np.zeros(100 + key))
+    dealt(lb, range(12), lambda key: np.zeros(100 + key))
     for it in lb.iterate(30):
         for key, _ in lb.local():
             comm.elapse(1e-3 * (1 + key % 5) * (1 + (it + key) % 3))

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chance import examples
+from each_case import dealt
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -774,10 +775,7 @@ def test_a_run_of_the_runtime_with_means_of_messages(tmp_path):
     pytest.importorskip("h5py")
 
     def main(comm):
-        lb = pylb.Balancer(comm, every=4)
-        for key in range(6):
-            if key % 2 == lb.rank:
-                lb.add(key, key, memory=100)
+        lb = dealt(pylb.Balancer(comm, every=4), range(6), lambda key: key, memory=100)
         for it in lb.iterate(10):
             for key, _ in lb.local():
                 comm.elapse(1e-3 * (1 + key))

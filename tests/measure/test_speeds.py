@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chance import examples
+from each_case import in_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -158,8 +159,7 @@ def test_victims_of_a_straggler_are_not_slow():
 
     def wait(comm):
         lb = pylb.Balancer(comm, learn_speeds=True, every=4, strategy="RefineLB")
-        for key in range(24 * lb.rank, 24 * lb.rank + 24):
-            lb.add(key, None)
+        in_blocks(lb, 24 * comm.size)
         for _ in lb.iterate(40):
             for key, _ in lb.local():
                 comm.elapse(1e-3 * (1.0 + key % 7))
@@ -181,8 +181,7 @@ def program(comm, n_each, iterations, drift, noise, **balancing):
     n = n_each * comm.size
     work = 1e-3 * np.exp(np.random.default_rng(1).uniform(0.0, np.log(10.0), n))
     rng = np.random.default_rng(comm.rank)
-    for key in range(lb.rank * n_each, (lb.rank + 1) * n_each):
-        lb.add(key, None)
+    in_blocks(lb, n)
     total = []
     for it in lb.iterate(iterations):
         now = work * (1.0 + drift * np.sin(2.0 * np.pi * (np.arange(n) / n - it / 60.0)))
@@ -215,8 +214,7 @@ def falling(comm, seed, factor):
     lb = pylb.Balancer(comm)
     rng = np.random.default_rng([seed, comm.rank])
     work = np.random.default_rng(1).permutation(np.geomspace(1e-3, 1e-2, 64))
-    for key in range(16 * lb.rank, 16 * lb.rank + 16):
-        lb.add(key, None)
+    in_blocks(lb, 16 * comm.size)
     total = []
     for it in lb.iterate(60):
         now = work * (1.0 + 0.5 * np.sin(2.0 * np.pi * (np.arange(64) / 64 - it / 80.0)))
@@ -330,8 +328,7 @@ def changing(comm, iterations, change, spread, noise):
     lb = pylb.Balancer(comm, learn_speeds=True)
     work = 1e-3 * np.exp(np.random.default_rng(1).uniform(0.0, np.log(spread), n))
     rng = np.random.default_rng(comm.rank)
-    for key in range(32 * comm.rank, 32 * comm.rank + 32):
-        lb.add(key, None)
+    in_blocks(lb, n)
     at, rank, factor = change
     for it in lb.iterate(iterations):
         slower = factor if it >= at and lb.rank == rank else 1.0

@@ -15,17 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import programs
-from each_case import dealt, raised
+from each_case import dealt, loop, raised, rotate
 
 import pylb
 from pylb import errors
 from pylb.comm.connect import agreement_of
-
-
-def loop(lb, n):
-    for _ in lb.iterate(n):
-        for _, _ in lb.local():
-            pass
 
 
 def fill(lb, n=12, block=None):
@@ -501,7 +495,7 @@ def a_doubled_key_can_be_taken_back(comm):
 
 def messages_find_objects_that_move(comm):
     """Each object sends to all others in each iteration, while all objects change their ranks."""
-    lb = pylb.Balancer(comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=1)
+    lb = pylb.Balancer(comm, strategy=rotate, every=1)
     fill(lb, n=9)
     for it in lb.iterate(6):
         for key, _ in lb.local():
@@ -528,10 +522,6 @@ def a_message_that_cannot_be_restored(comm):
     loop(lb, 2)
 
 
-def _next_rank(snapshot):
-    return (snapshot.rank + 1) % snapshot.n_ranks
-
-
 class Stubborn:
     """An object that can be pickled, but not unpickled."""
 
@@ -543,7 +533,7 @@ def cannot_be_pickled(comm):
     """Such objects stay, also if a strategy of the user moves them; others move."""
     if comm.size == 1:
         return
-    for strategy, lag in ((_next_rank, 0), ("GreedyLB", 0), ("GreedyLB", 2), ("GossipLB", 0)):
+    for strategy, lag in ((rotate, 0), ("GreedyLB", 0), ("GreedyLB", 2), ("GossipLB", 0)):
         lag *= hasattr(comm, "py2f")  # virtual ranks have none
         lb = pylb.Balancer(comm, every=2, strategy=strategy, lag=lag, load=lambda key, _: 1.0)
         for key in range(12) if lb.rank == 1 else ():
@@ -559,7 +549,7 @@ def cannot_be_restored(comm):
     """No object changes its rank, and all ranks raise an error."""
     if comm.size == 1:
         return
-    lb = fill(pylb.Balancer(comm, every=1, strategy=_next_rank))
+    lb = fill(pylb.Balancer(comm, every=1, strategy=rotate))
     if lb.rank == 0:
         lb.add(500, Stubborn())
     before = [key for key, _ in lb.local()]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import preloaded  # noqa: F401 before MPI
+from each_case import dealt, rotate
 from mpi4py import MPI
 
 import pylb
@@ -28,10 +29,6 @@ way, at, how, folder = *sys.argv[1:4], Path(sys.argv[4])
 odd = comm.rank == comm.size - 1
 armed = False
 names = []
-
-
-def rotate(snapshot):
-    return (snapshot.rank + 1) % snapshot.n_ranks
 
 
 def rotate_slowly(snapshot):
@@ -88,8 +85,7 @@ def objects():
     record, n = False if way == "lagged" else folder / "run.h5", 4 * comm.size
     then = 5 if way == "beside" else 2  # "beside": the second call of the strategy is in a thread
     lb = pylb.Balancer(comm, every=3, record=record, **BALANCED[way])
-    for key in range(comm.rank, n, comm.size):
-        lb.add(key, [key, bytes(1 << 21 if way == "overlap" else 0)])
+    dealt(lb, range(n), lambda key: [key, bytes(1 << 21 if way == "overlap" else 0)])
     for it in lb.iterate(then + 4):
         armed = armed or (odd and it == then and at != "BODY")
         for key, _ in lb.local():

@@ -1,7 +1,8 @@
 """Run the cases of files of this folder: ``mpiexec -n 3 python each_case.py FILE...``.
 
 A case is a function whose only argument is `comm`; the name of a helper like that begins with "_".
-Shared by the files: check that a call raises an error; add objects; a clock that is told.
+Shared by the files: check that a call raises an error; add objects; an empty loop; a strategy; a
+clock that is told.
 """
 
 import contextlib
@@ -26,11 +27,31 @@ def raised(error, text, call):
     raise AssertionError(f"no {error.__name__}")
 
 
-def dealt(lb, keys, block=lambda key: None):
+def dealt(lb, keys, block=lambda key: None, **properties):
     """Add the objects `keys` to the ranks in turn; return the balancer."""
     for key in keys[lb.rank :: lb.n_ranks]:
-        lb.add(key, block(key))
+        lb.add(key, block(key), **properties)
     return lb
+
+
+def in_blocks(lb, n, block=lambda key: None):
+    """Add the objects 0 ... n - 1 to the ranks, a block of them to each; return the balancer."""
+    for key in range(n):
+        if key * lb.n_ranks // n == lb.rank:
+            lb.add(key, block(key))
+    return lb
+
+
+def loop(lb, n):
+    """Iterate n times over the objects, and do nothing."""
+    for _ in lb.iterate(n):
+        for _ in lb.local():
+            pass
+
+
+def rotate(snapshot):
+    """A strategy: all objects go to the next rank."""
+    return (snapshot.rank + 1) % snapshot.n_ranks
 
 
 @contextlib.contextmanager

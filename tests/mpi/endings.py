@@ -13,6 +13,7 @@ import sys
 import time
 
 import numpy as np
+from each_case import dealt, rotate
 from mpi4py import MPI
 
 import pylb
@@ -53,8 +54,7 @@ def plain(case):
     """A loop without a lag."""
     KEPT.extend(pylb.Balancer(comm.Dup()) for _ in range(2))  # on these, no rank waits
     KEPT.append(lb := pylb.Balancer(comm, strategy=(lambda s: s.rank), every=2))
-    for key in range(comm.rank, 3 * comm.size, comm.size):
-        lb.add(key, [key])
+    dealt(lb, range(3 * comm.size), lambda key: [key])
     if case == "constructor" and odd:
         pylb.Balancer(comm, strategy="nonsense")
     if case == "all raise":
@@ -79,17 +79,9 @@ def plain(case):
 
 def with_lag(kind, lag, block):
     """Return a balancer whose objects all move in each LB step."""
-    lb = kind(
-        comm,
-        lag=lag,
-        strategy=lambda snapshot: (snapshot.rank + 1) % snapshot.n_ranks,
-        load=lambda key, block: 1.0,
-        every=8,
-    )
-    for key in range(comm.rank, 3 * comm.size, comm.size):
-        lb.add(key, block(key))
+    lb = kind(comm, lag=lag, strategy=rotate, load=lambda key, block: 1.0, every=8)
     KEPT.append(lb)
-    return lb
+    return dealt(lb, range(3 * comm.size), block)
 
 
 def lagged(case):
@@ -163,7 +155,7 @@ def progress(lb):
 def advisor(case, lag):
     """A program with an advisor."""
     if case == "moving":  # the last rank fails while a megabyte of each cell is on its way
-        lb = pylb.Advisor(comm, lag=lag, every=2, strategy=lambda s: (s.rank + 1) % s.n_ranks)
+        lb = pylb.Advisor(comm, lag=lag, every=2, strategy=rotate)
         keys = 4 * comm.rank + np.arange(4)
         for _ in lb.iterate(9):
             if plan := lb.advise(loads=np.ones(4), keys=keys):

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import preloaded  # noqa: F401 before MPI
+from each_case import dealt, rotate
 from mpi4py import MPI
 
 import pylb
@@ -23,9 +24,8 @@ def loop():
     A late call causes no error.
     """
     how = {"every": 2, "network": (1e-6, 1e-9)}
-    lb = pylb.Balancer(comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, **how)
-    for key in range(comm.rank, 4 * comm.size, comm.size):
-        lb.add(key, [key])
+    lb = pylb.Balancer(comm, strategy=rotate, **how)
+    dealt(lb, range(4 * comm.size), lambda key: [key])
     for it in lb.iterate(5):
         for key, _ in lb.local():
             lb.send((key + 1) % (4 * comm.size), key, it)

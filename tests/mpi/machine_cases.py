@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from each_case import raised, told_clock
+from each_case import in_blocks, raised, told_clock
 from mpi4py import MPI
 
 import pylb
@@ -101,9 +101,7 @@ def _ring(comm, **words):
         comm, strategy="RefineCommLB", every=2, load=lambda key, _: 1.0 + key, **words
     )
     n = 6 * comm.size
-    for key in range(n):
-        if key * comm.size // n == comm.rank:
-            lb.add(key, [0])
+    in_blocks(lb, n, lambda key: [0])
     for _ in lb.iterate(6):
         for key, _ in lb.local():
             lb.send((key + 1) % n, key, b"x" * 1000)

@@ -4,7 +4,7 @@ tests/run/test_multicasts.py runs the same cases on virtual ranks.
 """
 
 import numpy as np
-from each_case import dealt, raised
+from each_case import dealt, in_blocks, raised, rotate
 
 import pylb
 from pylb import errors
@@ -61,10 +61,8 @@ def shared(comm):
     """With copy=False, the receivers on a rank share the data, also after they have moved.
 
     In the first iteration, home ranks forward messages."""
-    lb = pylb.Balancer(comm, strategy=lambda snapshot: (snapshot.rank + 1) % comm.size, every=2)
-    for key in range(2 * comm.size):
-        if key // 2 == comm.rank:
-            lb.add(key, None)
+    lb = pylb.Balancer(comm, strategy=rotate, every=2)
+    in_blocks(lb, 2 * comm.size)
     for it in lb.iterate(5):
         for key, _ in lb.local():
             assert [(s, d.sum()) for s, d in lb.inbox(key)] == ([] if it == 0 else [(0, 900.0)])
@@ -78,10 +76,8 @@ def shared(comm):
 def forwarded(comm):
     """Send to new targets in each iteration, just after the objects have moved."""
     n = 4 * comm.size
-    lb = pylb.Balancer(comm, strategy=lambda snapshot: (snapshot.rank + 1) % comm.size, every=1)
-    for key in range(n):
-        if key // 4 == comm.rank:
-            lb.add(key, None)
+    lb = pylb.Balancer(comm, strategy=rotate, every=1)
+    in_blocks(lb, n)
     for it in lb.iterate(6):
         for key, _ in lb.local():
             seen = [(source, float(data[0])) for source, data in lb.inbox(key)]
@@ -105,9 +101,7 @@ def what_strategies_see(comm):
         return snapshot.rank
 
     lb = pylb.Balancer(comm, strategy=look, every=2, load=lambda key, _: 1.0)
-    for key in range(8):
-        if key % comm.size == comm.rank:
-            lb.add(10 * key, None)
+    dealt(lb, range(0, 80, 10))
     for it in lb.iterate(3):
         for key, _ in lb.local():
             if key % 20 == 0:

@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from dgraph_cases import grid
+from each_case import dealt
 from whatif_programs import program
 
 import pylb
@@ -44,15 +46,6 @@ def snapshot(n=60, p=6, m=200):
         background=0.25 * np.arange(p),
         migratable=np.arange(n) % 10 > 0,
     )
-
-
-def mesh(n=12):
-    at = np.arange(n * n).reshape(n, n)
-    pairs = [np.stack([at[:, :-1], at[:, 1:]], -1), np.stack([at[:-1], at[1:]], -1)]
-    ends = np.concatenate([x.reshape(-1, 2) for x in pairs])
-    src, dst = np.concatenate([ends, ends[:, ::-1]]).T
-    order = np.lexsort((dst, src))
-    return np.concatenate([[0], np.cumsum(np.bincount(src, minlength=n * n))]), dst[order]
 
 
 def strategies():
@@ -88,7 +81,8 @@ def packs():
 
 
 def partitions():
-    graph, where = mesh(), np.random.default_rng(0).random((144, 3))
+    matrix, where = grid(12, 12), np.random.default_rng(0).random((144, 3))
+    graph = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
     yield "pylb", lambda: pylb.partition(graph=graph, parts=4, method="pylb")
     yield (
         "repartition",
@@ -188,8 +182,7 @@ def deciders():
 def program_of(comm, **how):
     """Use all that a Balancer can do: objects that come and go, messages, LB steps, a record."""
     lb = pylb.Balancer(comm, network=(1e-6, 1e-9), **how)
-    for key in range(lb.rank, 12, lb.n_ranks):
-        lb.add(key, [key], nbytes=8)
+    dealt(lb, range(12), lambda key: [key], nbytes=8)
     for it in lb.iterate(7):
         for key, _ in lb.local():
             if isinstance(comm, pylb.virtual.VirtualComm):

@@ -86,8 +86,7 @@ def calls_of_loops(world):
         return lb
 
     def balances(lb):
-        for _ in lb.iterate(8):
-            pass
+        list(lb.iterate(8))
 
     def advises(lb):
         for _ in lb.iterate(8):
@@ -175,8 +174,7 @@ def calls_of_checkpoints(world):
         lb = pylb.Balancer(world, load=lambda key, _: 1.0 + key % 3, every=2, record=True)
         for key in range((4 + 4 * (world.rank == 1)) * FACTOR):
             lb.add(10 * FACTOR * world.rank + key, [key])
-        for _ in lb.iterate(4):
-            pass
+        list(lb.iterate(4))
         return lb
 
     made = tempfile.TemporaryDirectory() if world.rank == 0 else None

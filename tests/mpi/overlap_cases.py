@@ -8,7 +8,7 @@ import threading
 import time
 
 import numpy as np
-from each_case import dealt, raised
+from each_case import dealt, raised, rotate
 
 import pylb
 from pylb import errors
@@ -113,15 +113,13 @@ def an_object_that_cannot_be_restored(comm):
     """All ranks raise an error at the end of the iteration in which it should arrive."""
     if comm.size == 1:
         return
-    lb = pylb.Balancer(
-        comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=1, overlap=True, record=False
-    )
+    lb = pylb.Balancer(comm, strategy=rotate, every=1, overlap=True, record=False)
     lb.add(comm.rank, Fragile())
     raised(errors.SerializationError, "it is glass", lambda: list(lb.iterate(3)))
 
 
 def objects_that_can_no_longer_be_pickled_stay(comm):
-    lb = pylb.Balancer(comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=2, overlap=True)
+    lb = pylb.Balancer(comm, strategy=rotate, every=2, overlap=True)
     dealt(lb, range(12), lambda key: [np.zeros(1000)])
     for it in lb.iterate(6):
         for key, block in lb.local():

@@ -4,7 +4,7 @@ tests/run/test_rows.py runs the cases on virtual ranks too.
 """
 
 import numpy as np
-from each_case import dealt, raised, told_clock
+from each_case import dealt, loop, raised, told_clock
 from scipy import sparse
 
 import pylb
@@ -201,9 +201,7 @@ def speeds_learned(comm):
         load=lambda key, block: (1.0 + key % 5) * slow,
     )
     dealt(lb, range(60))
-    for _ in lb.iterate(12):
-        for _, _ in lb.local():
-            pass
+    loop(lb, 12)
     if comm.rank == 0 and comm.size > 1:
         last = places[-1]
         np.testing.assert_allclose(

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from each_case import in_blocks
 from mpi4py import MPI
 
 import pylb
@@ -46,9 +47,7 @@ def run(comm, seed, path, words, changes):
     other = 2e-4 * (seed % 2) * (comm.rank % 2)
     lb = pylb.Balancer(comm, **words, **({"background": lambda: other} if seed % 2 else {}))
     base = np.random.default_rng(seed).exponential(2e-5, N_OBJECTS)
-    for key in range(N_OBJECTS):
-        if key * comm.size // N_OBJECTS == comm.rank:
-            lb.add(key, np.zeros(100 + key))
+    in_blocks(lb, N_OBJECTS, lambda key: np.zeros(100 + key))
     for n in (20, 10):
         for it in lb.iterate(n):
             for key, _ in lb.local():

@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from each_case import raised
+from each_case import dealt, in_blocks, loop, raised, rotate
 from mpi4py import MPI
 
 import pylb
@@ -102,8 +102,7 @@ def share_misses(what):
 def killed(lag="0"):
     """The last rank is killed in its loop; started with ``mpiexec --with-ft ulfm``."""
     lb = pylb.Balancer(comm, every=1000, lag=int(lag))
-    for key in range(8 * lb.rank, 8 * lb.rank + 8):
-        lb.add(key, key)
+    in_blocks(lb, 8 * lb.n_ranks, lambda key: key)
     for it in lb.iterate(2000):
         for _ in lb.local():
             pass
@@ -114,23 +113,17 @@ def killed(lag="0"):
 def no_memory():
     """Rank 1 has no memory for arriving objects; all ranks raise, and can continue."""
     size, spare = 50_000_000, 200 << 20  # 400 MB, never touched; bytes that may be allocated
-    lb = pylb.Balancer(comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=2)
-    for key in range(comm.rank, 6, comm.size):
-        lb.add(key, np.empty(size) if key == 0 else key, nbytes=8)
+    lb = pylb.Balancer(comm, strategy=rotate, every=2)
+    dealt(lb, range(6), lambda key: np.empty(size) if key == 0 else key, nbytes=8)
 
-    def run(n):
-        for _ in lb.iterate(n):
-            for _ in lb.local():
-                pass
-
-    run(1)
+    loop(lb, 1)
     before = [key for key, _ in lb.local()]
     limits = resource.getrlimit(resource.RLIMIT_AS)
     if comm.rank == 1:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + spare, limits[1]))
     error = MemoryError if comm.rank == 1 else errors.RemoteError
-    raised(error, ("bytes of arriving objects", "no object has moved"), lambda: run(2))
+    raised(error, ("bytes of arriving objects", "no object has moved"), lambda: loop(lb, 2))
     resource.setrlimit(resource.RLIMIT_AS, limits)
     assert [key for key, _ in lb.local()] == before
     for _ in lb.iterate(4):  # the object moves in this loop

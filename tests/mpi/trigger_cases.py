@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 from at_sync_cases import halo
-from each_case import dealt, raised
+from each_case import dealt, raised, rotate
 
 import pylb
 from pylb.errors import DomainError
@@ -21,14 +21,9 @@ def differs(comm, at=5):
     return lambda c: c.iteration == 2 or (c.iteration == at and comm.rank == comm.size - 1)
 
 
-def rotate(snapshot):
-    return (snapshot.rank + 1) % snapshot.n_ranks
-
-
 def balancer(comm, kind=pylb.Balancer, **options):
     lb = kind(comm, load=lambda key, block: 1.0 + key, strategy=rotate, **options)
-    dealt(lb, range(4 * comm.size), lambda key: [key])
-    return lb
+    return dealt(lb, range(4 * comm.size), lambda key: [key])
 
 
 def whole_ranks(comm, lb, n=12):

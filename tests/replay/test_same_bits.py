@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from chance import examples
+from each_case import dealt
 from hypothesis import given
 from hypothesis import strategies as st
 from launch import HERE, printed
@@ -447,8 +448,7 @@ def test_a_record_of_a_program_in_which_more_objects_may_migrate(tmp_path):
 
     def main(comm, pinned, **words):
         lb = pylb.Balancer(comm, **words)
-        for key in range(comm.rank, 6, comm.size):
-            lb.add(70 + key, key)
+        dealt(lb, range(70, 76), lambda key: key)
         for it in lb.iterate(6):
             for key, _ in lb.local():
                 comm.elapse(1.0)
@@ -510,8 +510,7 @@ def test_functions_whose_answers_change(tmp_path, name):
             return said[-1]
 
         lb = pylb.Balancer(comm, **words, **{name: tell})
-        for key in range(comm.rank, 9, comm.size):
-            lb.add(key, key, memory=1)
+        dealt(lb, range(9), lambda key: key, memory=1)
         for n in (10, 5):
             for it in lb.iterate(n):
                 for key, _ in lb.local():
@@ -545,8 +544,7 @@ def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):
 
     def program(comm):
         lb, got = pylb.Balancer(comm, **words), []
-        for key in range(comm.rank, 12, comm.size):
-            lb.add(key, key)
+        dealt(lb, range(12), lambda key: key)
         for n in (4, 4):
             for _ in lb.iterate(n):
                 for key, _ in lb.local():

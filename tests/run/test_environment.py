@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from each_case import dealt
+from each_case import dealt, loop
 
 import pylb
 from pylb.cli.main import main
@@ -14,9 +14,7 @@ from pylb.run import mpi_engines
 
 def balancer(**given):
     lb = dealt(pylb.Balancer(**given), range(6), lambda key: key)
-    for _ in lb.iterate(7):
-        for _, _ in lb.local():
-            pass
+    loop(lb, 7)
     return lb
 
 
@@ -145,9 +143,7 @@ def test_a_restored_run_goes_on_without_a_record(to, monkeypatch, tmp_path, capl
     balancer().checkpoint("saved")
     monkeypatch.setenv("PYLB_RECORD", to)
     lb = pylb.Balancer.restore(None, "saved")
-    for _ in lb.iterate(3):
-        for _, _ in lb.local():
-            pass
+    loop(lb, 3)
     assert lb.iteration == 10
     assert "PYLB_RECORD has no effect" in caplog.text
     assert not (tmp_path / "run.h5").exists()
@@ -161,9 +157,7 @@ def test_two_balancers_do_not_mix_their_records(monkeypatch, tmp_path, caplog):
     monkeypatch.setenv("PYLB_RECORD", str(path))
     first, second = balancer(), balancer(every=2)
     for lb in (first, second, first):
-        for _ in lb.iterate(5):
-            for _, _ in lb.local():
-                pass
+        loop(lb, 5)
     first.report(tmp_path / "first.html")
     assert caplog.text.count("another record is written to this file now") == 1
     run = pylb.RunRecord.load(path)

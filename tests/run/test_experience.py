@@ -6,6 +6,7 @@ import math
 import multiprocessing
 
 import pytest
+from each_case import in_blocks, loop
 
 import pylb
 from pylb.cli.main import main as cli
@@ -70,11 +71,8 @@ def test_the_known_end_prevents_an_lb_step_that_would_not_pay(path):
 def test_a_balancer_learns_and_is_not_asked_for_the_cost_again(path):
     def objects(comm):
         lb = pylb.Balancer(comm, experience=path, load=lambda key, _: 1.0 + key % 3)
-        for key in range(8 * comm.rank, 8 * comm.rank + 8):
-            lb.add(key, key)
-        for _ in lb.iterate(30):
-            for _, _ in lb.local():
-                pass
+        in_blocks(lb, 16, lambda key: key)
+        loop(lb, 30)
         return lb.iteration
 
     pylb.VirtualCluster(2).run(objects)

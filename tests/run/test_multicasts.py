@@ -5,7 +5,7 @@ import dataclasses
 import multicast_cases  # these cases also run under mpiexec
 import numpy as np
 import pytest
-from each_case import cases_of
+from each_case import cases_of, in_blocks
 
 import pylb
 from pylb import _core
@@ -168,10 +168,7 @@ def test_times_with_messages(tmp_path, strategy):
 def ring(comm, n, **balancing):
     """Run a ring of objects that multicast, with unequal, constant loads."""
     lb = pylb.Balancer(comm, load=lambda key, block: 1.0 + key % 7, record=False, **balancing)
-    for key in range(n):
-        if key * comm.size // n == comm.rank:
-            lb.add(key, [0.0])
-    return lb
+    return in_blocks(lb, n, lambda key: [0.0])
 
 
 def passes(lb, n, iterations):

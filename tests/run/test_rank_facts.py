@@ -33,8 +33,7 @@ def run(p, strategy, loops=(3,), n=None, memory=None, first=None, work=1.0, **op
             if (key % p if first is None else first(key)) == comm.rank:
                 lb.add(key, key, memory=None if memory is None else memory(key))
         for count in loops:
-            for _ in lb.iterate(count):
-                pass
+            list(lb.iterate(count))
         mine = [0 if memory is None else memory(key) for key, _ in lb.local()]
         return sum(mine), len(mine), lb.history
 
@@ -80,8 +79,7 @@ def test_other_work_is_part_of_the_load_of_a_rank(lag):
     lb = pylb.Balancer(lag=lag, every=4, load=lambda key, _: 1.0, background=ask, record=False)
     dealt(lb, range(3), lambda key: key)
     for n in (5, 1):
-        for _ in lb.iterate(n):
-            pass
+        list(lb.iterate(n))
     of_all = [7.0] * 4 + [3.25, 3.5]
     assert lb.metrics.max.tolist() == lb.metrics.min.tolist() == of_all
     assert lb.rank_loads().ravel().tolist() == of_all
@@ -96,8 +94,7 @@ def test_an_lb_step_saves_what_the_slowest_rank_with_other_work_saves(mode):
             mode=mode, pause_if_useless=False,
         )  # fmt: skip
         dealt(lb, range(10), lambda key: key)
-        for _ in lb.iterate(5):
-            pass
+        list(lb.iterate(5))
         return lb
 
     lb = VirtualCluster(2).run(main)[0]
@@ -136,8 +133,7 @@ def test_speeds_are_learned_with_a_distributed_strategy(strategy):
         for key in range(400):
             if key * key % 7 % 4 == comm.rank:
                 lb.add(key, key)
-        for _ in lb.iterate(60):
-            pass
+        list(lb.iterate(60))
         return lb.metrics.max[-1] / (work.sum() / pace.sum()), lb.history
 
     ratio, history = VirtualCluster(4).run(main)[2]
@@ -162,9 +158,7 @@ def test_memory_limits_are_kept(strategy):
 def test_without_memory_the_bytes_of_a_migration_count():
     def main(comm):
         lb = pylb.Balancer(comm, strategy="BestFitLB", every=1, memory_limit=[250, 10_000])
-        for key in range(20):
-            if key % 2 == comm.rank:
-                lb.add(key, key, nbytes=50)
+        dealt(lb, range(20), lambda key: key, nbytes=50)
         for _ in lb.iterate(2):
             for _ in lb.local():
                 comm.elapse(1e-3)

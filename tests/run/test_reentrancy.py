@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from each_case import in_blocks
 from launch import HERE, launch
 
 import pylb
@@ -40,8 +41,7 @@ def final_keys(comm, remover):
 
     lb = pylb.Balancer(comm, strategy=strategy, trigger=trigger, background=background)
     mine["lb"] = lb
-    for key in range(4 * lb.rank, 4 * lb.rank + 4):
-        lb.add(key, "an object")
+    in_blocks(lb, 4 * comm.size, lambda key: "an object")
     run(lb)
     return [key for key, _ in lb.local()], lb.report().n_objects
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from chance import examples
-from each_case import dealt
+from each_case import dealt, in_blocks, loop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,11 +60,7 @@ def test_a_clock_that_was_set_back_counts_as_nothing(monkeypatch):
 def test_metrics_are_a_table_with_a_row_for_each_iteration():
     pytest.importorskip("pandas")
     lb = pylb.Balancer(load=lambda key, block: 1.0 + key)
-    lb.add(0, None)
-    lb.add(1, None)
-    for _ in lb.iterate(4):
-        for _ in lb.local():
-            pass
+    loop(dealt(lb, range(2)), 4)
     table = lb.metrics.to_pandas()
     assert table.index.tolist() == [0, 1, 2, 3]
     assert table["max"].tolist() == [3.0] * 4
@@ -604,8 +600,7 @@ def test_no_lag_on_virtual_ranks():
 def test_objects_that_come_are_last_in_the_next_loop():
     def program(comm):
         lb = pylb.Balancer(comm, strategy=lambda s: (s.rank + s.key % 2) % 2, every=1, overlap=True)
-        for key in range(4 * comm.rank, 4 * comm.rank + 4):
-            lb.add(key, np.full(10_000, float(key)))
+        in_blocks(lb, 8, lambda key: np.full(10_000, float(key)))
         return [[key for key, block in lb.local() if block[-1] == key] for _ in lb.iterate(2)]
 
     first, second = pylb.VirtualCluster(2).run(program)

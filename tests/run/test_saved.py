@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from each_case import dealt
+from each_case import dealt, in_blocks, loop
 
 import pylb
 from pylb.comm.connect import Virtual
@@ -30,9 +30,8 @@ def loads_of(keys, it):
 def balancer(comm, path, loops=(20, 13), churn=False, leave=None, **how):
     now = [0]
     lb = pylb.Balancer(comm, load=lambda key, value: loads_of(key, now[0]), **how)
-    for key in range(N * lb.rank // lb.n_ranks, N * (lb.rank + 1) // lb.n_ranks):
-        lb.add(key, None)
-    for loop, n in enumerate(loops):
+    in_blocks(lb, N)
+    for i, n in enumerate(loops):
         for it in lb.iterate(n):
             now[0] = it
             for key, _ in lb.local():
@@ -43,15 +42,14 @@ def balancer(comm, path, loops=(20, 13), churn=False, leave=None, **how):
             if it == leave:
                 break
         if churn:
-            lb.add(10 * N + 100 * loop + lb.rank, None)
+            lb.add(10 * N + 100 * i + lb.rank, None)
     return finish(lb, path)
 
 
 def measured(comm, path, **how):
     """Objects whose loads are measured; `sharing` makes their ranks share two cores."""
     lb = pylb.Balancer(comm, **how)
-    for key in range(N * lb.rank // lb.n_ranks, N * (lb.rank + 1) // lb.n_ranks):
-        lb.add(key, np.zeros(100))
+    in_blocks(lb, N, lambda key: np.zeros(100))
     for _ in lb.iterate(20):
         for key, x in lb.local():
             for _ in range(60 if key < 8 else 3):
@@ -84,11 +82,8 @@ def slowed(comm, path):
         )
 
     lb = pylb.Balancer(comm, strategy="GreedyLB", every=3, learn_speeds=True, load=load)
-    for key in range(12 * comm.rank, 12 * comm.rank + 12):
-        lb.add(key, None)
-    for _ in lb.iterate(80):
-        for _ in lb.local():
-            pass
+    in_blocks(lb, 12 * comm.size)
+    loop(lb, 80)
     speeds = [bool(r.speed) for r in lb.history.lb_steps]
     assert any(speeds)
     assert not speeds[-1]
@@ -272,9 +267,7 @@ def test_an_lb_step_reads_one_receipt(monkeypatch):
     read, convert = [], decider.receipt_of
     monkeypatch.setattr(decider, "receipt_of", lambda *row: read.append(row) or convert(*row))
     lb = dealt(pylb.Balancer(every=1), range(4), lambda key: key)
-    for _ in lb.iterate(40):
-        for _ in lb.local():
-            pass
+    loop(lb, 40)
     assert lb.n_lb_steps > 30
     assert len(read) <= 2 * 40
 
@@ -292,8 +285,7 @@ ENDS = {
 def objects(comm, **words):
     """Run 60 of 100 iterations of a Balancer."""
     lb = pylb.Balancer(comm, strategy="GreedyLB", every=7, **words)
-    for key in range(8 * comm.rank, 8 * comm.rank + 8):
-        lb.add(key, None)
+    in_blocks(lb, 8 * comm.size)
     for it in lb.iterate(100):
         if it == 60:
             break

@@ -14,6 +14,7 @@ import termios
 import time
 
 import pytest
+from each_case import in_blocks
 
 import pylb
 from pylb.show import course, live
@@ -166,8 +167,7 @@ def test_the_seconds_of_lb_steps_mean_the_same_everywhere(tmp_path):
 
     def program(comm):
         lb = pylb.Balancer(comm, strategy="GreedyLB", every=10)
-        for key in range(4 * comm.rank, 4 * comm.rank + 4):
-            lb.add(key, None)
+        in_blocks(lb, 4 * comm.size)
         for it in lb.iterate(40):
             comm.elapse(0.5 if it % 10 == 0 else 0.0)
             for key, _ in lb.local():

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from each_case import dealt, in_blocks, loop
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -225,9 +226,7 @@ def test_lb_report_of_a_run_that_is_recorded_to_a_file(tmp_path):
 
     def main(comm):
         lb = pylb.Balancer(comm, strategy="GreedyLB", every=5, record=tmp_path / "run.h5")
-        for key in range(8):
-            if key // 4 == lb.rank:
-                lb.add(key, key)
+        in_blocks(lb, 8, lambda key: key)
         for _ in lb.iterate(12):
             for key, _ in lb.local():
                 comm.elapse(1e-3 * (1 + key))
@@ -277,11 +276,7 @@ def test_every_argument_of_lb_report_is_heeded_or_refused(tmp_path):
 
 def test_lb_report_writes_a_page_also_of_a_balancer_without_a_record(tmp_path):
     lb = pylb.Balancer(every=2, record=False)
-    for key in range(4):
-        lb.add(key, key)
-    for _ in lb.iterate(6):
-        for _ in lb.local():
-            pass
+    loop(dealt(lb, range(4), lambda key: key), 6)
     lb.report(tmp_path / "run.html")
     found = data_of((tmp_path / "run.html").read_text("ascii"))
     assert found["picture"]["n_iterations"] == 6

@@ -9,7 +9,7 @@ import cases  # these cases also run under mpiexec
 import numpy as np
 import programs
 import pytest
-from each_case import cases_of
+from each_case import cases_of, in_blocks
 
 import pylb
 from pylb.errors import DeadlockError, DomainError, OutOfRangeError, StateError
@@ -46,8 +46,7 @@ def drifting(comm, iterations, **balancing):
     """Run a program with a hot spot that moves; it declares seconds instead of computing."""
     lb = pylb.Balancer(comm, **balancing)
     n = 8 * comm.size
-    for key in range(8 * lb.rank, 8 * lb.rank + 8):
-        lb.add(key, None)
+    in_blocks(lb, n)
     for it in lb.iterate(iterations):
         for key, _ in lb.local():
             comm.elapse(1e-3 * (1 + 4 * ((key - 3 * it) % n < n // 4)))
@@ -104,9 +103,7 @@ def test_a_body_is_timed_alone_and_at_the_speed_of_its_rank():
 
 def test_speeds_can_be_seen_in_the_loads():
     def main(comm):
-        lb = pylb.Balancer(comm, mode="off")
-        for key in range(4 * lb.rank, 4 * lb.rank + 4):
-            lb.add(key, None)
+        lb = in_blocks(pylb.Balancer(comm, mode="off"), 4 * comm.size)
         for _ in lb.iterate(3):
             for _ in lb.local():
                 comm.elapse(6e-3)
