@@ -133,8 +133,9 @@ class Plan
         return to;
     }
 
-    /* Like migrate, while the program computes: migrate_end() waits for all arrays that have begun.
-     * Until then, items of cells that stay may change, but neither vector may change its size. */
+    /* Like migrate, while the program computes: migrate_end() waits for all arrays that have
+     * begun. Until then, items of cells that stay may change, but neither vector may change its
+     * size. */
     template <class T> void migrate_begin(const std::vector<T> &from, std::vector<T> &to) const
     {
         move(pylb_plan_migrate_begin, from, to);
@@ -209,8 +210,8 @@ class Advisor
         return std::isnan(now) ? throw Error(PYLB_ERR_STATE, pylb_error()) : now;
     }
 
-    /* Return fn(row) of each row; other ranks may compute some rows.  If fn throws, its rank gets that
-     * exception, and the other ranks an Error. */
+    /* Return fn(row) of each row; other ranks may compute some rows.  If fn throws, its rank gets
+     * that exception, and the other ranks an Error. */
     template <class In, class Fn> auto share(const std::vector<In> &in, Fn fn)
     {
         using Out = std::decay_t<std::invoke_result_t<Fn &, const In &>>;

@@ -61,7 +61,9 @@ def read(
         given = arrays.rows("graph", graph, per_entry=True)
         start = given.start
         if start[0] != 0 or (np.diff(start) < 0).any() or start[-1] != len(given.to):
-            raise DomainError("graph.start: expected values from 0 to the number of edges, in order")
+            raise DomainError(
+                "graph.start: expected values from 0 to the number of edges, in order"
+            )
         given = arrays.in_order(len(given), given.row(), given.to.astype(np.int64))
         out = Problem(ranks, 1, len(given), graph=given)
         out.ids = None if ids is None else arrays.whole("ids", ids, out.n).astype(np.int64)

@@ -486,9 +486,10 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[COUNT_OVERLOADED];
     const bool few_helped = (double)n_overloaded > PLB_PART * self->n_overloaded;
-    const bool idle = self->iteration > 0 &&
-                      ((double)all->count[COUNT_TAKEN] <= (1.0 - PLB_PART) * (double)n_overloaded ||
-                       ((self->swapping || self->within_node) && few_helped));
+    const bool idle =
+        self->iteration > 0 &&
+        ((double)all->count[COUNT_TAKEN] <= (1.0 - PLB_PART) * (double)n_overloaded ||
+         ((self->swapping || self->within_node) && few_helped));
     self->n_overloaded = (double)n_overloaded;
     self->stalled = idle ? self->stalled + 1 : 0;
     if (self->stalled > 0 && self->within_node) { /* from now on, objects may leave their node */
