@@ -253,7 +253,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
 static void tell_network(plb_decider_t *self)
 {
     const plb_network_t *net = &self->opt.network;
-    for (int32_t i = 0; i < self->opt.n && net->alpha + net->beta > 0.0; i++) {
+    for (int32_t i = 0; i < self->opt.n && plb_network_costs(*net); i++) {
         plb_candidate_strategy_t *c = &self->candidates[i];
         for (int k = 0; k < c->strategy.n_params; k++) {
             const plb_param_t *p = &c->strategy.params[k];

@@ -224,7 +224,7 @@ static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t 
     out->seconds_statistics = 0.0; /* the caller knows how long the gathering took */
     out->seconds_strategy = a->seconds;
     const plb_network_t net = self->opt.network;
-    if (!in_rounds && net.alpha + net.beta > 0.0 && before.mean > 0.0 &&
+    if (!in_rounds && plb_network_costs(net) && before.mean > 0.0 &&
         s->n_edges + s->n_multicasts > 0) {
         PLB_TRY(plb_add_messages(s, NULL, net, change.before, err));
         PLB_TRY(plb_add_messages(s, a->rank, net, change.after, err));
