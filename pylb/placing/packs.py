@@ -97,7 +97,8 @@ def pack(
     elif cost is not None:
         a, b, c = checks.vector("cost", cost, 3)
         costs = a + values * (b + values * c)
-    checks.amounts("cost(lengths)", costs)
+    if costs is not values:
+        checks.amounts("cost(lengths)", costs)
     limit = np.inf
     if capacity is not None:
         limit = checks.positive("capacity", capacity)
@@ -115,7 +116,7 @@ def pack(
     bin_, sums, bound = _core.pack(
         costs, m, None if capacity is None else values, limit, checks.flag("equal", equal), was
     )
-    mean = float(sums.mean())
+    mean = float(sums.sum()) / m
     ratios = (float(sums.max()) / mean, bound / mean) if mean else (1.0, 1.0)
     return Pack(bin_, sums, *ratios)
 
