@@ -6,8 +6,8 @@
  *         pylb::repartition(lb, triangulation, weight, prepare_transfer, distribute_dofs_again);
  *     }
  *
- * Make the triangulation with `no_automatic_repartitioning`; else deal.II also repartitions it each
- * time it is refined.  Link with libpylb_mpi and deal.II. */
+ * Make the triangulation with `no_automatic_repartitioning`; else deal.II also repartitions it
+ * each time it is refined.  Link with libpylb_mpi and deal.II. */
 #ifndef PYLB_DEALII_HPP
 #define PYLB_DEALII_HPP
 
@@ -42,7 +42,8 @@ template <int dim, int spacedim, class Weight>
 bool repartition(Advisor &lb, dealii::parallel::distributed::Triangulation<dim, spacedim> &tria,
                  Weight weight)
 {
-    return repartition(lb, tria, weight, [] {}, [] {});
+    return repartition(
+        lb, tria, weight, [] {}, [] {});
 }
 
 } // namespace pylb
