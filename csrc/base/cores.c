@@ -165,24 +165,27 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
     int ret = PLB_OK;
     uint64_t(*mask)[WORDS] = NULL; /* union of the masks of the group whose lowest rank is r */
     int32_t *kind = NULL, n = 0;   /* [n] first ranks that have the same host, mask and quota */
-    double *used = NULL,
-           *size = NULL; /* of a group: cores that its ranks can use at most; number of ranks */
+    double *used = NULL, *size = NULL; /* of a group: cores that it uses at most; ranks */
     PLB_NEW0_EACH(p, mask, used, size);
     PLB_NEW(kind, p);
     for (int32_t r = 0, k; r < p; r++) {
+        const plb_cores_t *a = &all[r], *b = all;
         group[r] = r;
-        for (k = 0; k < n && memcmp(&all[r], &all[kind[k]], sizeof *all) != 0;) {
-            k++;
+        for (k = 0; k < n; k++) {
+            b = &all[kind[k]];
+            if (same_group(a, b) && a->quota == b->quota &&
+                memcmp(a->mask, b->mask, sizeof a->mask) == 0) {
+                break;
+            }
         }
-        if (k < n) {
-            /* ranks without a known core, or alone under a quota, share no core */
-            if (n_cores(all[r].mask) > 0) {
+        if (k < n) { /* ranks without a known core, or alone under a quota, share no core */
+            if (n_cores(a->mask) > 0) {
                 join(group, r, kind[k]);
             }
             continue;
         }
         for (k = 0; k < n; k++) {
-            const plb_cores_t *a = &all[r], *b = &all[kind[k]];
+            b = &all[kind[k]];
             if (overlap(a, b) || (is_capped(a) && is_capped(b) && same_group(a, b))) {
                 join(group, r, kind[k]);
             }
@@ -194,8 +197,7 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
         for (int w = 0; w < WORDS; w++) {
             mask[g][w] |= all[r].mask[w];
         }
-        const bool slow = is_capped(&all[r]) && plb_cores_capped(all, p, r);
-        used[g] += slow ? fmin(all[r].quota, 1.0) : 1.0;
+        used[g] += plb_cores_capped(all, p, r) ? fmin(all[r].quota, 1.0) : 1.0;
         size[g] += 1.0;
     }
     for (int32_t r = 0; r < p; r++) {

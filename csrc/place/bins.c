@@ -279,8 +279,7 @@ static void move_set(packing_t *self, const set_t *set, int32_t from, int32_t to
     }
 }
 
-/* Make the largest bin smaller by an exchange of up to `size` items; false in *found: none does.
- */
+/* Make the largest bin smaller by an exchange of up to `size` items; *found: whether one does. */
 static int exchange(packing_t *self, int size, bool *found, plb_err_t *err)
 {
     const int32_t m = self->of->m;
