@@ -1,14 +1,14 @@
 """A particle-in-cell code on a line, with three phases in a time step: push, deposit, fields.
 
-A bunch of charged particles moves through a periodic line of patches.  In each time step
+A plasma of charged particles fills the first half of a periodic line of patches.  In each time step
 
     push      particles feel the field, and move; those that leave a patch are sent to its neighbour
     deposit   particles add their current to the grid of their patch
     fields    the field follows from the current (Ampere's law), and diffuses, in short steps
 
-and all patches wait for one another between two phases.  Pushing and depositing take long where the
-bunch is, and the fields where the grid is fine, near a wall: no placement by the sum of the three
-balances each of them.
+and all patches wait for one another between two phases.  Pushing and depositing take long in the
+plasma, and the fields where the grid is fine, near a wall.  As usual, the line is first split so
+that all ranks have about as much to do in a time step.  But in each phase, half of them wait.
 
     mpiexec -n 4 python examples/pic.py          # with phases
     mpiexec -n 4 python examples/pic.py --sum    # the same, balanced by one number an object
@@ -21,6 +21,7 @@ import argparse
 import contextlib
 import hashlib
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -34,32 +35,46 @@ DT, KICK, DIFFUSION = 0.2, 0.02, 0.2  # time step; charge over mass; for each sh
 
 @dataclass
 class Line:
-    """A periodic line of patches of length 1 each; the last quarter of them has fine grids."""
+    """A periodic line of patches of length 1 each; the second half of them has fine grids."""
 
     patches: int = 64
     particles: int = 400_000
     cells: int = 32
-    refined: int = 8192  # cells of a fine patch
+    refined: int = 4096  # cells of a fine patch
     sweeps: int = 40  # short steps in which the field diffuses
 
     def make(self, key: int) -> Patch:
-        """Return a patch at the start: the bunch is in the first half, the wall at the end."""
-        bunch = np.exp(-(((np.arange(self.patches) + 0.5) / self.patches - 0.25) ** 2) / 0.01)
-        n = int(self.particles * bunch[key] / bunch.sum())
+        """Return a patch at the start: with particles, or with a fine grid."""
+        n = 0 if self.wall(key) else self.particles // (self.patches - self.patches // 2)
         rng = np.random.default_rng(key)
-        wall = key >= 3 * self.patches // 4
-        return Patch(self, key, rng.random(n), rng.normal(0.0, 0.1, n), self.grid(wall))
+        return Patch(self, key, rng.random(n), rng.normal(0.0, 0.1, n))
 
-    def grid(self, wall: bool) -> np.ndarray:
-        return np.zeros(self.refined if wall else self.cells)
+    def wall(self, key: int) -> bool:
+        return key >= self.patches - self.patches // 2
 
+    def split(self, n_ranks: int) -> list[int]:
+        """Return the first patch of each rank, and the end, by the seconds of two patches."""
+        seconds = []
+        for key in (0, self.patches - 1):
+            patch, took = self.make(key), []
+            for _ in range(5):
+                begin = time.thread_time()
+                list(patch.push())
+                patch.deposit()
+                patch.advance()
+                took.append(time.thread_time() - begin)
+            seconds.append(min(took))
+        cost = np.cumsum([seconds[self.wall(key)] for key in range(self.patches)])
+        parts = np.arange(1, n_ranks) / n_ranks
+        return [0, *np.searchsorted(cost, parts * cost[-1]).tolist(), self.patches]
 
 class Patch:
     """One patch: positions x (0 ... 1) and velocities v of its particles; its field at cells."""
 
-    def __init__(self, line: Line, key: int, x: np.ndarray, v: np.ndarray, field: np.ndarray):
-        self.line, self.key, self.x, self.v, self.field = line, key, x, v, field
-        self.current = np.zeros_like(field)
+    def __init__(self, line: Line, key: int, x: np.ndarray, v: np.ndarray) -> None:
+        self.line, self.key, self.x, self.v = line, key, x, v
+        self.field = np.zeros(line.refined if line.wall(key) else line.cells)
+        self.current = np.zeros_like(self.field)
         self.rims = [0.0, 0.0]  # the field in the neighbours' nearest cells
 
     def push(self) -> Iterator[tuple[int, np.ndarray]]:
@@ -100,8 +115,8 @@ class Patch:
 def solve(comm: Any, line: Line, iterations: int, *, named: bool = True, **balancing: Any) -> Any:
     """Run the code; return the balancer.  named: whether the phases are named."""
     lb = pylb.Balancer(comm, **balancing)
-    first, end = (line.patches * (lb.rank + i) // lb.n_ranks for i in (0, 1))
-    for key in range(first, end):
+    split = comm.bcast(line.split(lb.n_ranks)) if comm is not None else [0, line.patches]
+    for key in range(*split[lb.rank : lb.rank + 2]):
         lb.add(key, line.make(key))
     phase: Any = lb.phase if named else contextlib.nullcontext
     for _ in lb.iterate(iterations):

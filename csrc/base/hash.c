@@ -7,7 +7,7 @@ enum { LEAST = 4, MOST = 1 << 30 };
 int plb_index_reset(plb_index_t *self, int64_t room, plb_err_t *err)
 {
     const int64_t n_buckets = LEAST + room + room / 2;
-    if (n_buckets != self->n_buckets) {
+    if (self->bucket == NULL || n_buckets != self->n_buckets) {
         int32_t *bucket = NULL;
         PLB_PASS_NEW(bucket, n_buckets);
         plb_free(self->bucket);
