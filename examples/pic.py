@@ -38,9 +38,9 @@ class Line:
     """A periodic line of patches of length 1 each; the second half of them has fine grids."""
 
     patches: int = 64
-    particles: int = 400_000
+    particles: int = 1_600_000
     cells: int = 32
-    refined: int = 4096  # cells of a fine patch
+    refined: int = 16384  # cells of a fine patch
     sweeps: int = 40  # short steps in which the field diffuses
 
     def make(self, key: int) -> Patch:
