@@ -6,7 +6,6 @@ import itertools
 import logging
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -467,13 +466,15 @@ def _check_cells(db: Database, edges: Sequence[I64]) -> None:
 
 
 # Objects arrive late if one rank sends another at least MUCH bytes, and MUCH_EACH per object that
-# it has.  For fewer bytes it does not pay: the next loop becomes slower by 0.5 us per object.
+# it has.  For fewer bytes it does not pay: the next loop becomes slower by 0.5 us per object.  Less
+# than MUCH is sent with the objects' properties, without asking first whether there is memory.
 MUCH, MUCH_EACH = 1 << 20, 1 << 12
 
 # ---- migration -----------------------------------------------------------------------------------
 
-# All ranks agree three times: that packing, allocating and restoring have succeeded.  Until then,
-# the objects stay where they are.  A failure is an error on all ranks, and no object is lost.
+# All ranks agree that packing and restoring have succeeded; if large objects move, also that all
+# have memory for them.  Until then, the objects stay where they are.  A failure is an error on all
+# ranks, and no object is lost.
 
 
 def migrate(
@@ -492,33 +493,44 @@ def migrate(
     With `overlap`, the objects may arrive after this call, while the program goes on; "auto": only
     if they are large, see `MUCH`.  Returns the bytes sent, and arguments of `Addresses.move`.
     """
-    sends: Sends = []
-    late: Sends = []
-    much = max(MUCH, MUCH_EACH * len(objects))
+    packets = Packets([], ([], []), 0)
     with Attempt() as packed:
-        packets = None
-        with suppress(SerializationError):
-            packets = _packed(objects, moves, speed)
-        if packets is None:
+        try:
+            packets = _packed(objects, moves, speed, overlap)
+        except SerializationError:
             objects.pin(moves.places)
             moves = objects.kept(moves)
-            packets = _packed(objects, moves, speed)
+            packets = _packed(objects, moves, speed, overlap)
         news = objects.keys[moves.places], moves.to, *objects.correspondents(moves)
-        for rank, parts, values in packets:
-            if overlap is True or (overlap and parcel.size_of(values) >= much):
-                late.append((rank, values))
-                sends.append((rank, parts))
-            else:
-                sends.append((rank, [*parts, *values]))
-    nbytes = sum(parcel.size_of(parts) for _, parts in [*sends, *late])
-    received, memory = _exchange(agreement, iteration, sends, late, packed.error)
+    large = packets.large
+    n_now, n_late = map(len, large)
+    stats, received = agreement.step(
+        *(Step.PACK, iteration),
+        sends=packets.sends,
+        error=packed.error,
+        n_changed=n_now + n_late,
+        messages=n_now,
+    )
+    received.sort(key=itemgetter(0))
+    memory: tuple[Memory, Memory] = {}, {}
+    data: dict[int, parcel.Parts] = {}  # large ones
+    if stats.n_changed:  # on any rank
+        with Attempt() as allocated:
+            for source, (head, *_) in received:
+                late, *sizes = np.frombuffer(head, np.int64).tolist()
+                if sizes:
+                    data[source] = memory[late][source] = _new_memory(sizes)
+        agreement.step(Step.ALLOCATE, iteration, error=allocated.error)
+    if stats.messages:
+        _, moved = agreement.step(Step.MIGRATE, iteration, sends=large[0], into=memory[0])
+        data.update(moved)
+    came: list[Items] = []
     arrivals: list[Arrival] = []
     with Attempt() as restored:
-        came = []
-        for source, parts in sorted(received, key=itemgetter(0)):
+        for source, (_, *parts) in received:
             items, n = _unpack(source, parts, objects)
-            arrival = Arrival(source, items.objects.key, memory.get(source) or parts[n:])
-            if source in memory:
+            arrival = Arrival(source, items.objects.key, data.get(source) or parts[n:])
+            if source in memory[1]:
                 arrivals.append(arrival)
             else:
                 items = items._replace(values=arrival.values("; nothing has moved"))
@@ -529,54 +541,41 @@ def migrate(
     agreement.step(Step.PACK, iteration, error=restored.error)
     objects.set(*following)
     objects.rebind()
-    if overlap is True or late or memory:
-        objects.expect(lambda: agreement.transport.transfer(late, memory), arrivals)
-    return nbytes, news
+    if overlap is True or large[1] or memory[1]:
+        objects.expect(lambda: agreement.transport.transfer(large[1], memory[1]), arrivals)
+    return packets.nbytes, news
 
 
-def _exchange(
-    agreement: Agreement, iteration: int, sends: Sends, late: Sends, error: Exception | None
-) -> tuple[Sends, Memory]:
-    """Announce the sizes of all data, allocate memory for them, and exchange `sends`.
-
-    Returns the received data, and the memory for the data that arrive later (see `late`).
-    """
-    values = dict(late)
-    sizes: Sends = [(rank, [_sizes(parts), _sizes(values.get(rank, []))]) for rank, parts in sends]
-    _, announced = agreement.step(Step.PACK, iteration, sends=sizes, error=error)
-    memory: tuple[Memory, Memory] = {}, {}
+def _new_memory(sizes: list[int]) -> list[NDArray[np.uint8]]:
     try:
-        for rank, every in announced:
-            for some, size in zip(memory, every, strict=True):
-                if len(size):
-                    each = np.frombuffer(size, np.int64).tolist()
-                    some[rank] = [np.empty(n, np.uint8) for n in each]
+        return [np.empty(n, np.uint8) for n in sizes]
     except MemoryError:
-        total = sum(int(np.frombuffer(x, np.int64).sum()) for _, every in announced for x in every)
-        error = MemoryError(
-            f"no memory for {total:,} bytes of arriving objects; no object has moved"
-        )
-    agreement.step(Step.ALLOCATE, iteration, error=error)
-    return agreement.step(Step.MIGRATE, iteration, sends=sends, into=memory[0])[1], memory[1]
+        raise MemoryError(
+            f"no memory for {sum(sizes):,} bytes of arriving objects; no object has moved"
+        ) from None
 
 
-def _sizes(parts: parcel.Parts) -> I64:
-    return np.array([memoryview(part).nbytes for part in parts], np.int64)
+class Packets(NamedTuple):
+    """The leaving objects of a rank, packed."""
+
+    # By rank: whether large data move late, their sizes; counts, properties, messages; small data.
+    sends: Sends
+    large: tuple[Sends, Sends]  # large data that move now, and while the program goes on
+    nbytes: int
 
 
 def _packed(
-    objects: LocalObjects, moves: LeavingObjects, speed: Speeds
-) -> list[tuple[int, parcel.Parts, parcel.Parts]]:
-    """Pack the leaving objects for each new rank.
-
-    Returns (rank, buffers, values): the buffers have counts, properties and messages.
-    """
+    objects: LocalObjects, moves: LeavingObjects, speed: Speeds, overlap: bool | str
+) -> Packets:
+    """Pack the leaving objects for each new rank."""
     me, mail = objects.rank, objects.mail
     mail.open()
     to = np.full(len(objects), -1, np.int32)
     to[moves.places] = moves.to
     inboxes = {rank: (wire, others) for rank, _, wire, others in mail.pack_inboxes(to)}
-    out = []
+    sends: Sends = []
+    large: tuple[Sends, Sends] = [], []
+    much, nbytes = max(MUCH, MUCH_EACH * len(objects)), 0
     for rank, rows in rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
         items = objects.take(rows[:, 0])
         factor = 1.0 if speed is None else float(speed[rank] / speed[me])
@@ -586,8 +585,16 @@ def _packed(
         wire, others = inboxes.get(rank, (b"", []))
         letters = [wire, *parcel.pack_messages(others)] if wire else []
         counts = np.array([len(known), len(letters)], np.int64)
-        out.append((rank, [counts, *known, *letters], values))
-    return out
+        parts, size = [counts, *known, *letters], parcel.size_of(values)
+        nbytes += parcel.size_of(parts) + size
+        late = overlap is True or bool(overlap and size >= much)
+        head: list[int] = [late]
+        if late or size >= MUCH:
+            large[late].append((rank, values))
+            head += [memoryview(part).nbytes for part in values]
+            values = []
+        sends.append((rank, [np.array(head, np.int64), *parts, *values]))
+    return Packets(sends, large, nbytes)
 
 
 def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> tuple[Items, int]:

@@ -37,12 +37,12 @@ def rotate_slowly(snapshot):
 
 
 BALANCED = {
-    "central": {"strategy": rotate},
+    "central": {"strategy": rotate, "overlap": False},
     "overlap": {"strategy": rotate, "overlap": True},
     "beside": {"strategy": rotate_slowly, "overlap": True},
-    "distributed": {"strategy": "GossipLB"},
+    "distributed": {"strategy": "GossipLB", "overlap": False},
     "shadow": {"strategy": "GreedyLB", "mode": "shadow"},
-    "lagged": {"strategy": rotate, "lag": 1},
+    "lagged": {"strategy": rotate, "lag": 1, "overlap": False},
 }
 
 
@@ -85,7 +85,7 @@ def objects():
     record, n = False if way == "lagged" else folder / "run.h5", 4 * comm.size
     then = 5 if way == "beside" else 2  # "beside": the second call of the strategy is in a thread
     lb = pylb.Balancer(comm, every=3, record=record, **BALANCED[way])
-    dealt(lb, range(n), lambda key: [key, bytes(1 << 21 if way == "overlap" else 0)])
+    dealt(lb, range(n), lambda key: [key, bytes(1 << 21)])
     for it in lb.iterate(then + 4):
         armed = armed or (odd and it == then and at != "BODY")
         for key, _ in lb.local():

@@ -32,8 +32,8 @@ STATES = {  # what the other ranks print about where the failed rank was
 }
 WAYS = {  # the states that occur in these loops
     "central": list(STATES),
-    "overlap": ["SYNC", "GATHER", "PLACE", "PACK", "ALLOCATE", "MIGRATE", "BODY", "COMMIT"],
-    "beside": ["GATHER", "PLACE", "BODY", "MIGRATE"],
+    "overlap": ["SYNC", "GATHER", "PLACE", "PACK", "ALLOCATE", "BODY", "COMMIT"],
+    "beside": ["GATHER", "PLACE", "BODY", "ALLOCATE"],
     "distributed": ["SYNC", "PLACE", "PACK", "MIGRATE", "COMMIT", "RECORD", "CHECKPOINT"],
     "shadow": ["SYNC", "RECORD"],
     "lagged": [state for state in STATES if state not in ("SYNC", "RECORD")],
