@@ -29,7 +29,7 @@ def steered(mpiexec, tmp_path):
     code = (STEER / "code.py").read_text().replace("200 if", "80 if").replace("else 20", "else 8")
     (tmp_path / "code.py").write_text(code)  # shorter steps, and shorter intervals
 
-    def run(plan, *words, steps=100):
+    def run(plan, *words, steps=200):
         plan = plan.replace("mpiexec -n", f"{shlex.join(mpiexec)} -n")
         (tmp_path / "steer.yaml").write_text(plan.replace("python", sys.executable))
         command = [sys.executable, "-m", "pylb", "steer", "steer.yaml", "--json", "told.json"]
