@@ -303,7 +303,8 @@ def test_arrays_move_while_the_program_computes(mpi_program, mpiexec, ranks, opt
     assert (plans > 2) == (ranks > 1)
     for _, _, steps, hidden, failures in found:
         assert failures == "0"
-        assert hidden == (steps if "wall" in options else "0")
+        # where others use the cores, data of an LB step may have arrived before the rank computes
+        assert 0 < int(hidden) <= int(steps) if "wall" in options else hidden == "0"
         assert ranks == 1 or plans - int(steps) in (0, 1)  # the last one is not over yet
 
 
