@@ -68,6 +68,7 @@ class Line:
         parts = np.arange(1, n_ranks) / n_ranks
         return [0, *np.searchsorted(cost, parts * cost[-1]).tolist(), self.patches]
 
+
 class Patch:
     """One patch: positions x (0 ... 1) and velocities v of its particles; its field at cells."""
 

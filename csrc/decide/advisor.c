@@ -198,7 +198,7 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- what the user should know -------------------------------------------------------------- */
 
-enum { WAITS = 1, IGNORES = 2, STANDS = 4 }; /* bits: the texts of plb_advisor_word */
+enum { WAITS = 1, IGNORES = 2, UNMEASURED = 4, STANDS = 8 }; /* bits: what plb_advisor_word says */
 
 static const char *amount(double seconds, char text[32])
 {
@@ -233,31 +233,39 @@ static void say_why(plb_advisor_t *self, double excess)
 
 const char *plb_advisor_word(plb_advisor_t *self)
 {
-    static const char ignored[] =
-        "it seems that the advice to rebalance was not carried out, so its cost is not learned: "
-        "expected `with lb.rebalancing()`, lb.rebalanced(seconds) or plan.migrate(...); in C "
-        "pylb_rebalance_begin and _end, pylb_rebalanced or pylb_plan_migrate";
+    static const char *const texts[] = {
+        [WAITS] =
+            "all ranks report nearly the same seconds of work in every step, and these are as "
+            "long as the whole step.  If the timed part calls MPI, it contains the waiting for "
+            "slower ranks, and pylb cannot see any imbalance: start the program by `pylb run`, "
+            "whose clock leaves out the waiting within MPI, or time only the computation "
+            "(docs/your_code.md, \"Waiting is not work\")",
+        [IGNORES] =
+            "it seems that the advice to rebalance was not carried out, so its cost is not "
+            "learned: expected `with lb.rebalancing()`, lb.rebalanced(seconds) or "
+            "plan.migrate(...); in C pylb_rebalance_begin and _end, pylb_rebalanced or "
+            "pylb_plan_migrate",
+        [UNMEASURED] =
+            "no rank has measured any work, so pylb cannot see any imbalance: expected pylb_start "
+            "and pylb_stop or pylb_work in each step, or a program started by `pylb run`",
+    };
     const plb_trigger_t *t = self->decider->trigger;
     const double balanced = (double)t->cycle.n * t->loads / (double)t->n; /* NAN: no step yet */
     const double excess = t->cycle.U / balanced;
     const bool stands = t->cycle.n >= PLB_WINDOW && t->n >= PLB_LONG && !self->moved &&
                         self->n_ignored == 0 && !self->due &&
                         (self->balanced || !isnan(t->verdict.excess)) && excess > PLB_NOTABLE;
-    const int now = ((self->waiting.noticed ? WAITS : 0) | (self->n_ignored > 0 ? IGNORES : 0) |
-                     (stands ? STANDS : 0)) &
-                    ~self->said;
-    self->said |= now & -now; /* the lowest bit */
-    switch (now & -now) {
-    case WAITS:
-        return plb_wait_check_words;
-    case IGNORES:
-        return ignored;
-    case STANDS:
+    const int now =
+        ((self->waiting.noticed ? WAITS : 0) | (self->n_ignored > 0 ? IGNORES : 0) |
+         (stands ? STANDS : 0) | (t->n >= PLB_WINDOW && t->loads <= 0.0 ? UNMEASURED : 0)) &
+        ~self->said;
+    const int word = now & -now; /* the lowest bit */
+    self->said |= word;
+    if (word == STANDS) {
         say_why(self, excess);
         return self->word;
-    default:
-        return NULL;
     }
+    return texts[word];
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */

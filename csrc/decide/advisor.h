@@ -122,8 +122,8 @@ int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const 
                        int64_t migrations, int64_t bytes, plb_err_t *err);
 
 /** Return what the user should know after a step, each text once; NULL: nothing.  It says that
- * loads contain waiting, that the advice is not carried out, or why, after many steps, no LB step
- * has moved data although ranks wait for the slowest one. */
+ * loads contain waiting, that the advice is not carried out, that nothing is measured, or why,
+ * after many steps, no LB step has moved data although ranks wait for the slowest one. */
 const char *plb_advisor_word(plb_advisor_t *self);
 
 /** Cancel the LB step that is due: it has failed, or no more steps follow. */

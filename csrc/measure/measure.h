@@ -150,9 +150,6 @@ typedef struct plb_wait_check {
  * self->noticed. */
 void plb_wait_check_observe(plb_wait_check_t *self, const plb_stats_t *all, double seconds);
 
-/** Text for the user: what the finding means, and what to do. */
-extern const char *const plb_wait_check_words;
-
 /* Learns the speeds of ranks in a running program.  In: after each LB step, the mean time of each
  * object on its rank.  Out: log_speed[p].
  *

@@ -79,13 +79,6 @@ static const double LESS = 1.0 / PLB_ABRUPT;
 /* Seconds that vary less than this from step to step are not measured. */
 static const double LEAST = PLB_NOISE / 100.0;
 
-const char *const plb_wait_check_words =
-    "all ranks report nearly the same seconds of work in every step, and these are as long as the "
-    "whole step.  If the timed part calls MPI, it contains the waiting for slower ranks, and pylb "
-    "cannot see any imbalance: start the program by `pylb run`, whose clock leaves out the "
-    "waiting within MPI, or time only the computation (docs/your_code.md, \"Waiting is not "
-    "work\")";
-
 /* Return the median distance of a step's mean load from that of the steps k before and after it.
  * Trends, and single steps that are longer than the others, do not count. */
 static double variation(const double *mean, int k)

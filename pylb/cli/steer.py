@@ -100,8 +100,9 @@ class Gauge:
 class Steering:
     """A program that is run, measured and balanced."""
 
-    def __init__(self, plan: SteerPlan) -> None:
+    def __init__(self, plan: SteerPlan, command: list[str]) -> None:
         self.plan, self.lb = plan, None  # type: SteerPlan, Advisor | None
+        self.command = command
         self.began = time.monotonic()
         self.failures = 0  # number of successive failures
         self.given_up = False  # whether there are no more LB steps
@@ -112,8 +113,9 @@ class Steering:
         # to steps of the program: after a good LB step, they are shorter.
         self.amount = 0.0
 
-    def run(self, command: list[str]) -> int:
+    def run(self) -> int:
         """Run the command, perhaps several times; return the last exit code."""
+        command = self.command
         while True:
             gauge, self.stops = Gauge(), False
             try:
@@ -166,6 +168,8 @@ class Steering:
         if self.lb is None:
             acts = self.plan.redistribute or self.plan.stop
             self.lb = Advisor(ranks=n, cost=self.plan.cost, mode="on" if acts else "off")
+            if experience := self.lb._state.options.experience:
+                experience.entry = f"{shlex.join(self.command)}, steer, {console.count(n, 'rank')}"
         elif n != self.lb.n_ranks:
             self.given_up, before = True, self.lb.n_ranks
             note(f"no more LB steps: the program has {n} ranks after its restart, {before} before")
@@ -251,8 +255,8 @@ def steer(args: argparse.Namespace) -> int:
     """
     plan = SteerPlan.load(args.plan)
     check_program(args.command[0])
-    steering = Steering(plan)
-    code = steering.run(args.command)
+    steering = Steering(plan, args.command)
+    code = steering.run()
     told = steering.summary()
     write_json(args, {**told, "exit_code": code})
     if not told["iterations"]:

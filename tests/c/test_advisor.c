@@ -149,6 +149,19 @@ TEST(what_the_user_should_know_is_said_once)
     unmake(&m);
 }
 
+TEST(a_program_that_measures_nothing_is_told_so_once)
+{
+    made_t m;
+    make(&m, 100, &plb_own_strategy);
+    for (int64_t i = 0; i < 2 * PLB_WINDOW; i++) {
+        (void)step(&m, i, i, 0, 0, 0, 0);
+        const char *word = plb_advisor_word(&m.advisor);
+        assert_int_equal(word != NULL, i == PLB_WINDOW - 1);
+        assert_true(word == NULL || strstr(word, "no rank has measured any work") != NULL);
+    }
+    unmake(&m);
+}
+
 TEST(a_cost_is_learned_and_a_gain)
 {
     plb_err_t err;

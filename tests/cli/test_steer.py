@@ -34,13 +34,14 @@ def steered(mpiexec, tmp_path):
         (tmp_path / "steer.yaml").write_text(plan.replace("python", sys.executable))
         command = [sys.executable, "-m", "pylb", "steer", "steer.yaml", "--json", "told.json"]
         words = words or (sys.executable, "code.py", "--steps", str(steps))
+        experience = {"PYLB_EXPERIENCE": str(tmp_path / "app.pylb")}
         done = subprocess.run(
             [*command, "--", *mpiexec, "-n", "2", *words],
             capture_output=True,
             text=True,
             timeout=400,
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(PYLB)},
+            env={**os.environ, "PYTHONPATH": str(PYLB), **experience},
         )
         told = json.loads((tmp_path / "told.json").read_text())
         validate(told, SCHEMA)
@@ -51,7 +52,7 @@ def steered(mpiexec, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["file", "signal", "restart"])
-def test_a_program_is_balanced(steered, way):
+def test_a_program_is_balanced(steered, tmp_path, way):
     plan = (STEER / f"{way}.yaml").read_text().replace("interval: 1s", "interval: 0.05s")
     plan = plan.replace("cost: 1s", "")  # more than can be saved in this short run
     code, out, said, told = steered(plan.replace("--restart", "--restart --steps 300"), steps=300)
@@ -60,6 +61,7 @@ def test_a_program_is_balanced(steered, way):
     assert out.count("ranges begin") >= told["n_lb_steps"] >= 1
     assert way == "restart" or told["saved"] > 0
     assert "LB step" in said
+    assert "code.py --steps 300, steer, 2 ranks" in (tmp_path / "app.pylb").read_text()
 
 
 @pytest.mark.slow
