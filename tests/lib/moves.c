@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     pylb_advisor *lb;
     pylb_cells given;
     pylb_plan *moving = NULL;
-    int n_ranks, ahead = 0, plans = 0, hidden = 0;
+    int n_ranks, ahead = 0, plans = 0, moved = 0, hidden = 0;
     int64_t lb_steps, sums[2] = {0, 0};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -149,6 +149,7 @@ int main(int argc, char **argv)
     for (int64_t i = 0; i < lb_steps; i++) { /* with "every", there are no other decisions */
         pylb_receipt receipt;
         must(pylb_advisor_receipt(lb, i, &receipt));
+        moved += receipt.migrations > 0;
         hidden += receipt.seconds_hidden > 0.0 && receipt.seconds_migration > 0.0;
     }
     int64_t mine[2] = {c.n, 0};
@@ -158,8 +159,8 @@ int main(int argc, char **argv)
     MPI_Allreduce(mine, sums, 2, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     const int64_t n = (int64_t)CELLS * n_ranks;
     failures += sums[0] != n || sums[1] != n * (n - 1) / 2;
-    printf("rank %d: %d plans, %d LB steps, %d hidden, %d failures\n", rank, plans, (int)lb_steps,
-           hidden, failures);
+    printf("rank %d: %d plans, %d LB steps, %d moved, %d hidden, %d failures\n", rank, plans,
+           (int)lb_steps, moved, hidden, failures);
     free_cells(&c);
     must(pylb_advisor_close(&lb));
     MPI_Finalize();

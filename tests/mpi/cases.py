@@ -360,7 +360,7 @@ def first_messages_and_no_copy(comm):
 
 def phases_of_a_pass(comm):
     """Messages are exchanged within an iteration; the loads of its two loops are added."""
-    lb = fill(pylb.Balancer(comm, every=2, strategy="GreedyLB"))  # "auto" may move in slices
+    lb = fill(pylb.Balancer(comm, every=2, overlap=False))  # no further LB steps for slices
     for it in lb.iterate(5):
         for key, _ in lb.local():
             lb.send((key + 1) % 12, key, 10 * it)
