@@ -53,11 +53,11 @@ static const double PLB_SHARE_GAIN = 2.0 * PLB_NOISE;
  * of ranks of unlike speeds takes 1.21 times the bound, not 1.17.) */
 #define PLB_SHARE_CHUNK (2e-9 * PLB_WAKE_NS)
 
-/* One row in this many of the heaviest stays at home: against these the speeds of the ranks that
- * borrow the others are measured.  Rows within one part in so many of the array may turn out like
- * each other, and one part in so many of a rank's work says by how much it was mispredicted.
- * tuned: parts; sim, front on 8 ranks: 1.04 times the bound; without the
- * first 1.10, without the second 1.08, without the third 1.06 */
+/* Three uses.  First: of the heaviest rows, every eighth stays at home; compared with these, the
+ * others show how fast the ranks are that borrow them.  Second: rows nearer to each other in the
+ * array than an eighth of it may cost alike.  Third: an eighth of a rank's work shows by how much
+ * the rest was predicted wrongly.  tuned: parts; sim, front on 8 ranks: 1.04 times the bound;
+ * without the first use 1.10, without the second 1.08, without the third 1.06 */
 enum { PLB_SHARE_PARTS = 8 };
 
 /* What a rank tells the others before they plan: its remaining work, and the speed that it has

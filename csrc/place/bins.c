@@ -109,8 +109,8 @@ typedef struct needs {
     double scale, each;            /* needs below 1 / scale are alike; items in a bin */
 } needs_t;
 
-/* Add bin b.  It needs what lacks until it costs as much as the mean; with equal counts, what
- * lacks for each item to come: so no bin is full too early. */
+/* Add bin b.  Its need is the mean cost of a bin minus its own cost; with equal counts, divided by
+ * the number of items that it still gets: so no bin is full too early. */
 static void add_bin(const packing_t *self, needs_t *needs, int32_t b)
 {
     const double left = self->of->equal ? plb_greater(needs->each - self->count[b], 0.5) : 1.0;
