@@ -243,6 +243,7 @@ def extensions():
     core = [f for f in sources(*ROOMS, "bind") if not re.search(rf"/bind/({others})\.c$", f)]
     core.append("csrc/bind/coremodule.c")
     core += [f"csrc/comm/{f}.c" for f in ("alone", "route", "share_plan")]  # need no MPI
+    core.append("csrc/lib/experience.c")
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
     made = (mpi_extension, recorder_extension, pmpi_extension)

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "decide/advisor.h"
+#include "lib/experience.h"
 
 typedef struct trigger {
     PLB_PY_HEAD plb_trigger_t core;
@@ -113,25 +114,49 @@ PLB_PY_DEF(trigger, begin, "experience",
     return plb_trigger_begin(&self->core, (const plb_experience_t *)told, &c->err);
 }
 
-PLB_PY_DEF(trigger, learned, "",
-           "Return what this run and earlier ones have learned: the numbers of experience().")
+static PyObject *numbers_of(const plb_experience_t *e)
 {
-    const plb_experience_t e = plb_trigger_learned(&self->core);
     PyObject *out = PyList_New(0);
-    for (size_t i = 0; i < sizeof e / sizeof(double); i++) {
-        plb_py_append(&out, PyFloat_FromDouble(((const double *)&e)[i]));
+    for (size_t i = 0; i < sizeof *e / sizeof(double); i++) {
+        plb_py_append(&out, PyFloat_FromDouble(((const double *)e)[i]));
     }
-    return plb_py_answer(c, out);
+    return out;
 }
 
-PLB_PY_DEF(fn, experience, "",
-           "Return (name, n, unit, help) of what a run learns, n numbers each.")
+PLB_PY_DEF(trigger, learned, "",
+           "Return what this run and earlier ones have learned, for `begin`.")
 {
-    PyObject *out = PyList_New(0);
-#define X(name, n, unit, help) plb_py_append(&out, Py_BuildValue("siss", #name, n, unit, help));
-    PLB_EXPERIENCE(X)
-#undef X
-    return plb_py_answer(c, out);
+    const plb_experience_t e = plb_trigger_learned(&self->core);
+    return plb_py_answer(c, numbers_of(&e));
+}
+
+PLB_PY_DEF(
+    fn, read_experience, "path entry",
+    "Return what earlier runs have learned, by a file: their number (0: not known), a list\n"
+    "for `begin`, and what the user should know.")
+{
+    const char *path, *entry;
+    plb_past_t past;
+    plb_err_t said = {0};
+    PLB_PASS(PLB_READ(c, PLB_ONE(&path), PLB_ONE(&entry)));
+    PLB_PASS(plb_experience_read(path, entry, &past, &said, &c->err));
+    return plb_py_answer(
+        c, Py_BuildValue("LNs", (long long)past.runs, numbers_of(&past.learned), said.text));
+}
+
+PLB_PY_DEF(
+    trigger, write, "path entry runs is_whole done",
+    "At the end of a run, write what it has learned, see csrc/lib/experience.h.  Returns the new\n"
+    "`done`, and what the user should know.")
+{
+    const char *path, *entry;
+    int64_t runs, done;
+    bool is_whole;
+    plb_err_t said = {0};
+    PLB_PASS(PLB_READ(c, PLB_ONE(&path), PLB_ONE(&entry), PLB_ONE(&runs), PLB_ONE(&is_whole),
+                      PLB_ONE(&done)));
+    plb_experience_write(path, entry, runs, &self->core, is_whole, &done, &said);
+    return plb_py_answer(c, Py_BuildValue("Ls", (long long)done, said.text));
 }
 
 #define X(name, unit, help) PLB_PY_FIELD(plb_verdict_t, name),
@@ -154,13 +179,9 @@ PLB_PY_DEF(trigger, state, "",
     return plb_py_answer(c, out);
 }
 
-static const plb_py_def_t *const trigger_methods[] = {&trigger_expect,
-                                                      &trigger_observe,
-                                                      &trigger_balanced,
-                                                      &trigger_begin,
-                                                      &trigger_learned,
-                                                      &trigger_state,
-                                                      NULL};
+static const plb_py_def_t *const trigger_methods[] = {
+    &trigger_expect,  &trigger_observe, &trigger_balanced, &trigger_begin,
+    &trigger_learned, &trigger_write,   &trigger_state,    NULL};
 
 static PyObject *params_of(const plb_trigger_t *self)
 {
@@ -892,8 +913,8 @@ PLB_PY_DEF(fn, load_sum, "loads", "Return the sum of loads[n], each 0 ... 1e30 s
 }
 
 static const plb_py_def_t *const methods[] = {
-    &fn_triggers,   &fn_experience, &fn_ledger,   &fn_selection,
-    &fn_first_cost, &fn_sampled,    &fn_load_sum, NULL};
+    &fn_triggers,   &fn_read_experience, &fn_ledger,   &fn_selection,
+    &fn_first_cost, &fn_sampled,         &fn_load_sum, NULL};
 
 const plb_py_room_t plb_py_decide = {
     methods, {&trigger_spec, &decider_spec, &advisor_spec, &steps_spec}, constants};

@@ -81,6 +81,9 @@ static void put_settings(FILE *f, const plb_lib_advisor_t *self)
                 self->crowd.words, (int)self->crowd.n_ranks, self->crowd.n_cores,
                 plb_lib_loads_wait(self) ? "true" : "false");
     }
+    if (self->past.runs > 0) {
+        fprintf(f, "\"experience\": %lld,\n", (long long)self->past.runs);
+    }
     fprintf(f, "\"pause_if_useless\": %s,\n\"learn_speeds\": %s,\n\"steps\": %lld,\n",
             plb_settings_gives_up(s) ? "true" : "false", d->opt.learns ? "true" : "false",
             (long long)s->steps);
@@ -358,6 +361,15 @@ int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err)
         ret = plb_lib_advisor_leave(self, err);
         if (!plb_steps_broken(&self->steps)) { /* this condition is the same on all ranks */
             ret = record_write(self, ret, err);
+        }
+        if (ret == PLB_OK && self->ranks->rank == 0 && plb_settings_learn(&self->settings)) {
+            plb_err_t said = {0};
+            int64_t done = 0;
+            plb_experience_write(self->settings.experience, self->program, self->past.runs,
+                                 &self->trigger, true, &done, &said);
+            if (*said.text != '\0') {
+                fprintf(stderr, "pylb: %s\n", said.text);
+            }
         }
     } else if (!self->begun && self->ranks->size > 1) {
         /* tell the other ranks, which may be in their first step, that this rank makes none */

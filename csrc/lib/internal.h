@@ -3,12 +3,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "comm/transport.h"
 #include "decide/advisor.h"
 #include "decide/decider.h"
 #include "decide/trigger.h"
+#include "lib/experience.h"
 #include "lib/pylb.h"
 #include "model/model.h"
 #include "place/strategy.h"
@@ -60,10 +62,10 @@ typedef struct plb_settings {
     bool off;             /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
     int pause_if_useless, learn_speeds; /* 1: yes; 0: no; -1: not given */
-    plb_clock_t clock; /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
-    char *record;      /* owned path, or NULL */
-    char *of_strategy; /* owned: the options strategy.X, as "X=value X=value" */
-    char *of_trigger;  /* owned: the options trigger.X */
+    plb_clock_t clock;         /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
+    char *record, *experience; /* owned paths, or NULL */
+    char *of_strategy;         /* owned: the options strategy.X, as "X=value X=value" */
+    char *of_trigger;          /* owned: the options trigger.X */
 } plb_settings_t;
 
 int plb_settings_init(plb_settings_t *self, plb_err_t *err);
@@ -71,6 +73,12 @@ void plb_settings_free(plb_settings_t *self);
 
 /** Set an option; errors: see pylb_advisor_set. */
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
+
+/** Whether the run begins with what earlier ones have learned, and tells it to later ones. */
+static inline bool plb_settings_learn(const plb_settings_t *self)
+{
+    return self->experience != NULL && strcmp(self->experience, "0") != 0 && !self->off;
+}
 
 /** Whether to stop LB steps while they cost more than they save. */
 bool plb_settings_gives_up(const plb_settings_t *self);
@@ -162,6 +170,9 @@ typedef struct plb_lib_advisor {
     /* [n_exported] owned: keys of cells that the plan sends away, ascending; NULL: not known */
     int64_t *exported;
     int64_t n_exported;
+
+    char program[256]; /* on rank 0: the program's entry in an experience file */
+    plb_past_t past;   /* what earlier runs have learned */
 
     bool asks; /* whether the trigger is the program's function: ranks then compare its answers */
     plb_step_row_t *row; /* [room] owned: steps for the run record; n_rows of them are complete */

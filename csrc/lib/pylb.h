@@ -146,6 +146,8 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *    that they share may occupy; default: no limit
  *  - seed: seed of strategies that draw random numbers, 0 ... 2^53 - 1; default 0
  *  - record: path of a run record (".json"), written when the advisor is closed
+ *  - experience: path of a file, to which pylb_advisor_close adds what this run has learned, for
+ *    later runs of the same command on as many ranks; "0" (default): none
  *  - verify: fraction of the rows lent by pylb_share, 0 (default) ... 1, that their owner computes
  *    again, to compare the bytes; a difference gives PYLB_ERR_VALUE
  *  - strategy.X, trigger.X: a parameter X, checked when the first step ends

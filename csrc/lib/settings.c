@@ -71,8 +71,8 @@ int plb_settings_init(plb_settings_t *self, plb_err_t *err)
 
 void plb_settings_free(plb_settings_t *self)
 {
-    PLB_FREE(self->of_strategy, self->of_trigger, self->record, self->strategy_params,
-             self->trigger_params);
+    PLB_FREE(self->of_strategy, self->of_trigger, self->record, self->experience,
+             self->strategy_params, self->trigger_params);
     *self = (plb_settings_t){0};
 }
 
@@ -174,12 +174,14 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
             "\"2e-6 1e-10\"",
             value);
         self->network = (plb_network_t){alpha, beta};
-    } else if (strcmp(option, "record") == 0) {
+    } else if (strcmp(option, "record") == 0 || strcmp(option, "experience") == 0) {
         const size_t n = strlen(value);
-        PLB_FAIL_IF(n < 6 || strcmp(value + n - 5, ".json") != 0, err, PLB_ERR_VALUE,
-                    "record is \"%.100s\": expected a path that ends in .json", value);
-        PLB_PASS_RENEW(self->record, n + 1);
-        memcpy(self->record, value, n + 1);
+        char **to = *option == 'r' ? &self->record : &self->experience;
+        PLB_FAIL_IF(*option == 'r' && (n < 6 || strcmp(value + n - 5, ".json") != 0), err,
+                    PLB_ERR_VALUE, "record is \"%.100s\": expected a path that ends in .json",
+                    value);
+        PLB_PASS_RENEW(*to, n + 1);
+        memcpy(*to, value, n + 1);
     } else if (strncmp(option, "strategy.", 9) == 0) {
         return keep(&self->of_strategy, option + 9, value, err);
     } else if (strncmp(option, "trigger.", 8) == 0) {
@@ -189,8 +191,7 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
             err, PLB_ERR_KEY,
             "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
             "ahead, partial, steps, pause_if_useless, learn_speeds, network, clock, memory_limit, "
-            "seed, "
-            "record, verify, strategy.X or trigger.X",
+            "seed, record, experience, verify, strategy.X or trigger.X",
             option);
     }
     return PLB_OK;
@@ -279,6 +280,7 @@ static int64_t settings_fingerprint(const plb_settings_t *self)
                             self->learn_speeds,
                             self->clock == PLB_CLOCK_NONE,
                             self->record != NULL,
+                            plb_settings_learn(self),
                             self->memory_limit};
     uint64_t hash = hash_more(1, name, strlen(name));
     hash = hash_more(hash, t->name, strlen(t->name));
@@ -367,19 +369,21 @@ out:
 
 typedef struct share {
     plb_cores_t cores;
-    int64_t lag;
+    int64_t lag, runs; /* runs: number of earlier runs from which rank 0 has read */
 } share_t;
 
 /* Find the group of ranks with the fewest cores per rank.  *capped: whether a quota of processor
  * time limits this rank and no other; *any: whether it does so for any rank.  *lag becomes the
  * largest lag of all ranks: then all ranks have the same number of reductions under way, even if
- * they were given different lags by mistake. Collective; an error is raised on all ranks. */
-static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, bool *any,
-                       int64_t *lag, plb_err_t *err)
+ * they were given different lags by mistake.  All ranks learn what earlier runs have learned.
+ * Collective; an error is raised on all ranks. */
+static int share_facts(plb_lib_advisor_t *self, bool *capped, bool *any, int64_t *lag,
+                       plb_err_t *err)
 {
     int ret = PLB_OK;
+    plb_transport_t *ranks = self->ranks;
     const int p = ranks->size;
-    share_t mine = {.lag = *lag}, one;
+    share_t mine = {.lag = *lag, .runs = self->past.runs}, one;
     char *all = NULL;
     plb_cores_t *cores = plb_malloc((size_t)p, sizeof *cores);
     plb_cores_here(&mine.cores);
@@ -392,13 +396,17 @@ static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped,
         memcpy(&one, all + (size_t)r * sizeof one, sizeof one);
         cores[r] = one.cores;
         *lag = one.lag > *lag ? one.lag : *lag;
+        mine.runs = r == 0 ? one.runs : mine.runs;
+    }
+    if (mine.runs > 0) {
+        PLB_TRY(ranks->bcast(ranks, &self->past, sizeof self->past, err));
     }
     for (int r = 0; r < p; r++) {
         const bool limited = plb_cores_capped(cores, p, r);
         *any = *any || limited;
         *capped = r == ranks->rank ? limited : *capped;
     }
-    ret = ranks->agree(ranks, plb_cores_crowd(cores, p, crowd, err), err);
+    ret = ranks->agree(ranks, plb_cores_crowd(cores, p, &self->crowd, err), err);
 out:
     PLB_FREE(cores, all);
     return ret;
@@ -414,11 +422,9 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
     if (self->ready) {
         return PLB_OK;
     }
-    static const char *const environment[][2] = {{"PYLB_STRATEGY", "strategy"},
-                                                 {"PYLB_TRIGGER", "trigger"},
-                                                 {"PYLB_MODE", "mode"},
-                                                 {"PYLB_RECORD", "record"},
-                                                 {"PYLB_CLOCK", "clock"}};
+    static const char *const environment[][2] = {
+        {"PYLB_STRATEGY", "strategy"}, {"PYLB_TRIGGER", "trigger"},       {"PYLB_MODE", "mode"},
+        {"PYLB_RECORD", "record"},     {"PYLB_EXPERIENCE", "experience"}, {"PYLB_CLOCK", "clock"}};
     for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
         PLB_PASS(set_by(&self->settings, environment[i][0], environment[i][1], err));
     }
@@ -439,6 +445,30 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
+/* Read what earlier runs of this command on as many ranks have learned. */
+static int read_experience(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    char words[200] = "program";
+    plb_err_t said = {0};
+    FILE *f = fopen("/proc/self/cmdline", "re");
+    if (f != NULL) {
+        const size_t n = fread(words, 1, sizeof words - 1, f);
+        (void)fclose(f);
+        words[n] = '\0';
+        for (size_t i = 0; i + 1 < n; i++) { /* a byte 0 after each word */
+            words[i] = words[i] < ' ' || words[i] == '"' || words[i] == '\\' ? ' ' : words[i];
+        }
+    }
+    const int p = self->ranks->size;
+    snprintf(self->program, sizeof self->program, "%s, C, %d rank%s", words, p, p > 1 ? "s" : "");
+    PLB_PASS(
+        plb_experience_read(self->settings.experience, self->program, &self->past, &said, err));
+    if (*said.text != '\0') {
+        fprintf(stderr, "pylb: %s\n", said.text);
+    }
+    return PLB_OK;
+}
+
 /* Do the part of plb_lib_advisor_begin that needs no other rank. */
 static int prepare(plb_lib_advisor_t *self, plb_err_t *err)
 {
@@ -449,6 +479,9 @@ static int prepare(plb_lib_advisor_t *self, plb_err_t *err)
                 "all cells that are to move");
     PLB_PASS(plb_lib_decider_init(&self->decider, &self->trigger, &self->settings,
                                   self->with_cells, self->ranks->size, err));
+    if (self->ranks->rank == 0 && plb_settings_learn(&self->settings)) {
+        PLB_PASS(read_experience(self, err));
+    }
     self->asks = plb_registered_is_own(self->settings.trigger);
     plb_advisor_init(&self->core, &self->decider, self->with_cells);
     self->core.untold = plb_lib_measures_work(self);
@@ -466,7 +499,10 @@ int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *e
     const int ret = prepare(self, err);
     int64_t lag = self->settings.lag;
     bool capped = false, any = false;
-    PLB_PASS(share_cores(self->ranks, &self->crowd, &capped, &any, &lag, err));
+    PLB_PASS(share_facts(self, &capped, &any, &lag, err));
+    if (ret == PLB_OK && self->past.runs > 0) {
+        PLB_PASS(plb_trigger_begin(&self->trigger, &self->past.learned, err));
+    }
     any = any && (self->clock == PLB_CLOCK_AUTO || self->clock == PLB_CLOCK_MPI);
     if (capped && any) {
         self->clock = self->clock == PLB_CLOCK_AUTO ? PLB_CLOCK_WALL : PLB_CLOCK_MPI_WALL;

@@ -29,6 +29,7 @@ from pylb.model import checks
 from pylb.model.snapshot import F64
 from pylb.prediction.recorder import launch
 from pylb.run.advisor import Advisor
+from pylb.run.experience import entry_of
 
 MOST_RANKS = 1 << 16  # largest number of ranks for which the file has room
 SILENCE = 10.0  # seconds without a call of MPI after which a note is printed
@@ -169,7 +170,7 @@ class Steering:
             acts = self.plan.redistribute or self.plan.stop
             self.lb = Advisor(ranks=n, cost=self.plan.cost, mode="on" if acts else "off")
             if experience := self.lb._state.options.experience:
-                experience.entry = f"{shlex.join(self.command)}, steer, {console.count(n, 'rank')}"
+                experience.entry = entry_of(f"{shlex.join(self.command)}, steer", n)
         elif n != self.lb.n_ranks:
             self.given_up, before = True, self.lb.n_ranks
             note(f"no more LB steps: the program has {n} ranks after its restart, {before} before")

@@ -486,6 +486,49 @@ def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
         assert f"{name}: " in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(("ranks", "lag"), [(2, "0"), (3, "2")])
+def test_the_second_run_begins_with_what_the_first_has_learned(
+    mpi_program, mpiexec, tmp_path, ranks, lag
+):
+    path, record = tmp_path / "app.pylb", tmp_path / "run.json"
+    words = [*mpiexec, "-n", str(ranks), str(mpi_program("drift")), "120", lag, "seconds"]
+    words += [f"experience={path}", f"record={record}"]
+
+    def first(**env):
+        """Return the first LB step's step, how many runs it knew, and what was said."""
+        done = finished(words, env={**os.environ, **env})
+        assert done.returncode == 0, done.stderr
+        steps = [r for r in map(str.split, done.stdout.splitlines()) if r[1] == "1"]
+        told = re.findall("pylb: .*app.pylb.*", done.stderr)
+        runs = json.loads(record.read_text()).get("experience", 0)
+        return int(steps[0][0]) if steps else None, runs, told
+
+    alone, *rest = first()
+    assert rest == [0, []]
+    (entry,) = map(json.loads, path.read_text().splitlines())
+    assert entry["program"].endswith(f", C, {ranks} ranks")
+    assert (entry["runs"], entry["iterations"]) == (1, 120)
+    assert entry["cost"] == pytest.approx(2e-3)
+    second, *rest = first()
+    assert rest == [1, []]
+    assert second < alone
+    path.write_text(path.read_text()[:-30])  # of two lines: the second was cut off
+    assert first() == (second, 1, [])
+    path.write_text(path.read_text()[:100])
+    step, runs, (said,) = first()
+    assert (step, runs) == (alone, 0)
+    assert "without experience" in said
+    assert first(PYLB_EXPERIENCE="0") == (alone, 0, [])
+    before = path.read_text()
+    assert first(PYLB_MODE="off")[1:] == (0, [])
+    assert path.read_text() == before
+    path.write_text("1, 2\n")
+    done = finished(words)
+    assert done.returncode != 0
+    assert "another kind of file" in done.stderr
+    assert path.read_text() == "1, 2\n"
+
+
 # ---- its record, read by Python ------------------------------------------------------------
 
 
