@@ -66,11 +66,10 @@ int plb_py_clock(const char *name, plb_clock_t *out)
     return -1;
 }
 
-PLB_PY_DEF(
-    fn, load_clock, "name",
-    "Return the seconds of the clock \"wall\", \"cpu\", \"auto\" (elapsed time without waits\n"
-    "for a core), \"mpi\" (also without calls of MPI) or \"mpi_wall\"; on a virtual rank, the\n"
-    "rank's own time.  \"none\" shows 0 elsewhere.")
+PLB_PY_DEF(fn, load_clock, "name",
+           "Return the seconds of the clock \"wall\", \"cpu\", \"auto\" (elapsed time without "
+           "waits for a core), \"mpi\" (also without calls of MPI) or \"mpi_wall\"; on a virtual "
+           "rank, the rank's own time.")
 {
     const char *name;
     plb_clock_t clock;
@@ -96,9 +95,7 @@ PLB_PY_DEF(fn, run_delay, "",
         c, PyFloat_FromDouble(plb_clock_frame.on ? 0.0 : 1e-9 * (double)plb_run_delay_ns()));
 }
 
-PLB_PY_DEF(fn, clock_enter, "source seconds pace",
-           "Give this thread a clock of its own.  It shows `seconds` now, and runs `pace` times\n"
-           "as fast as the source: \"wall\", \"cpu\" or \"none\".")
+PLB_PY_DEF(fn, clock_enter, "source seconds pace", "Give this thread a clock of its own.")
 {
     const char *source;
     double seconds, pace;
@@ -138,9 +135,9 @@ static void on_alarm(int signal_number)
     }
 }
 
-PLB_PY_DEF(fn, last_words, "seconds text ends",
-           "Write a text to standard error after `seconds` seconds, if the process still exists\n"
-           "then.  ends: True: the process then ends with code 1; False: it continues.")
+PLB_PY_DEF(
+    fn, last_words, "seconds text ends",
+    "Write a text to standard error after `seconds` seconds, if the process still exists then.")
 {
     const char *text;
     double seconds;
@@ -166,11 +163,8 @@ PLB_PY_DEF(fn, cores, "",
     return plb_py_answer(c, PyBytes_FromStringAndSize((const char *)&here, sizeof here));
 }
 
-PLB_PY_DEF(
-    fn, crowd, "all rank",
-    "Return (n_ranks, n_cores, words, capped, group, cores), see pylb.comm.cores.Cores.\n"
-    "all: the cores() of all ranks, joined.  capped: whether a quota limits rank `rank` and\n"
-    "no other rank.")
+PLB_PY_DEF(fn, crowd, "all rank",
+           "Return (n_ranks, n_cores, words, capped, group, cores), see pylb.comm.cores.Cores.")
 {
     PyObject *all;
     int32_t rank;

@@ -3,8 +3,8 @@
 #include "comm/share.h"
 
 PLB_PY_DEF(fn, route, "destination n_ranks",
-           "Return the route (rank, start, order) of items to the ranks destination[n]: items\n"
-           "start[i] ... start[i+1]-1 of `order` go to rank[i].  order None: already sorted.")
+           "Return the route (rank, start, order) of items to the ranks destination[n]: items "
+           "start[i] ...")
 {
     const int32_t *destination;
     int64_t n = -1;

@@ -69,11 +69,8 @@ static void trigger_fini(trigger_t *self)
     plb_trigger_free(&self->core);
 }
 
-PLB_PY_DEF(
-    trigger, observe, "iteration max mean",
-    "Observe an iteration that has ended: maximum and mean of the ranks' seconds.  Returns\n"
-    "True if an LB step is due.  Iteration numbers must increase.  The times of an iteration\n"
-    "from before the most recent LB step are ignored, and the answer is False.")
+PLB_PY_DEF(trigger, observe, "iteration max mean",
+           "Observe an iteration that has ended: maximum and mean of the ranks' seconds.")
 {
     plb_observation_t o;
     PLB_PASS(PLB_READ(c, PLB_ONE(&o.iteration), PLB_ONE(&o.max), PLB_ONE(&o.mean)));
@@ -82,9 +79,7 @@ PLB_PY_DEF(
 }
 
 PLB_PY_DEF(trigger, balanced, "iteration cost max_over_mean misled=False",
-           "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
-           "max_over_mean: the max/mean that the LB step predicted, for the loads on which it\n"
-           "was based.  misled: whether the loads have jumped since they were measured.")
+           "Record an LB step at the end of `iteration` that cost `cost` seconds.")
 {
     int64_t iteration;
     double cost, max_over_mean;
@@ -95,9 +90,7 @@ PLB_PY_DEF(trigger, balanced, "iteration cost max_over_mean misled=False",
     return plb_trigger_balanced(&self->core, iteration, cost, max_over_mean, &c->err);
 }
 
-PLB_PY_DEF(trigger, expect, "end:? cost",
-           "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
-           "None: unknown.  cost: expected seconds of an LB step; nan: no new estimate.")
+PLB_PY_DEF(trigger, expect, "end:? cost", "Set what is known before the run.")
 {
     int64_t end;
     double cost;
@@ -144,10 +137,8 @@ PLB_PY_DEF(
         c, Py_BuildValue("LNs", (long long)past.runs, numbers_of(&past.learned), said.text));
 }
 
-PLB_PY_DEF(
-    trigger, write, "path entry runs is_whole done",
-    "At the end of a run, write what it has learned, see csrc/lib/experience.h.  Returns the new\n"
-    "`done`, and what the user should know.")
+PLB_PY_DEF(trigger, write, "path entry runs is_whole done",
+           "At the end of a run, write what it has learned, see csrc/lib/experience.h.")
 {
     const char *path, *entry;
     int64_t runs, done;
@@ -362,11 +353,7 @@ PLB_PY_DEF(decider, limit, "bytes", "Set the memory limit of rank 0 in bytes; ne
     return PLB_OK;
 }
 
-PLB_PY_DEF(
-    decider, expect, "end:? cost moving=nan",
-    "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
-    "None: unknown.  cost: expected seconds of the first LB step; moving: the part of this\n"
-    "cost that migrations would take if all objects moved; nan: unknown.")
+PLB_PY_DEF(decider, expect, "end:? cost moving=nan", "Set what is known before the run.")
 {
     int64_t end;
     double cost, moving = NAN;
@@ -377,10 +364,9 @@ PLB_PY_DEF(
 PLB_PY_DEF(
     decider, observe,
     "iteration time max mean min total utilization messages bytes hidden=0.0 idle=0.0",
-    "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of the\n"
-    "loads; lowest utilization; messages and bytes; seconds for which a rank computed while\n"
-    "data of the last LB step moved; mean seconds for which a rank waited for others.  Returns\n"
-    "whether the trigger says to rebalance.")
+    "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of the "
+    "loads; lowest utilization; messages and bytes; seconds for which a rank computed while data "
+    "of the last LB step moved; mean seconds for which a rank waited for others.")
 {
     plb_iteration_t it = {.hidden = 0.0};
     PLB_PASS(PLB_READ(c, PLB_ONE(&it.iteration), PLB_ONE(&it.time), PLB_ONE(&it.max),
@@ -401,13 +387,7 @@ PLB_PY_DEF(decider, see, "snapshot",
     return plb_decider_see(&self->core, &in, &c->err);
 }
 
-PLB_PY_DEF(
-    decider, next, "asked may_preview",
-    "Return what to do now, one of ASKS.  NOTHING: go on; JUDGE: call `judge` with the\n"
-    "seconds that the most recent LB step has saved, then `next` again; PREVIEW: call\n"
-    "`preview`, which computes whether a new placement would save time; BALANCE: rebalance;\n"
-    "BEGIN: call `begin`, which lets the strategy run while the next iteration computes.\n"
-    "asked: whether an LB step is due; may_preview: False at the end of a loop.")
+PLB_PY_DEF(decider, next, "asked may_preview", "Return what to do now, one of ASKS.")
 {
     bool asked, may_preview;
     plb_ask_t ask = PLB_ASK_NOTHING;
@@ -424,9 +404,7 @@ PLB_PY_DEF(decider, judge, "gain",
     return plb_decider_judge(&self->core, gain, &c->err);
 }
 
-PLB_PY_DEF(decider, saving, "was now",
-           "Return these seconds.  now: sum of the loads since the LB step on the slowest rank;\n"
-           "was: the same under the placement before.")
+PLB_PY_DEF(decider, saving, "was now", "Return these seconds.")
 {
     double was, now;
     PLB_PASS(PLB_READ(c, PLB_ONE(&was), PLB_ONE(&now)));
@@ -445,11 +423,7 @@ PLB_PY_DEF(decider, previewed, "gain",
 
 /* ---- methods for an LB step ---- */
 
-PLB_PY_DEF(
-    decider, choose, "reason=-1 n_objects=0",
-    "Begin an LB step.  reason: number of its reason; -1: that of the last verdict.\n"
-    "n_objects: number on all ranks; 0: unknown, then a central strategy is chosen.  Returns\n"
-    "the index of the strategy, and that of a refinement that may replace it (-1: none).")
+PLB_PY_DEF(decider, choose, "reason=-1 n_objects=0", "Begin an LB step.")
 {
     int32_t reason = -1;
     int64_t n_objects = 0;
@@ -478,12 +452,8 @@ static int read_database(plb_py_call_t *c, plb_database_t *out, int64_t *n)
 
 enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 
-PLB_PY_DEF(
-    decider, place, "snapshot ... here:@? work:@? ... figures speed rank drift:@?=None",
-    "Place the objects; call it on the rank that has the loads.  here: mean seconds of each\n"
-    "object on its present rank, like the loads; work: the user's estimates; drift: growth of\n"
-    "the loads per iteration; each (n,) float64 or None.  Fills figures, float64 in the order\n"
-    "of FIGURES; speed, (p,) float64 (all zero: equal or unknown speeds); and rank, (n,) int32.")
+PLB_PY_DEF(decider, place, "snapshot ... here:@? work:@? ... figures speed rank drift:@?=None",
+           "Place the objects; call it on the rank that has the loads.")
 {
     plb_database_t db;
     double *placing, *speed;
@@ -496,11 +466,9 @@ PLB_PY_DEF(
                                                 (plb_placing_t *)(void *)placing, &c->err));
 }
 
-PLB_PY_DEF(
-    decider, preview, "snapshot ... here:@? work:@?",
-    "Estimate, on the rank that has the loads, how many seconds per iteration a new placement\n"
-    "would save.  Returns 0 if the ranks seem equally fast, unless a rank has changed its\n"
-    "speed or the last LB step has achieved far less than it predicted.")
+PLB_PY_DEF(decider, preview, "snapshot ... here:@? work:@?",
+           "Estimate, on the rank that has the loads, how many seconds per iteration a new "
+           "placement would save.")
 {
     plb_database_t db;
     double gain = 0.0;
@@ -519,11 +487,8 @@ PLB_PY_DEF(decider, begin, "snapshot ... here:@? work:@?",
     return PLB_PY_UNLOCKED(c, plb_decider_begin(&self->core, &db, &c->err));
 }
 
-PLB_PY_DEF(
-    decider, learn, "key rank here work:? speed",
-    "Learn speeds from a sample of n objects; call it on the rank with the sample.  here:\n"
-    "mean seconds of each object on its present rank; work: the user's estimates, or None.\n"
-    "Fills speed, (p,) float64 (all zero: equal speeds).")
+PLB_PY_DEF(decider, learn, "key rank here work:? speed",
+           "Learn speeds from a sample of n objects; call it on the rank with the sample.")
 {
     const int64_t *key;
     const int32_t *rank;
@@ -537,8 +502,7 @@ PLB_PY_DEF(
 }
 
 PLB_PY_DEF(decider, placed, "figures:@ speed:@?",
-           "Set the result of `place`; call it on all ranks.  figures, speed: as filled by\n"
-           "`place` on the rank that has the loads; speed None: equal or unknown speeds.")
+           "Set the result of `place`; call it on all ranks.")
 {
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.opt.n_ranks;
@@ -546,10 +510,8 @@ PLB_PY_DEF(decider, placed, "figures:@ speed:@?",
     return plb_decider_placed(&self->core, (const plb_placing_t *)figures, speed, &c->err);
 }
 
-PLB_PY_DEF(
-    decider, balanced, "migrations bytes seconds_migration cost moved given=False",
-    "End the LB step.  moved: whether objects have moved.  given: True: `cost` is the whole\n"
-    "cost; False: the larger of `cost` and the sum of the LB step's known times counts.")
+PLB_PY_DEF(decider, balanced, "migrations bytes seconds_migration cost moved given=False",
+           "End the LB step.")
 {
     plb_step_done_t done = {0};
     PLB_PASS(PLB_READ(c, PLB_ONE(&done.migrations), PLB_ONE(&done.bytes),
@@ -599,8 +561,7 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
 }
 
 PLB_PY_DEF(decider, receipts, "recent=False",
-           "Update the last receipt, and return all receipts that are kept, as dicts.  recent:\n"
-           "only those from the last LB step on.")
+           "Update the last receipt, and return all receipts that are kept, as dicts.")
 {
     bool recent = false;
     PLB_PASS(PLB_READ(c, PLB_ONE(&recent)));
@@ -676,8 +637,8 @@ PLB_PY_DEF(
 }
 
 PLB_PY_DEF(fn, sampled, "keys n_objects n_ranks",
-           "Return the indices, (m,) int64, of those keys[n] that are in the sample from which\n"
-           "speeds are learned with a distributed strategy.  n_objects: number on all ranks.")
+           "Return the indices, (m,) int64, of those keys[n] that are in the sample from which "
+           "speeds are learned with a distributed strategy.")
 {
     const int64_t *key;
     int64_t n = -1, n_objects;
@@ -728,12 +689,7 @@ static void advisor_fini(advisor_t *self)
     Py_XDECREF(self->decider);
 }
 
-PLB_PY_DEF(
-    advisor, observe, "record now may_preview seconds partial",
-    "Observe a step.  record: its merged statistics; now: number of the step that has\n"
-    "just ended (with a lag, later); seconds: its length on this rank; partial: whether an\n"
-    "LB step removes only a part of the imbalance.  Returns NOTHING, PREVIEW or BALANCE of\n"
-    "ASKS.")
+PLB_PY_DEF(advisor, observe, "record now may_preview seconds partial", "Observe a step.")
 {
     PyObject *tuple;
     int64_t now;
@@ -764,8 +720,7 @@ PLB_PY_DEF(advisor, previewed, "gain now",
 }
 
 PLB_PY_DEF(advisor, placed, "figures:@ speed:@? migrations bytes",
-           "Set the plan of the LB step that is due; call it on all ranks.  figures, speed:\n"
-           "as filled by `Decider.place`.  If there are no migrations, the LB step is over.")
+           "Set the plan of the LB step that is due; call it on all ranks.")
 {
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.decider->opt.n_ranks, migrations, bytes;
@@ -851,8 +806,7 @@ static int64_t nanoseconds(double seconds)
 }
 
 PLB_PY_DEF(steps, begin, "sample ends=False",
-           "Contribute this rank's sample (csrc/bind/views.h) to the next step.  Never waits.\n"
-           "ends: this rank leaves; then take the records under way, by take(due=False).")
+           "Contribute this rank's sample (csrc/bind/views.h) to the next step.")
 {
     PyObject *sample;
     bool ends = false;
@@ -864,8 +818,7 @@ PLB_PY_DEF(steps, begin, "sample ends=False",
 }
 
 PLB_PY_DEF(steps, take, "seconds due=True",
-           "Return the record that is due; due False: the oldest one under way.  Return None if\n"
-           "there is none, or if it did not arrive within `seconds` (negative: no limit).")
+           "Return the record that is due; due False: the oldest one under way.")
 {
     bool have = false, due = true;
     double seconds;
@@ -876,8 +829,7 @@ PLB_PY_DEF(steps, take, "seconds due=True",
 }
 
 PLB_PY_DEF(steps, leave, "seconds",
-           "Wait until no record is under way, for at most `seconds` (negative: no limit).\n"
-           "Returns True if none is under way; False if the time is over: call leave() again.")
+           "Wait until no record is under way, for at most `seconds` (negative: no limit).")
 {
     double seconds;
     bool done = false;

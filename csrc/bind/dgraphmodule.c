@@ -24,10 +24,9 @@ static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int
         "of to");
 }
 
-PLB_PY_DEF(
-    fn, color, "comm start:+ to ... number owner distance color",
-    "Set the colour of each vertex of this rank, different from those of all vertices within\n"
-    "`distance` (1 or 2) edges.  Collective.  See csrc/partition/libraries/dgraph.h.")
+PLB_PY_DEF(fn, color, "comm start:+ to ... number owner distance color",
+           "Set the colour of each vertex of this rank, different from those of all vertices "
+           "within `distance` (1 or 2) edges.")
 {
     plb_dgraph_t graph = {0};
     MPI_Comm comm;
@@ -40,12 +39,8 @@ PLB_PY_DEF(
     return PLB_PY_UNLOCKED(c, plb_zoltan_color(comm, &graph, distance, color, &c->err));
 }
 
-PLB_PY_DEF(
-    fn, order, "comm start:+ to ... perm room first parent",
-    "Set perm, the new number of each vertex of this rank.  On rank 0, also set the first\n"
-    "column and the parent of each block of the ordered matrix, and return the number of\n"
-    "blocks; these two arrays have `room` entries: one for each vertex of all ranks, and one\n"
-    "more.  Collective.")
+PLB_PY_DEF(fn, order, "comm start:+ to ... perm room first parent",
+           "Set perm, the new number of each vertex of this rank.")
 {
     plb_dgraph_t graph = {0};
     plb_blocks_t blocks = {0};

@@ -31,9 +31,7 @@ static int constants(PyObject *module)
            PyModule_AddIntConstant(module, "STATS_BYTES", sizeof(plb_stats_t));
 }
 
-PLB_PY_DEF(
-    fn, drum_benchmark, "seconds",
-    "Run a benchmark for `seconds`, at most 10.  Returns steps, wall and processor seconds.")
+PLB_PY_DEF(fn, drum_benchmark, "seconds", "Run a benchmark for `seconds`, at most 10.")
 {
     double seconds, cpu = 0.0, steps;
     PLB_PASS(PLB_READ(c, PLB_ONE(&seconds)));

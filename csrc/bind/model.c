@@ -123,10 +123,8 @@ static int on_shared_cores(plb_py_call_t *c, bool times)
     return plb_py_answer(c, plb_py_out(c, out));
 }
 
-PLB_PY_DEF(
-    fn, shared_times, "group cores loads:@",
-    "Return the seconds of k iterations on ranks that share cores.  group, cores: (p,), see\n"
-    "csrc/model/model.h.  loads: (k, p), seconds of a core.")
+PLB_PY_DEF(fn, shared_times, "group cores loads:@",
+           "Return the seconds of k iterations on ranks that share cores.")
 {
     return on_shared_cores(c, true);
 }

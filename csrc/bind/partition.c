@@ -27,10 +27,7 @@ PLB_PY_DEF(
     "... weight:@?=None share:@?=None start:@+?=None to:@?=None edge_weight:@?=None "
     "net_start:@+?=None pin:@?=None net_weight:@?=None coords:@?=None fixed:@?=None old:@?=None "
     "old_cost:@?=None part:@?=None",
-    "Return the part of each vertex.  The parts come from an installed library; or, if\n"
-    "library is None, from `part`.  `cycles` V-cycles then refine them; -1: only repaired.\n"
-    "csrc/partition/partition.h explains the arguments.  Arrays of int32 (share and coords:\n"
-    "float64) are not copied; options is [name, value, ...].  The GIL is released.")
+    "Return the part of each vertex.")
 {
     const char *name;
     int32_t cycles = -1, *part;
@@ -88,11 +85,7 @@ PLB_PY_DEF(fn, fill, "start:+ to perm",
     return plb_py_answer(c, plb_py_out(c, entries));
 }
 
-PLB_PY_DEF(
-    fn, scan_rows, "name start:+ to first objects",
-    "Check the rows of a graph or of nets.  Returns (loops, skew): the number of edges\n"
-    "from an object to itself, and a sum of hashes.  The graph is symmetric if the sum of\n"
-    "skew over all ranks is 0 (csrc/partition/partition.h).  Copies no int32 or int64 array.")
+PLB_PY_DEF(fn, scan_rows, "name start:+ to first objects", "Check the rows of a graph or of nets.")
 {
     const char *name;
     plb_rows_t rows = {.n = -1};

@@ -116,9 +116,7 @@ static int run_and_measure(question_t *self, plb_err_t *err)
 }
 
 PLB_PY_DEF(fn, place, "snapshot strategy params seed",
-           "Run one strategy: a name or a callable; params in the order of the strategy's\n"
-           "table.  Returns (rank, before, after, migrations, bytes, seconds).  before, after:\n"
-           "metrics of the old and the new placement, as dicts.  The GIL is released.")
+           "Run one strategy: a name or a callable; params in the order of the strategy's table.")
 {
     PyObject *object, *which;
     question_t q = {.opts = {0}};
@@ -160,9 +158,7 @@ PLB_PY_DEF(
     fn, copies,
     "load:@ first n_objects previous:@? ... memory:? limit:? bytes:? group:? node:? n_groups "
     "n_nodes tolerance move even",
-    "Place layers of objects that may have several copies, as csrc/place/strategy.h says.\n"
-    "The arguments have been checked.  Returns (slot, share, times, migrations):\n"
-    "times[layers, 3] (max, mean, bound) and migrations[layers, 2] (copies, bytes).")
+    "Place layers of objects that may have several copies, as csrc/place/strategy.h says.")
 {
     plb_copies_t of = {0};
     const double *load;
@@ -195,10 +191,8 @@ PLB_PY_DEF(
                                           plb_py_out(c, times), plb_py_out(c, moved)));
 }
 
-PLB_PY_DEF(
-    fn, pack, "cost bins length:? capacity equal previous:?",
-    "Deal items out to bins, as csrc/place/strategy.h says.  The arguments have been checked.\n"
-    "Returns (bin, sum, bound).")
+PLB_PY_DEF(fn, pack, "cost bins length:? capacity equal previous:?",
+           "Deal items out to bins, as csrc/place/strategy.h says.")
 {
     plb_bins_t of = {0};
     double bound = 0.0;
@@ -274,11 +268,7 @@ static void agent_fini(agent_t *self)
     plb_py_release(&self->held);
 }
 
-PLB_PY_DEF(
-    agent, round, "notes tally:T",
-    "Do one round.  notes: an array of plb_note_t, sent by other ranks in the previous round and\n"
-    "sorted by sender.  tally: two sums, two maxima and two counts over all ranks.  Returns the\n"
-    "notes to send, as bytes, and this rank's part of the next tally.")
+PLB_PY_DEF(agent, round, "notes tally:T", "Do one round.")
 {
     static const plb_py_field_t tally[] = {PLB_PY_FIELD(plb_tally_t, sum[0]),
                                            PLB_PY_FIELD(plb_tally_t, sum[1]),
@@ -327,9 +317,7 @@ PLB_PY_TYPE(agent, "pylb._core.Agent",
             {Py_tp_getset, agent_getset}, )
 
 PLB_PY_DEF(fn, traffic, "snapshot strategy params seed",
-           "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
-           "rounds, and (3, p) int64: messages sent, bytes sent, and the largest number of\n"
-           "entries and notes in a rank's memory at a time (csrc/place/strategy.h).")
+           "Run a distributed strategy on virtual ranks.")
 {
     PyObject *object;
     const char *name;

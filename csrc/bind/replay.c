@@ -99,11 +99,9 @@ static void replay_fini(replay_t *self)
     Py_XDECREF(self->advisor);
 }
 
-PLB_PY_DEF(
-    replay, loop, "first n cost moving=nan",
-    "Begin a loop of n iterations with the numbers `first`, first + 1, ...; phases that are\n"
-    "fed next belong to it.  cost: expected seconds of the first LB step; moving: the part\n"
-    "of this cost that migrations would take if all objects moved; nan: unknown.")
+PLB_PY_DEF(replay, loop, "first n cost moving=nan",
+           "Begin a loop of n iterations with the numbers `first`, first + 1, ...; phases that "
+           "are fed next belong to it.")
 {
     plb_loop_t loop = {.moving = NAN};
     PLB_PASS(PLB_READ(c, PLB_ONE(&loop.first), PLB_ONE(&loop.n), PLB_ONE(&loop.cost),
@@ -119,12 +117,9 @@ PLB_PY_DEF(replay, feed, "!trace",
     return PLB_PY_UNLOCKED(c, plb_replay_feed(&self->core, &phases, &c->err));
 }
 
-PLB_PY_DEF(
-    replay, settle, "left early=False begins=False",
-    "Let the decider observe the most recent phase that was fed, although the next phase is\n"
-    "not known yet.  left: a trace with one phase, the objects that exist now; None: those\n"
-    "of the most recent phase.  early: True: the loop was left before its end; begins: True: a\n"
-    "loop begins, so that only an LB step that is due takes place.")
+PLB_PY_DEF(replay, settle, "left early=False begins=False",
+           "Let the decider observe the most recent phase that was fed, although the next phase "
+           "is not known yet.")
 {
     PyObject *left = Py_None;
     bool early = false, begins = false;
@@ -136,8 +131,7 @@ PLB_PY_DEF(
 }
 
 PLB_PY_DEF(replay, metrics, "begin",
-           "Return (metrics, (n, 9) float64; seconds) of the phases from number `begin` on.\n"
-           "The values of earlier phases are forgotten, unless the times of the ranks are kept.")
+           "Return (metrics, (n, 9) float64; seconds) of the phases from number `begin` on.")
 {
     plb_replay_t *core = &self->core;
     int64_t begin;
@@ -180,9 +174,9 @@ PLB_PY_TYPE(
     "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole, hidden).", )
 
 PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
-           "Return the best schedule found: (seconds, phases at whose end to rebalance, lower\n"
-           "bound of the seconds, whether the schedule is proven to be the best, index of the\n"
-           "strategy of each LB step).  seconds is inf if no schedule takes less than `upper`.")
+           "Return the best schedule found: (seconds, phases at whose end to rebalance, lower "
+           "bound of the seconds, whether the schedule is proven to be the best, index of the "
+           "strategy of each LB step).")
 {
     PyObject *object, *rows;
     plb_trace_t trace;
@@ -209,9 +203,7 @@ PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
 
 PLB_PY_DEF(
     fn, lending_times, "alone:@ speed longest bytes",
-    "Return the seconds, (k,), of k iterations in which ranks lend each other work if that\n"
-    "pays.  alone: (k, p), seconds of the ranks without lending; speed: (p,); longest: (k,),\n"
-    "seconds that cannot be divided; bytes: (k,), of all rows.")
+    "Return the seconds, (k,), of k iterations in which ranks lend each other work if that pays.")
 {
     const double *alone, *speed, *longest, *bytes;
     int64_t n = -1, p = -1, k = -1;

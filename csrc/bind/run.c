@@ -250,11 +250,9 @@ static int64_t plb_py_estimate_rows(PyObject *table, int64_t n)
                : PLB_ESTIMATE_ROWS;
 }
 
-PLB_PY_DEF(
-    fn, end_pass, "loads table window",
-    "Update the table of estimates with loads[n], the loads of one iteration; then add loads\n"
-    "to window[n], and set loads to zero.  The table has ESTIMATE_ROWS or ESTIMATE_HERE rows\n"
-    "of n numbers, which csrc/measure/measure.h describes.")
+PLB_PY_DEF(fn, end_pass, "loads table window",
+           "Update the table of estimates with loads[n], the loads of one iteration; then add "
+           "loads to window[n], and set loads to zero.")
 {
     PyObject *object[3];
     PLB_PASS(PLB_READ(c, PLB_ONE(&object[0]), PLB_ONE(&object[1]), PLB_ONE(&object[2])));
@@ -358,10 +356,7 @@ static int bind_whole(atsync_t *self, plb_py_call_t *c)
 }
 
 PLB_PY_DEF(atsync, bind, "keys recorder seconds window estimates background",
-           "Set the objects of this rank.  keys: a pylb._core.Keys; None: the rank runs as a\n"
-           "whole: all its objects end an iteration together.  recorder: measures their loads.\n"
-           "seconds, window, estimates: like loads, window and table in end_pass().\n"
-           "background: seconds of the rank's other work in an iteration.")
+           "Set the objects of this rank.")
 {
     static const char *const names[] = {"seconds", "window", "estimates"};
     PyObject *keys, *recorder, *array[3];
@@ -442,11 +437,8 @@ static int check_bound(const atsync_t *self, bool each)
                               : "expected a call of bind() with keys=None before at_sync()");
 }
 
-PLB_PY_DEF(
-    atsync, at_sync, "arguments=0 phases:@?=None",
-    "End an iteration of a rank that runs as a whole.  Returns go, balance, end or failed (see\n"
-    "`answers`).  May wait: because of the lag, before an LB step, and at the loop's end.\n"
-    "arguments: a fingerprint of the names of the phases; phases: seconds of the rank in each.")
+PLB_PY_DEF(atsync, at_sync, "arguments=0 phases:@?=None",
+           "End an iteration of a rank that runs as a whole.")
 {
     const double *phases = NULL;
     int64_t d = -1;
@@ -472,11 +464,8 @@ PLB_PY_DEF(
     return give(c, self, answer);
 }
 
-PLB_PY_DEF(
-    atsync, reached, "key load=None",
-    "End an iteration of one object; or ask again, if the previous answer was pause. Returns\n"
-    "one of `answers`: go, pause, balance, end or failed.  load: the load of the\n"
-    "iteration in seconds; None: the measured time.  Never waits.")
+PLB_PY_DEF(atsync, reached, "key load=None",
+           "End an iteration of one object; or ask again, if the previous answer was pause.")
 {
     PyObject *key, *given = Py_None;
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
@@ -510,11 +499,8 @@ PLB_PY_DEF(
     return give(c, self, answer);
 }
 
-PLB_PY_DEF(
-    atsync, ask, "",
-    "Return what this rank must do: pause, balance, end (all ranks have ended) or failed.\n"
-    "Before the answer pause, waits for up to 0.2 ms, or shorter if an object has recently\n"
-    "ended or begun an iteration.")
+PLB_PY_DEF(atsync, ask, "",
+           "Return what this rank must do: pause, balance, end (all ranks have ended) or failed.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     PLB_PASS(progress_and_ask(self, -1, now_ns(), &answer, &c->err));
@@ -546,8 +532,7 @@ static int serve(atsync_t *self, double seconds, PyThreadState **state, plb_err_
 
 PLB_PY_DEF(
     atsync, serve, "seconds",
-    "Help the other ranks with their reductions, for at most `seconds` (negative: no limit).\n"
-    "Returns True as soon as all ranks have ended or are about to rebalance; else False.")
+    "Help the other ranks with their reductions, for at most `seconds` (negative: no limit).")
 {
     double seconds;
     PLB_PASS(PLB_READ(c, PLB_ONE(&seconds)));
@@ -583,8 +568,8 @@ PLB_PY_DEF(atsync, rows, "",
 }
 
 PLB_PY_DEF(atsync, why, "",
-           "Return (iteration, reason, tau, number of the reason) of the verdict that asked\n"
-           "for the LB step that is due.  tau: ideal period in iterations, or inf.")
+           "Return (iteration, reason, tau, number of the reason) of the verdict that asked for "
+           "the LB step that is due.")
 {
     const plb_wish_t *wish = &self->core.wish;
     const long long at =
