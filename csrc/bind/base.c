@@ -50,8 +50,7 @@ PLB_PY_DEF(fn, check_signals, "",
     return plb_py_check_signals();
 }
 
-PLB_PY_DEF(fn, clock, "",
-           "Return seconds of a clock that never steps back; on a virtual rank, the rank's clock.")
+PLB_PY_DEF(fn, clock, "", "Return seconds, which never step back; on a virtual rank, its own.")
 {
     return plb_py_answer(c, PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(PLB_CLOCK_WALL)));
 }
@@ -67,9 +66,7 @@ int plb_py_clock(const char *name, plb_clock_t *out)
 }
 
 PLB_PY_DEF(fn, load_clock, "name",
-           "Return the seconds of the clock \"wall\", \"cpu\", \"auto\" (elapsed time without "
-           "waits for a core), \"mpi\" (also without calls of MPI) or \"mpi_wall\"; on a virtual "
-           "rank, the rank's own time.")
+           "Return the seconds of a clock (plb_clock_t); on a virtual rank, the rank's own time.")
 {
     const char *name;
     plb_clock_t clock;
@@ -78,18 +75,14 @@ PLB_PY_DEF(fn, load_clock, "name",
     return plb_py_answer(c, PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(clock)));
 }
 
-PLB_PY_DEF(fn, mpi_clock, "",
-           "Return whether the clock \"mpi\" has seen a call of MPI; None: it is not loaded, or\n"
-           "this is a virtual rank.")
+PLB_PY_DEF(fn, mpi_clock, "", "Return whether the clock \"mpi\" has seen a call; None: no clock.")
 {
     const plb_mpi_clock_t clock = plb_clock_frame.on ? PLB_NO_PMPI : plb_mpi_clock();
     return plb_py_answer(c, clock == PLB_NO_PMPI ? Py_NewRef(Py_None)
                                                  : PyBool_FromLong(clock == PLB_PMPI_SEES));
 }
 
-PLB_PY_DEF(fn, run_delay, "",
-           "Return for how many seconds this thread has waited for a core so far; 0 on a virtual\n"
-           "rank, and if the kernel does not count them.")
+PLB_PY_DEF(fn, run_delay, "", "Return the seconds of waits for a core; 0: not known.")
 {
     return plb_py_answer(
         c, PyFloat_FromDouble(plb_clock_frame.on ? 0.0 : 1e-9 * (double)plb_run_delay_ns()));
@@ -106,8 +99,7 @@ PLB_PY_DEF(fn, clock_enter, "source seconds pace", "Give this thread a clock of 
     return PLB_OK;
 }
 
-PLB_PY_DEF(fn, clock_leave, "",
-           "End this thread's own clock, and return its final time in seconds.")
+PLB_PY_DEF(fn, clock_leave, "", "End this thread's own clock; return its seconds.")
 {
     return plb_py_answer(c, PyFloat_FromDouble(1e-9 * (double)plb_clock_leave()));
 }
@@ -155,8 +147,7 @@ PLB_PY_DEF(
     return PLB_OK;
 }
 
-PLB_PY_DEF(fn, cores, "",
-           "Return, as bytes for crowd(), the host, cores and quota of this process.")
+PLB_PY_DEF(fn, cores, "", "Return host, cores and quota of this process, for crowd().")
 {
     plb_cores_t here;
     plb_cores_here(&here);

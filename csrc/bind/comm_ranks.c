@@ -174,9 +174,7 @@ PLB_PY_DEF(comm, step, "sample:T sends:L into=None",
     return wait_for(self, c, -1);
 }
 
-PLB_PY_DEF(comm, begin, "sample:T sends:L into=None",
-           "Begin a collective step.  sample: see csrc/bind/views.h; sends: a list of (rank,\n"
-           "[buffers]), at most one entry for each other rank; into: see step().")
+PLB_PY_DEF(comm, begin, "sample:T sends:L into=None", "Begin a collective step.")
 {
     return begin(self, c);
 }
@@ -333,9 +331,9 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
     return 0;
 }
 
-PLB_PY_DEF(comm, fail, "out_rank out_start:+ in_rank in_start:+",
-           "Tell the partners of an exchange that this rank has failed; receive and drop their\n"
-           "rows.  Returns whether a partner exchanges objects.")
+PLB_PY_DEF(
+    comm, fail, "out_rank out_start:+ in_rank in_start:+",
+    "Tell the partners of an exchange that this rank has failed; receive and drop their rows.")
 {
     bool met = false;
     const int32_t *rank[2];
@@ -613,9 +611,7 @@ static PyObject *lane_finish(lane_t *self, plb_py_call_t *c)
     return out;
 }
 
-PLB_PY_DEF(lane, begin, "rows out",
-           "Begin to send rows.  out: the array for the received rows; None: a new one.  Returns\n"
-           "False if the arrays do not fit or an exchange of this lane is under way; else True.")
+PLB_PY_DEF(lane, begin, "rows out", "Begin to send rows.")
 {
     const int started = lane_start(self, c);
     return plb_py_answer(c, started < 0 ? NULL : PyBool_FromLong(started == 0));
@@ -855,8 +851,7 @@ PLB_PY_DEF(share, leave, "",
 }
 
 PLB_PY_DEF(share, look, "ends",
-           "While this rank waits elsewhere: leave if others have long waited for it in call().\n"
-           "ends: leave in any case.")
+           "While this rank waits elsewhere: leave if others have long waited for it in call().")
 {
     bool ends;
     PLB_PASS(PLB_READ(c, PLB_ONE(&ends)));

@@ -107,46 +107,35 @@ PLB_PY_DEF(trigger, begin, "experience",
     return plb_trigger_begin(&self->core, (const plb_experience_t *)told, &c->err);
 }
 
-static PyObject *numbers_of(const plb_experience_t *e)
-{
-    PyObject *out = PyList_New(0);
-    for (size_t i = 0; i < sizeof *e / sizeof(double); i++) {
-        plb_py_append(&out, PyFloat_FromDouble(((const double *)e)[i]));
-    }
-    return out;
-}
-
-PLB_PY_DEF(trigger, learned, "",
-           "Return what this run and earlier ones have learned, for `begin`.")
+PLB_PY_DEF(trigger, learned, "", "Return what this run and earlier ones have learned.")
 {
     const plb_experience_t e = plb_trigger_learned(&self->core);
-    return plb_py_answer(c, numbers_of(&e));
+    return plb_py_answer(c, plb_py_copy(&e, sizeof e / sizeof(double), NPY_FLOAT64));
 }
 
-PLB_PY_DEF(
-    fn, read_experience, "path entry",
-    "Return what earlier runs have learned, by a file: their number (0: not known), a list\n"
-    "for `begin`, and what the user should know.")
+PLB_PY_DEF(fn, read_experience, "path program",
+           "Return plb_past_t (csrc/lib/experience.h), and what the user should know.")
 {
-    const char *path, *entry;
+    const char *path, *program;
     plb_past_t past;
     plb_err_t said = {0};
-    PLB_PASS(PLB_READ(c, PLB_ONE(&path), PLB_ONE(&entry)));
-    PLB_PASS(plb_experience_read(path, entry, &past, &said, &c->err));
-    return plb_py_answer(
-        c, Py_BuildValue("LNs", (long long)past.runs, numbers_of(&past.learned), said.text));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&path), PLB_ONE(&program)));
+    PLB_PASS(plb_experience_read(path, program, &past, &said, &c->err));
+    PyObject *numbers = plb_py_copy(&past, sizeof past / sizeof(double), NPY_FLOAT64);
+    return plb_py_answer(c, Py_BuildValue("Ns", numbers, said.text));
 }
 
-PLB_PY_DEF(trigger, write, "path entry runs is_whole done",
-           "At the end of a run, write what it has learned, see csrc/lib/experience.h.")
+PLB_PY_DEF(trigger, write, "path program runs is_whole done",
+           "Write what the run has learned (csrc/lib/experience.h); return done and words.")
 {
-    const char *path, *entry;
-    int64_t runs, done;
+    const char *path, *program;
+    double runs;
+    int64_t done;
     bool is_whole;
     plb_err_t said = {0};
-    PLB_PASS(PLB_READ(c, PLB_ONE(&path), PLB_ONE(&entry), PLB_ONE(&runs), PLB_ONE(&is_whole),
+    PLB_PASS(PLB_READ(c, PLB_ONE(&path), PLB_ONE(&program), PLB_ONE(&runs), PLB_ONE(&is_whole),
                       PLB_ONE(&done)));
-    plb_experience_write(path, entry, runs, &self->core, is_whole, &done, &said);
+    plb_experience_write(path, program, runs, &self->core, is_whole, &done, &said);
     return plb_py_answer(c, Py_BuildValue("Ls", (long long)done, said.text));
 }
 
@@ -192,8 +181,6 @@ static PyObject *params_of(const plb_trigger_t *self)
     X(trigger, function,                                                                          \
       Py_NewRef(self->core.kind == &kind_callable ? *(PyObject **)self->core.state : Py_None),    \
       "The callable, or None.")                                                                   \
-    X(trigger, told, PyBool_FromLong(!isnan(*self->core.told.mean)),                              \
-      "Whether what earlier runs have learned counts: it was given, and fits this run.")          \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words[self->core.verdict.reason]),         \
       "Reason of the most recent verdict, in words.")
 PLB_PY_PROPERTIES(trigger, TRIGGER)
@@ -210,9 +197,7 @@ static PyObject *trigger_repr(PyObject *object)
 
 PLB_PY_TYPE(
     trigger, "pylb._core.Trigger", "name params",
-    "Decides when to rebalance: a state machine that observes iterations and LB steps.\n"
-    "name: a trigger of the table, or a callable.  params: a value for each parameter of the\n"
-    "trigger, none for a callable.  Use pylb.trigger to create one.",
+    "Decides when to rebalance.  name: a trigger of the table, or a callable without params.",
     {Py_tp_getset, trigger_getset}, {Py_tp_repr, trigger_repr}, )
 
 plb_trigger_t *plb_py_trigger(PyObject *object)
@@ -364,9 +349,7 @@ PLB_PY_DEF(decider, expect, "end:? cost moving=nan", "Set what is known before t
 PLB_PY_DEF(
     decider, observe,
     "iteration time max mean min total utilization messages bytes hidden=0.0 idle=0.0",
-    "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of the "
-    "loads; lowest utilization; messages and bytes; seconds for which a rank computed while data "
-    "of the last LB step moved; mean seconds for which a rank waited for others.")
+    "Record an iteration (plb_iteration_t); return whether the trigger asks for an LB step.")
 {
     plb_iteration_t it = {.hidden = 0.0};
     PLB_PASS(PLB_READ(c, PLB_ONE(&it.iteration), PLB_ONE(&it.time), PLB_ONE(&it.max),
@@ -467,8 +450,7 @@ PLB_PY_DEF(decider, place, "snapshot ... here:@? work:@? ... figures speed rank 
 }
 
 PLB_PY_DEF(decider, preview, "snapshot ... here:@? work:@?",
-           "Estimate, on the rank that has the loads, how many seconds per iteration a new "
-           "placement would save.")
+           "Estimate what a new placement saves per iteration, on the rank with the loads.")
 {
     plb_database_t db;
     double gain = 0.0;
@@ -609,9 +591,7 @@ PLB_PY_TYPE(
     decider, "pylb._core.Decider",
     "* n_ranks candidates:T trigger selects selection ledger gives_up learns watches "
     "move_at_most beside network:2 seed keep",
-    "Decides when to rebalance and with which strategy (csrc/decide/decider.h).\n"
-    "candidates: (what, name, refinement, looks_at, params) of each strategy; `what` is its\n"
-    "name in the table, or a callable.",
+    "csrc/decide/decider.h.  candidates: (name or callable, name, refinement, looks_at, params).",
     {Py_tp_getset, decider_getset}, )
 
 plb_decider_t *plb_py_decider(PyObject *object)
@@ -637,8 +617,7 @@ PLB_PY_DEF(
 }
 
 PLB_PY_DEF(fn, sampled, "keys n_objects n_ranks",
-           "Return the indices, (m,) int64, of those keys[n] that are in the sample from which "
-           "speeds are learned with a distributed strategy.")
+           "Return the indices of those keys[n] that are in the sample (plb_decider_sampled).")
 {
     const int64_t *key;
     int64_t n = -1, n_objects;
@@ -759,9 +738,7 @@ static const plb_py_def_t *const advisor_methods[] = {&advisor_observe,
 
 PLB_PY_TYPE(
     advisor, "pylb._core.Advisor", "decider places waits=False untold=False",
-    "Drives a `Decider` for a program that moves its data itself; csrc/decide/advisor.h\n"
-    "says how.  places: whether the decider plans where data go, or only when they move; waits:\n"
-    "whether loads include waits for a core; untold: whether data may move without a report.", )
+    "Drives a `Decider` for a program that moves its data itself (csrc/decide/advisor.h).", )
 
 plb_advisor_t *plb_py_advisor(PyObject *object)
 {
@@ -850,8 +827,7 @@ static const plb_py_def_t *const steps_methods[] = {&steps_begin, &steps_take, &
 PLB_PY_PROPERTIES(steps, STEPS)
 
 PLB_PY_TYPE(steps, "pylb._core.Steps", "reduction lag",
-            "The merged records of all ranks, each available `lag` steps later.  reduction: from\n"
-            "pylb._mpi.Comm.reduction; None: there is only one rank.  See csrc/decide/advisor.h.",
+            "The merged records of all ranks, `lag` steps later (csrc/decide/advisor.h).",
             {Py_tp_getset, steps_getset}, )
 
 PLB_PY_DEF(fn, load_sum, "loads", "Return the sum of loads[n], each 0 ... 1e30 seconds.")

@@ -100,8 +100,7 @@ PLB_PY_DEF(fn, scan_rows, "name start:+ to first objects", "Check the rows of a 
 
 PLB_PY_DEF(fn, remap,
            "parts ranks ... share:@? fixed:@? kept_part:@? kept_old:@? kept:@? on_rank:@?",
-           "Return the new number of each part, chosen such that as much data as possible stays\n"
-           "in place; see csrc/partition/partition.h.")
+           "Return the new number of each part, so that much stays (csrc/partition/partition.h).")
 {
     plb_new_names_t in = {0};
     PLB_PASS(PLB_READ(c, PLB_ONE(&in.n_parts), PLB_ONE(&in.n_ranks)));
@@ -163,8 +162,7 @@ static const plb_partitioner_t mtkahypar = {
 };
 
 PLB_PY_DEF(fn, install, "!partitioner",
-           "Add a library to the table of partitioners, from the capsule of its module; None:\n"
-           "Mt-KaHyPar.")
+           "Add the partitioner in a capsule to the table; None: Mt-KaHyPar.")
 {
     const plb_partitioner_t *library =
         c->arg == Py_None ? &mtkahypar : PyCapsule_GetPointer(c->arg, plb_py_partitioner_name);

@@ -100,8 +100,7 @@ static void replay_fini(replay_t *self)
 }
 
 PLB_PY_DEF(replay, loop, "first n cost moving=nan",
-           "Begin a loop of n iterations with the numbers `first`, first + 1, ...; phases that "
-           "are fed next belong to it.")
+           "Begin a loop of n iterations with the numbers `first`, first + 1, ...")
 {
     plb_loop_t loop = {.moving = NAN};
     PLB_PASS(PLB_READ(c, PLB_ONE(&loop.first), PLB_ONE(&loop.n), PLB_ONE(&loop.cost),
@@ -109,8 +108,7 @@ PLB_PY_DEF(replay, loop, "first n cost moving=nan",
     return plb_replay_loop(&self->core, &loop, &c->err);
 }
 
-PLB_PY_DEF(replay, feed, "!trace",
-           "Replay the phases of `trace`.  An object (entity) keeps its index in all calls.")
+PLB_PY_DEF(replay, feed, "!trace", "Replay phases.  An object keeps its index in all calls.")
 {
     plb_trace_t phases;
     PLB_PASS(read_trace(c, c->arg, &phases));
@@ -118,8 +116,7 @@ PLB_PY_DEF(replay, feed, "!trace",
 }
 
 PLB_PY_DEF(replay, settle, "left early=False begins=False",
-           "Let the decider observe the most recent phase that was fed, although the next phase "
-           "is not known yet.")
+           "Let the decider observe the last phase before the next one is known.")
 {
     PyObject *left = Py_None;
     bool early = false, begins = false;
@@ -150,8 +147,7 @@ PLB_PY_DEF(replay, metrics, "begin",
                                                       n - begin, NPY_FLOAT64)));
 }
 
-PLB_PY_DEF(replay, take, "",
-           "Return (rank of each task, seconds of each rank in each phase); None: not kept.")
+PLB_PY_DEF(replay, take, "", "Return (rank of each task, time of each rank in each phase).")
 {
     const plb_replay_t *core = &self->core;
     return plb_py_answer(
@@ -169,14 +165,11 @@ PLB_PY_TYPE(
     "* n_ranks decider=None advisor=None ahead=0 lag=0 as_recorded=False foresight=False "
     "moves=True network:2=None cost=nan model:5=None per_move=0.0 per_byte=0.0 steps:L=[] "
     "keep_times=False keep_ranks=False",
-    "Replays a recorded run; see plb_replay_opts_t in csrc/replay/replay.h.\n"
-    "model: a plb_lb_cost_t (csrc/model/model.h).  steps: the measured LB steps, each as\n"
-    "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole, hidden).", )
+    "Replays a recorded run: plb_replay_opts_t, plb_measured_step_t (csrc/replay/replay.h).", )
 
 PLB_PY_DEF(fn, trace_optimum, "trace strategies:T cost seed width upper",
-           "Return the best schedule found: (seconds, phases at whose end to rebalance, lower "
-           "bound of the seconds, whether the schedule is proven to be the best, index of the "
-           "strategy of each LB step).")
+           "Return the best schedule: (seconds, phases at whose end to rebalance, lower bound of\n"
+           "the seconds, whether it is proven to be the best, index of each LB step's strategy).")
 {
     PyObject *object, *rows;
     plb_trace_t trace;

@@ -61,8 +61,7 @@ static Py_ssize_t keys_length(PyObject *object)
 static const plb_py_def_t *const keys_methods[] = {&keys_find, &keys_places, NULL};
 
 PLB_PY_TYPE(keys, "pylb._core.Keys", "keys",
-            "Distinct keys, each of which has an index 0 ... n-1.  keys: a contiguous array of\n"
-            "int64 that must not change.",
+            "Distinct keys with an index 0 ... n-1, an array of int64 that must not change.",
             {Py_sq_length, keys_length}, )
 
 const plb_keys_t *plb_py_keys(PyObject *object)
@@ -236,8 +235,7 @@ static PyObject *recorder_iter(PyObject *object)
 static PyMethodDef recorder_methods[] = {{0}};
 
 PLB_PY_TYPE(recorder, "pylb._core.Recorder", "keys values:L seconds clock",
-            "Iterates over (keys[i], values[i]) in order, and adds the time that the loop's body\n"
-            "took with item i to seconds[i].  clock: see load_clock().  `values` must not change.",
+            "Iterates over (keys[i], values[i]), and adds the time of a body to seconds[i].",
             {Py_tp_traverse, recorder_traverse}, {Py_tp_clear, recorder_clear},
             {Py_tp_iter, recorder_iter}, )
 
@@ -656,10 +654,8 @@ static const plb_py_def_t *const atsync_methods[] = {
 
 PLB_PY_TYPE(
     atsync, "pylb._core.AtSync", "reduction trigger decider answers:T kind first n lag balance",
-    "One rank in a loop of n iterations; the first one has the number `first`.  reduction:\n"
-    "from pylb._mpi.Comm.reduction; None: there is one rank.  decider: the Decider that\n"
-    "has this trigger and observes each iteration; or None.  answers: the objects to return\n"
-    "for go, pause, balance, end and failed.  kind, lag, balance: see csrc/decide/consensus.h.",
+    "One rank in a loop of n iterations (csrc/decide/consensus.h).  answers: the objects to\n"
+    "return for go, pause, balance, end and failed.",
     {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
     {Py_tp_clear, atsync_clear}, )
 

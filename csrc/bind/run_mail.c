@@ -401,8 +401,7 @@ static int source_of(mail_t *self, PyObject *object, int64_t *source)
 }
 
 PLB_PY_DEF(mail, post, "target source data copy",
-           "Send data from an object of this rank to any object.  copy: True: send a copy, so\n"
-           "the sender can change its data.  Raises UnknownKeyError if the source is not here.")
+           "Send data from an object of this rank to any object.")
 {
     letter_t letter = {.cast = 0};
     PyObject *target, *source, *data;
@@ -435,8 +434,7 @@ static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
 }
 
 PLB_PY_DEF(mail, multicast, "targets source data copy",
-           "Send data to several objects, like post() to each, but only one time to each rank.\n"
-           "copy: True: each receiver gets a copy; False: the receivers on a rank share the data.")
+           "Send data to several objects, like post() to each, but only one time to each rank.")
 {
     PyObject *targets, *source, *data;
     bool copy;
@@ -648,10 +646,7 @@ PLB_PY_DEF(mail, part, "",
                                                    ends_of(&self->astray, true)));
 }
 
-PLB_PY_DEF(
-    mail, restore, "",
-    "Unpickle the pickled data of the messages that have arrived.  If a multicast with\n"
-    "copy=True has sent an array, also give each receiver after the first one a copy of it.")
+PLB_PY_DEF(mail, restore, "", "Unpickle the pickled data of the messages that have arrived.")
 {
     const PyObject *last = NULL;
     for (int64_t i = 0; i < self->coming.n; i++) {
@@ -750,9 +745,8 @@ out:
 }
 
 PLB_PY_DEF(mail, deliver, "!adds",
-           "End a delivery: put the messages that have arrived into the inboxes, and add to the\n"
-           "communication graph the messages that were sent.  adds: True: the inboxes also keep\n"
-           "the messages that they have.")
+           "End a delivery: put the messages that have arrived into the inboxes, and add to the "
+           "communication graph the messages that were sent.")
 {
     /* Add the messages that were sent to the communication graph, which has only senders that are
      * here: since the message, its sender may have moved (in an LB step at the start of a loop),
@@ -801,10 +795,7 @@ static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
     return failed;
 }
 
-PLB_PY_DEF(
-    mail, bind, "!keys",
-    "Set the objects that are here, a pylb._core.Keys.  Objects keep their messages; those\n"
-    "that have come from other ranks get the messages that came with them.")
+PLB_PY_DEF(mail, bind, "!keys", "Set the objects that are here, a pylb._core.Keys.")
 {
     const plb_keys_t *here = plb_py_keys(c->arg);
     PLB_PASS(here == NULL);
@@ -815,9 +806,9 @@ PLB_PY_DEF(
     return plb_py_answer(c, bound ? Py_NewRef(Py_None) : NULL);
 }
 
-PLB_PY_DEF(mail, inbox, "!key",
-           "Return the messages to an object that is here: a list of (source, data), sorted by\n"
-           "source.  Raises UnknownKeyError if the object is elsewhere.")
+PLB_PY_DEF(
+    mail, inbox, "!key",
+    "Return the messages to an object that is here: a list of (source, data), sorted by source.")
 {
     int64_t wanted;
     PLB_PASS(key_of(c->arg, "key", &wanted));
@@ -855,8 +846,7 @@ PLB_PY_DEF(mail, clear, "", "Forget the communication graph.")
 }
 
 PLB_PY_DEF(mail, forget, "!keys",
-           "Forget the messages to removed objects, and their part of the communication\n"
-           "graph.  keys: a pylb._core.Keys of these objects.  Call bind() afterwards.")
+           "Forget the messages to removed objects, and their part of the communication graph.")
 {
     const plb_keys_t *gone = plb_py_keys(c->arg);
     PLB_PASS(gone == NULL || filter(self, gone, false) != 0);
@@ -943,8 +933,7 @@ PLB_PY_PROPERTIES(mail, MAIL)
 
 PLB_PY_TYPE(
     mail, "pylb._core.Mail", "freeze thaw frozen",
-    "The messages that the objects of one rank send and receive.  freeze, thaw: functions\n"
-    "that pickle data into bytes of the type `frozen`, and restore the data.",
+    "The messages of one rank's objects.  freeze, thaw: pickle data into `frozen`, and restore.",
     {Py_tp_getset, mail_getset}, {Py_tp_traverse, mail_traverse}, {Py_tp_clear, mail_clear_refs}, )
 
 const plb_py_room_t plb_py_run_mail = {NULL, {&mail_spec}, NULL};

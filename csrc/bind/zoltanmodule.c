@@ -112,9 +112,7 @@ PLB_PY_DEF(
 
 /* ---- cuts that partition(keep=True) returned ------------------------------------------------ */
 
-PLB_PY_DEF(fn, points, "cuts n_dims points:@",
-           "Return the part in whose region each point lies.  cuts: from partition(keep=True).\n"
-           "points: (n, n_dims), checked.")
+PLB_PY_DEF(fn, points, "cuts n_dims points:@", "Return the part in whose region each point lies.")
 {
     PyObject *capsule;
     int32_t dims;
@@ -130,9 +128,8 @@ PLB_PY_DEF(fn, points, "cuts n_dims points:@",
 }
 
 PLB_PY_DEF(fn, boxes, "cuts n_dims n_parts name:@? lo:@ hi:@",
-           "Return (start, part): the parts whose regions each box meets; those of box i are\n"
-           "part[start[i]] ... part[start[i + 1] - 1].  name: the part of each region; None:\n"
-           "region i is part i.")
+           "Return (start, part): the parts whose regions each box meets; those of box i are "
+           "part[start[i]] ...")
 {
     PyObject *capsule;
     int32_t dims, parts, *part = NULL;

@@ -12,9 +12,7 @@
  * The saving of an LB step is estimated from max/mean.  Without the LB step, an iteration would
  * have taken the present mean load times the max/mean of the old placement.  The latter is the
  * max/mean from before the LB step, plus its expected growth since then; the growth per iteration
- * is fitted to all intervals between LB steps.  (Without the growth, the estimate is too low if
- * the loads move so fast that LB steps follow each other at once: no placement becomes old enough
- * to show the growth.)
+ * is fitted to all intervals between LB steps.
  *
  * If loads include waits for a core, and p ranks share c < p cores, a balanced iteration makes all
  * loads longer.  An iteration of `max` seconds cannot have more work than c * max, so the mean

@@ -80,7 +80,7 @@ int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int6
                 "wish is %lld: expected an iteration, 1 or later", (long long)wish);
     self->seen = iteration;
     const bool due = PLB_ABLATE(EQUAL) ? self->final == iteration : self->final <= iteration;
-    if (n_ended > 0 && !(due && PLB_ABLATE(ENDED))) { /* rule 6 of consensus.h */
+    if (n_ended > 0 && !(due && PLB_ABLATE(ENDED))) { /* rule 6 (docs/consensus.md) */
         if (n_ended >= self->n_ranks) {
             *out = (plb_ruling_t){PLB_RULING_OVER, self->round, iteration};
         } else if (self->final != PLB_NEVER && !PLB_ABLATE(ENDED)) {

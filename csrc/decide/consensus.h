@@ -15,38 +15,8 @@
  * iteration of the LB step, M the greatest iteration that any object has begun, F the final
  * iteration.  In a round the root announces T, the ranks reduce M, and the root announces F.
  *
- * Example: the statistics of iteration 10 lead to T = 12.  Meanwhile the objects have begun
- * iterations up to M = 13.  So F = max(T, M) = 13: objects wait at the end of iteration 13.  When
- * the statistics of iteration 13 are known, all objects are there, and all ranks rebalance.
- *
- * If the reductions give their results to all ranks, every rank has a root.  All roots get the
- * same results in the same order, so they decide the same, and nothing is broadcast.  For this
- * reason a root takes no statistics while a maximum is being reduced: otherwise ranks could get
- * these results in different orders.  Alternatively there is one root, as in the thesis, which
- * broadcasts its rulings in order.
- *
- * The rules:
- *
- *   1. F = T if M <= T, else M.  An object that runs iteration T or waits at AtSync(T), the end of
- *      iteration T, has not passed T: it rebalances there.
- *   2. When a rank has contributed its maximum to a round, its objects do not go beyond iteration
- *      max(T, that maximum), and F is never below this.  So no object can pass F before F is
- *      known.  An object that waits for this reason is in the pause state.
- *   3. All objects wait at AtSync(F) until the statistics of F are known, which prove that all
- *      objects are there.  Then they rebalance.
- *   4. Before the LB step, a ruling may raise F without a round: no object has passed the old F,
- *      and objects that wait there go on.  To lower F, the root opens a round with T < F.  Because
- *      M <= F, the new max(T, M) is at most the old F.
- *   5. With a lag D > 0, an object at AtSync(k) waits for the statistics of k - D, and T >= i + D,
- *      where i is the iteration whose statistics led to T.  Then M <= i + D <= T on every rank
- *      that gets the statistics of i.  So T is final at once, whether it raises or lowers F: no
- *      maximum is reduced.  A lag is for ranks that may block in the application's own receive,
- *      where the pause state would deadlock.
- *   6. Once a rank has ended, there are no more LB steps in this run, not even at an F that was
- *      announced before.  The statistics tell how many ranks have ended, so all ranks learn this
- *      at the same iteration.  A rank that has ended still makes progress, and contributes empty
- *      statistics, until the statistics tell that all ranks have ended.
- *
+ * All ranks get the results of the reductions, so every rank has a root, or one root broadcasts
+ * its rulings, as in the thesis.  docs/consensus.md has the rules, by number, and why they hold.
  * Whether objects have reached T or F is tested with <= or >=, never with =. */
 #pragma once
 

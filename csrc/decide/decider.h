@@ -175,13 +175,9 @@ int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *l
  *
  * A preview costs about as much as an LB step without migrations (`price`).  So it is due when the
  * time lost since the last LB step or preview is ten times this price.  While the prediction
- * stays wrong, there is also a pause between two previews, which doubles from preview to preview.
- * So if no new placement helps (noise, or work that changes all the time), the cost of previews
+ * stays wrong, the pauses between previews double, so that the cost of previews that do not help
  * grows only with the logarithm of the run's length.  If the imbalance becomes worse than at the
- * last preview, the next preview needs no pause, and the doubling starts again.
- *
- * Example: an LB step predicts max/mean 1.05, but iterations have a mean of 1 s and a maximum of
- * 1.3 s.  Each loses 0.25 s.  If a preview costs 0.1 s, it is due after 4 iterations. */
+ * last preview, the next preview needs no pause, and the doubling starts again. */
 
 typedef struct plb_promise {
     double predicted;  /* max/mean; INFINITY before the first LB step */
@@ -345,18 +341,14 @@ typedef struct plb_iteration {
  * The rules.  The kind of a strategy is computation or communication; its family is comprehensive
  * (it makes a placement from scratch) or refinement (it changes the present one).
  *
- *   1. A strategy is chosen even if nothing is out of balance, because the trigger may ask for an
- *      LB step nevertheless.  Communication is intensive if it takes "at least 10 %" of the load
- *      (thesis, 3.7.1), not "more than 10 %" (3.7.3).
+ *   1. A strategy is chosen even if nothing is out of balance: the trigger may ask for an LB step
+ *      nevertheless.  Communication is intensive from 10 % of the load on (3.7.1; 3.7.3: beyond).
  *   2. The first LB step of each kind uses a comprehensive strategy, the following ones use
- *      refinements (3.7.2).  In the thesis only the first LB step of the run is comprehensive.
- *      But a placement made without regard to communication is a poor start for a communication
- *      refinement.
- *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean
- *      that the last comprehensive strategy left; or if it left no smaller max/mean, and
- *      refinements cost more than `dearer` times as much as comprehensive strategies.  If they
- *      perform poorly, comprehensive strategies follow.  Of several candidates of a family, the
- *      best one (rule 5) is compared.
+ *      refinements (3.7.2; there, only the first of the run: but a placement that ignores
+ *      communication is a poor start for a communication refinement).
+ *   3. Comprehensive strategies follow if the last refinement left more than `tolerance` times the
+ *      max/mean of the last comprehensive strategy; or if it left no smaller max/mean, and
+ *      refinements cost more than `dearer` times as much.  The best of each family counts (5).
  *   4. Experience becomes out of date.  After `again` comprehensive strategies in a row, a
  *      refinement gets another chance.  After `again` refinements in a row, if the last one left
  *      more than `imbalance`, a comprehensive strategy gets another chance.

@@ -106,9 +106,6 @@ typedef struct plb_experience {
 #undef X
 } plb_experience_t;
 
-/** PLB_ERR_VALUE: a number is out of its range. */
-int plb_experience_check(const plb_experience_t *self, plb_err_t *err);
-
 typedef struct plb_trigger plb_trigger_t;
 
 typedef struct plb_trigger_kind {

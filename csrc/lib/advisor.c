@@ -81,9 +81,7 @@ static void put_settings(FILE *f, const plb_lib_advisor_t *self)
                 self->crowd.words, (int)self->crowd.n_ranks, self->crowd.n_cores,
                 plb_lib_loads_wait(self) ? "true" : "false");
     }
-    if (self->past.runs > 0) {
-        fprintf(f, "\"experience\": %lld,\n", (long long)self->past.runs);
-    }
+    fprintf(f, "\"experience\": %.0f,\n", self->past.runs);
     fprintf(f, "\"pause_if_useless\": %s,\n\"learn_speeds\": %s,\n\"steps\": %lld,\n",
             plb_settings_gives_up(s) ? "true" : "false", d->opt.learns ? "true" : "false",
             (long long)s->steps);

@@ -37,14 +37,11 @@ static bool read_numbers(const char **at, const char *name, double *x, int n)
 /* Read a line from the name of its program on. */
 static bool read_line(const char *at, plb_past_t *out)
 {
-    double runs;
-    bool good = skip(&at, "\"") && read_numbers(&at, "runs", &runs, 1) && runs >= 1.0;
+    bool good = skip(&at, "\"") && read_numbers(&at, "runs", &out->runs, 1) && out->runs >= 1.0;
 #define X(name, n, unit, help) good = good && read_numbers(&at, #name, out->learned.name, n);
     PLB_EXPERIENCE(X)
 #undef X
-    out->runs = good && runs <= 1e15 ? (int64_t)runs : 0;
-    return out->runs > 0 && skip(&at, "}\n") &&
-           plb_experience_check(&out->learned, NULL) == PLB_OK;
+    return good && skip(&at, "}\n");
 }
 
 int plb_experience_read(const char *path, const char *program, plb_past_t *out, plb_err_t *said,
@@ -106,7 +103,7 @@ static void put_numbers(FILE *f, const char *name, const double *x, int n)
     fputs(n > 1 ? "]" : "", f);
 }
 
-void plb_experience_write(const char *path, const char *program, int64_t runs,
+void plb_experience_write(const char *path, const char *program, double runs,
                           const plb_trigger_t *trigger, bool is_whole, int64_t *done,
                           plb_err_t *said)
 {
@@ -128,8 +125,8 @@ void plb_experience_write(const char *path, const char *program, int64_t runs,
         const locale_t before = plb_point_begin();
         const bool cut = fseek(f, -1, SEEK_END) == 0 && fgetc(f) != '\n'; /* the last line was */
         (void)fseek(f, 0, SEEK_END);
-        fprintf(f, "%s" KIND VERSION ", \"program\": \"%s\", \"runs\": %lld", cut ? "\n" : "",
-                program, other ? 1LL : (long long)runs + 1);
+        fprintf(f, "%s" KIND VERSION ", \"program\": \"%s\", \"runs\": %.0f", cut ? "\n" : "",
+                program, other ? 1.0 : runs + 1.0);
 #define X(name, n, unit, help) put_numbers(f, #name, learned.name, n);
         PLB_EXPERIENCE(X)
 #undef X

@@ -4,15 +4,12 @@
  * last line of a program counts; it has what earlier runs have learned, too. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/base.h"
 #include "decide/trigger.h"
 
 /* What the runs of a program have learned so far. */
 typedef struct plb_past {
-    int64_t runs; /* number of runs whose numbers these are; 0: none is known */
+    double runs; /* number of runs whose numbers these are; 0: none is known */
     plb_experience_t learned;
 } plb_past_t;
 
@@ -24,6 +21,6 @@ int plb_experience_read(const char *path, const char *program, plb_past_t *out, 
 /** At the end of a run, append what it has learned, if its trigger has observed more than *done
  * iterations; *done becomes their number.  runs: how many earlier runs it has begun with;
  * is_whole: it has not ended early.  `said` gets what the user should know, or remains. */
-void plb_experience_write(const char *path, const char *program, int64_t runs,
+void plb_experience_write(const char *path, const char *program, double runs,
                           const plb_trigger_t *trigger, bool is_whole, int64_t *done,
                           plb_err_t *said);

@@ -57,6 +57,8 @@ void pylb_snapshot_init(pylb_snapshot *snapshot)
     snapshot->size = sizeof *snapshot;
 }
 
+static const char OF_PROGRAM[] = "a function of the program"; /* help */
+
 /* A strategy or trigger that the program has registered.  It stays until the process ends. */
 typedef struct own {
     plb_strategy_t strategy; /* zero if this is a trigger */
@@ -194,7 +196,7 @@ int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *us
     PLB_PASS(make_own(name, strategy == NULL, known, user, &self, err));
     self->place = strategy;
     self->strategy = (plb_strategy_t){.name = self->name,
-                                      .help = "a function of the program",
+                                      .help = OF_PROGRAM,
                                       .source = "",
                                       .looks_at = ~0u,
                                       .run = run_own,
@@ -210,41 +212,30 @@ int pylb_trigger_register(const char *name, pylb_trigger_fn trigger, void *user)
     const bool known = name != NULL && (find_own(name, true) || plb_trigger_find(name));
     PLB_PASS(make_own(name, trigger == NULL, known, user, &self, err));
     self->when = trigger;
-    self->kind = (plb_trigger_kind_t){.name = self->name,
-                                      .help = "a function of the program",
-                                      .source = "",
-                                      .observe = observe_own};
+    self->kind = (plb_trigger_kind_t){
+        .name = self->name, .help = OF_PROGRAM, .source = "", .observe = observe_own};
     add(self);
     return PLB_OK;
 }
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-static const plb_strategy_t *strategy_at(int i)
+/* The name, or the help, of entry i of the strategies or triggers: pylb's, then the program's. */
+static const char *listed(int i, bool triggers, bool help)
 {
-    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
+    for (const plb_strategy_t *const *s = plb_strategies; !triggers && *s != NULL; s++) {
         if (is_offered(*s) && i-- == 0) {
-            return *s;
+            return help ? (*s)->help : (*s)->name;
         }
     }
-    for (const own_t *o = atomic_load(&owns); o != NULL; o = o->next) {
-        if (o->place != NULL && i-- == 0) {
-            return &o->strategy;
-        }
-    }
-    return NULL;
-}
-
-static const plb_trigger_kind_t *trigger_at(int i)
-{
-    for (const plb_trigger_kind_t *const *t = plb_triggers; *t != NULL; t++) {
+    for (const plb_trigger_kind_t *const *t = plb_triggers; triggers && *t != NULL; t++) {
         if (i-- == 0) {
-            return *t;
+            return help ? (*t)->help : (*t)->name;
         }
     }
     for (const own_t *o = atomic_load(&owns); o != NULL; o = o->next) {
-        if (o->when != NULL && i-- == 0) {
-            return &o->kind;
+        if ((triggers ? o->when != NULL : o->place != NULL) && i-- == 0) {
+            return help ? OF_PROGRAM : o->name;
         }
     }
     return NULL;
@@ -252,24 +243,20 @@ static const plb_trigger_kind_t *trigger_at(int i)
 
 const char *pylb_strategy_name(int i)
 {
-    const plb_strategy_t *s = i < 0 ? NULL : strategy_at(i);
-    return s == NULL ? NULL : s->name;
+    return listed(i, false, false);
 }
 
 const char *pylb_strategy_help(int i)
 {
-    const plb_strategy_t *s = i < 0 ? NULL : strategy_at(i);
-    return s == NULL ? NULL : s->help;
+    return listed(i, false, true);
 }
 
 const char *pylb_trigger_name(int i)
 {
-    const plb_trigger_kind_t *t = i < 0 ? NULL : trigger_at(i);
-    return t == NULL ? NULL : t->name;
+    return listed(i, true, false);
 }
 
 const char *pylb_trigger_help(int i)
 {
-    const plb_trigger_kind_t *t = i < 0 ? NULL : trigger_at(i);
-    return t == NULL ? NULL : t->help;
+    return listed(i, true, true);
 }

@@ -97,11 +97,8 @@ static int set_number(plb_settings_t *self, const char *option, const char *valu
         return PLB_OK;
     }
     if (strcmp(option, "verify") == 0) {
-        PLB_PASS(read_number(option, value, &number, err));
-        PLB_FAIL_IF(!(number >= 0.0 && number <= 1.0), err, PLB_ERR_VALUE,
-                    "%s is %.100s: expected 0 ... 1", option, value);
-        self->verify = number;
-        return PLB_OK;
+        PLB_PASS(read_number(option, value, &self->verify, err));
+        return plb_check(PLB_FRACTION, PLB_FIGURES({option, self->verify}), err);
     }
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         if (strcmp(counts[i].name, option) == 0) {
@@ -369,7 +366,8 @@ out:
 
 typedef struct share {
     plb_cores_t cores;
-    int64_t lag, runs; /* runs: number of earlier runs from which rank 0 has read */
+    int64_t lag;
+    double runs; /* number of earlier runs from which rank 0 has read */
 } share_t;
 
 /* Find the group of ranks with the fewest cores per rank.  *capped: whether a quota of processor

@@ -13,9 +13,8 @@
  * in this way as it goes from rank to rank, until an exchange removes it.  The more partners have
  * been tried, the more an exchange may leave.
  *
- * Ties: the partner with the largest gap, then the lowest rank; then the set whose objects have
- * already left their rank in the snapshot; then the lightest set of the partner, and of the donor.
- */
+ * Ties: the largest gap, the lowest rank, the set whose objects have already left their rank in
+ * the snapshot, the lightest set of the partner, and of the donor. */
 #include "place/internal.h"
 
 #include <math.h>

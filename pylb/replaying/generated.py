@@ -159,7 +159,7 @@ class Imbalance:
                 first = i + 1
                 time[first:] = self._times(first)
         time.flags.writeable = False
-        return GeneratedRun(time, np.array(iterations, np.int64), cost, when.learned())
+        return GeneratedRun(time, np.array(iterations, np.int64), cost, when.learned().tolist())
 
     def optimum(self, cost: float) -> Optimum:
         """Find the best of all schedules, by dynamic programming in O(n**2).

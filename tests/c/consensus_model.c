@@ -144,7 +144,7 @@ static bool enters_balancing(const system_t *s, int r, int64_t at)
     return measure(&s->rank[r]).slowest >= at && waits(measure(&s->rank[r]).reach);
 }
 
-/* Whether rule 6 of consensus.h applies at these statistics. */
+/* Whether rule 6 (docs/consensus.md) applies at these statistics. */
 static bool voided(const model_t *m, const system_t *s, int64_t iteration)
 {
     return n_ended(m, s, iteration) > 0 && !PLB_ABLATE(ENDED);

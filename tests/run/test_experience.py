@@ -1,5 +1,6 @@
 """The experience file: a run begins with what earlier runs of the program have learned."""
 
+import contextlib
 import gc
 import json
 import math
@@ -12,7 +13,7 @@ from each_case import in_blocks, loop
 
 import pylb
 from pylb.cli.main import main as cli
-from pylb.errors import FormatError, MissingFileError
+from pylb.errors import DomainError, FormatError, MissingFileError
 from pylb.run import experience
 
 COST = 2.0  # seconds of an LB step
@@ -128,20 +129,18 @@ def test_a_line_that_was_cut_off_does_not_count(path, length, caplog):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("cost", -1.0), ("cost", "much"), ("hoped", [1.0]), ("residual", 0.5), ("runs", 0)],
+    ("name", "value", "words"),
+    [("cost", "much", ""), ("hoped", [1.0], ""), ("runs", 0, ""), ("cost", -1.0, "out of range")],
 )
-def test_a_damaged_entry_is_refused(path, name, value, caplog):
+def test_a_damaged_entry_is_refused(path, name, value, words, caplog):
     run(path)
-    file = Path(path)
-    whole = file.read_text()
-    damaged = re.sub(rf'"{name}": (\[.*?\]|[^,]*)', f'"{name}": {json.dumps(value)}', whole)
-    file.write_text(damaged)
-    assert damaged != whole
-    json.loads(damaged)
-    run(path)
-    assert "cut off, damaged" in caplog.text
-    assert entry_of(path)["runs"] == 1
+    file, before = Path(path), Path(path).read_text()
+    file.write_text(re.sub(rf'"{name}": (\[.*?\]|[^,]*)', f'"{name}": {json.dumps(value)}', before))
+    assert json.loads(file.read_text())[name] == value
+    with pytest.raises(DomainError, match=words) if words else contextlib.nullcontext():
+        run(path)
+    assert ("cut off, damaged" in caplog.text) == (not words)
+    assert words or entry_of(path)["runs"] == 1
 
 
 def test_another_version_is_neither_read_nor_replaced(path, caplog):

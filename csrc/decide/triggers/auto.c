@@ -7,10 +7,6 @@
  * per iteration that can be reached.  By renewal reward theory an LB step is best when u exceeds
  * the rate (optimal for a rising u).
  *
- * Example: theta = 100 ms, and u = 2, 4, 6, ... ms.  After 10 iterations U = 110 ms, and the
- * average cost is (100 + 110) / 10 = 21 ms; u = 20 ms is less.  After 11 iterations the average is
- * (100 + 132) / 11 = 21.1 ms, and u = 22 ms is more: auto rebalances.
- *
  * auto estimates the rate as the lowest of
  *   - (theta + U) / tau: the average of this cycle if it ended now, as in the example; this alone
  *     is the trigger boulmier;
@@ -39,16 +35,8 @@
  * must exceed `doubt` * theta.  If the end of the run is not known, as many iterations are
  * expected to follow as have been observed, and at least `ahead`.
  *
- * The first LB step is a trial: only it shows which part of an imbalance an LB step removes, and
- * what it costs.  It takes place
- *   - after two iterations (three, if theta is not known), if the imbalance exists from the first
- *     one on (it comes from the initial placement), and its removal would save trial * theta;
- *   - when a steady imbalance has cost as much as the trial may cost: theta, or, if theta is not
- *     known, plb_trigger_price;
- *   - when any imbalance has cost `guess` balanced iterations (without what may be noise), and is
- *     expected to cost `doubt` times as much until the end, if theta is unknown and the end known.
- *
- * What is left after a trial is then known to be a residual.
+ * The first LB step is a trial: only it shows which part of an imbalance an LB step removes (the
+ * rest is then known to be a residual), and what it costs.  docs/triggers.md says when it comes.
  *
  * While theta is unknown, the other rules assume `guess` balanced iterations, or fewer in a short
  * run (plb_trigger_guess), and patience, doubt and trial are multiplied by `unsure`.
@@ -58,11 +46,6 @@
  *
  * A run may begin with what earlier runs of the program have learned (plb_experience_t).  Then it
  * needs no trial, as if an LB step had taken place.
- *
- * The default of `guess`: if the imbalance grows from zero, a first LB step at U instead of theta
- * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
- * sqrt(theta).  If theta is 0.1, 1, 10 or 100 iterations with equal probability, this U is 13
- * iterations; if it is 1, 10 or 100 iterations, U is 22.
  *
  * A rule is only here if without it the mean regret of a case of benchmarks/triggers.py rises by
  * 0.2 points or more, or the loss in a single cycle has no bound. */

@@ -8,16 +8,13 @@
  *   here: cost, growth     in the thesis: theta, m
  *
  * It is computed again at each iteration; if the imbalance does not grow, it is infinite.
- * Example: m = 0.2 s per iteration, theta = 10 s.  Then tau = sqrt(2 * 10 / 0.2) = 10 iterations.
  *
  * If the imbalance grows linearly, it has cost m tau^2 / 2 = theta when the period is over.  (With
  * quadratic growth it has cost 2 theta / 3.)  If it has cost less than half of theta, the slope
  * was noise, and the period continues.
  *
  * The dynamic trigger fires when max/mean is above `threshold`.  Noise, or an imbalance that
- * cannot be removed, could make it fire again and again.  It could also overrule a long period
- * fitted to a slow growth.  The thesis does not say how to prevent this.  Here the dynamic trigger
- * is
+ * cannot be removed, could make it fire again and again.  So, unlike in the thesis, it is
  *   - relative to the lowest maximum that an LB step can reach, residual * mean (3.5.3):
  *     max > threshold * residual * mean;
  *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may have
