@@ -517,6 +517,7 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     self->usual += PLB_NEWEST * (fabs(self->grown) - self->usual);
     self->started = true;
     self->seen = *it;
+    self->waited += it->time > 0.0 ? it->time : INFINITY; /* 0: it was not measured */
     feel_moves(self, it);
     if (self->last >= 0 && it->hidden > 0.0) {
         last_of(self)->seconds_hidden = it->hidden;
@@ -571,7 +572,7 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
 static const double SLOW = 0.05;
 
 /* An LB step is due: return PLB_ASK_BALANCE, or PLB_ASK_BEGIN if its strategy takes long and may
- * run beside the next iteration. */
+ * run beside the next iterations. */
 static plb_ask_t ask_for_step(plb_decider_t *self, bool may_wait)
 {
     const double t = self->fastest;
@@ -580,6 +581,7 @@ static plb_ask_t ask_for_step(plb_decider_t *self, bool may_wait)
         return PLB_ASK_BALANCE;
     }
     self->late = true;
+    self->waited = 0.0;
     self->why_late = self->trigger->verdict.reason;
     return PLB_ASK_BEGIN;
 }
@@ -593,11 +595,11 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
                 "the decider waits for an answer");
     /* after a distributed LB step a preview would cost too much: it gathers all loads */
     may_preview = may_preview && !(last != NULL && plb_decider_in_rounds(self, last->strategy));
-    asked |= self->late;
-    if (self->goes_on) {
-        *ask = PLB_ASK_BALANCE;
+    if (self->goes_on || (self->late && self->waited < self->fastest)) { /* it still places */
+        *ask = self->goes_on ? PLB_ASK_BALANCE : PLB_ASK_NOTHING;
         return PLB_OK;
     }
+    asked |= self->late;
     if (self->opt.gives_up && ledger_judges(&self->ledger, self->seen.iteration, asked)) {
         self->phase = PLB_DECIDER_JUDGES;
         *ask = PLB_ASK_JUDGE;

@@ -20,9 +20,9 @@
  *     PLB_ASK_PREVIEW: compute whether a new placement would save time
  *         plb_decider_preview, on the rank that has the loads
  *         plb_decider_previewed with the gain that plb_decider_preview returned, on all ranks
- *     PLB_ASK_BEGIN: the strategy takes long: let it place while the next iteration computes
- *         plb_decider_begin, on the rank that has the loads; then the next iteration is observed,
- *         and plb_decider_next asks for the LB step
+ *     PLB_ASK_BEGIN: the strategy takes long: let it place while the next iterations compute
+ *         plb_decider_begin, on the rank that has the loads; when these have taken as long as the
+ *         strategy, plb_decider_next asks for the LB step
  *     PLB_ASK_BALANCE: rebalance
  *         plb_decider_choose, on all ranks
  *         plb_decider_place, on the rank that has the loads
@@ -531,13 +531,12 @@ typedef struct plb_decider {
     double most_bytes; /* most bytes that leave one rank in this LB step; 0: not known here */
     /* with move_at_most, sums: seconds by which moves made iterations longer; `most_bytes` */
     double felt, felt_bytes;
-    double rest;  /* seconds of the last iteration without moves beyond its largest load */
-    bool goes_on; /* whether the next slice is due */
-    /* Whether the strategy has begun to place for the next LB step, and the reason for this LB
-     * step; seconds of the strategy's shortest call that was not beside an iteration. */
-    bool late;
-    plb_reason_t why_late;
-    double fastest;
+    double rest;   /* seconds of the last iteration without moves beyond its largest load */
+    bool goes_on;  /* whether the next slice is due */
+    bool late;     /* whether the strategy has begun to place for the next LB step */
+    double waited; /* seconds of the iterations since then */
+    plb_reason_t why_late; /* reason for this LB step */
+    double fastest;        /* seconds of the strategy's shortest call, not beside an iteration */
     /* Only where the loads are: seconds of the slowest rank before the first slice; and the
      * placement of which some moves are left (both arrays are owned). */
     double longest;

@@ -129,7 +129,7 @@ static int price(plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *pla
         return PLB_OK;
     }
     placing->seconds_statistics = self->opt.model.steps;
-    const double hidden = d->late ? self->last.time : 0.0;
+    const double hidden = d->late ? d->waited : 0.0;
     placing->seconds_strategy =
         fmax(self->opt.model.pace * placing->seconds_strategy - hidden, 0.0);
     const int ret =

@@ -150,9 +150,10 @@ def learns(learn_speeds: bool | None, speed: Any) -> bool | None:
 
 
 class Ahead:
-    """A strategy written in Python, which may run in a thread while the next iteration computes.
+    """A strategy written in Python, which may run in a thread while the next iterations compute.
 
-    Then the LB step comes one iteration later, and uses the placement if the objects are the same.
+    Then the LB step comes after one or more of them, and uses the placement if the objects are the
+    same.
     If the strategy fails in the thread, all objects stay in this LB step, and the program goes on.
     """
 

@@ -121,7 +121,8 @@ class Balancer(RunResults):
         other objects compute.  "auto": if a rank sends another one at least 1 MiB, and at least
         4 KiB for each of its objects, and `lag` is 0.  Until the end of that iteration, the
         program must not change data of an object that has left this rank.  A slow strategy written
-        in Python then also runs in a thread, and the LB step comes one iteration later.
+        in Python then also runs in a thread, and the LB step comes when the following iterations
+        have taken as long as the strategy usually does.
     move_at_most : float
         If objects migrate while the program goes on, with strategy "auto": the largest fraction by
         which an iteration may become longer than the one before the LB step.  If all migrations

@@ -10,7 +10,7 @@ import pytest
 
 import pylb
 from pylb import _core
-from pylb.decide.decider import BALANCE, BEGIN, FIGURES, JUDGE, PREVIEW, settings
+from pylb.decide.decider import BALANCE, BEGIN, FIGURES, JUDGE, NOTHING, PREVIEW, settings
 from pylb.errors import DomainError, StateError
 
 NAN, INF = math.nan, math.inf
@@ -103,17 +103,22 @@ def test_the_decider_waits_for_a_gain_that_it_asked_for():
     assert core.next(True, True) == BALANCE
 
 
-def test_a_slow_function_begins_one_iteration_before_its_lb_step():
+@pytest.mark.parametrize(
+    ("seconds", "answers"), [(2.0, [BALANCE]), (0.08, [NOTHING] * 2 + [BALANCE])]
+)
+def test_a_slow_function_begins_iterations_before_its_lb_step(seconds, answers):
     core = observed(fresh(lambda s: s.rank, beside=True))
     snapshot = pylb.Snapshot([1.0], [0], n_ranks=2, key=[1])
     refused(core, "not asked for", core.begin, snapshot, None, None)
     assert core.next(True, True) == BALANCE  # nobody knows how long it takes
     core.choose()
-    finish(core)  # it has taken 0.2 s, and an iteration takes 2 s
+    finish(core)  # it has taken 0.2 s
     assert observed(core, 1).next(True, False) == BALANCE
     assert core.next(True, True) == BEGIN
     core.begin(snapshot, None, None)
-    assert observed(core, 2).next(False, True) == BALANCE
+    for i, answer in enumerate(answers, 2):
+        core.observe(i, seconds, seconds, 0.75 * seconds, 0.5 * seconds, 1.5 * seconds, 0.5, 0, 0)
+        assert core.next(False, True) == answer
     core.choose()
     rank = np.ones(1, np.int32)
     core.place(snapshot, None, None, np.zeros(_core.PLACING), np.zeros(2), rank)

@@ -635,8 +635,8 @@ def test_a_restart_knows_that_the_strategy_runs_beside_iterations(tmp_path):
     with told_clock():
         lb = dealt(pylb.Balancer(**options), range(3))
         for _ in range(3):
-            for _ in lb.iterate(9):
-                time.sleep(0.08)
+            for it in lb.iterate(9):
+                time.sleep(0.4 * (it % 3 == 1))  # while the strategy runs in a thread
             lb.checkpoint(tmp_path)
             lb = pylb.Balancer.restore(None, tmp_path, **options)
     assert main == [True, *[False] * 8]
