@@ -487,9 +487,7 @@ def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
 
 
 @pytest.mark.parametrize(("ranks", "lag"), [(2, "0"), (3, "2")])
-def test_the_second_run_begins_with_what_the_first_has_learned(
-    mpi_program, mpiexec, tmp_path, ranks, lag
-):
+def test_a_run_learns_from_earlier_ones(mpi_program, mpiexec, tmp_path, ranks, lag):
     path, record = tmp_path / "app.pylb", tmp_path / "run.json"
     words = [*mpiexec, "-n", str(ranks), str(mpi_program("drift")), "120", lag, "seconds"]
     words += [f"experience={path}", f"record={record}"]
@@ -520,9 +518,7 @@ def test_the_second_run_begins_with_what_the_first_has_learned(
     assert first(PYLB_MODE="off") == (None, 0, [])
     assert len(path.read_text().splitlines()) == 2
     path.write_text("1, 2\n")
-    done = finished(words)
-    assert done.returncode != 0
-    assert "another kind of file" in done.stderr
+    assert "another kind of file" in finished(words).stderr
     assert path.read_text() == "1, 2\n"
 
 
