@@ -28,8 +28,8 @@ COST = 2  # the cost of an LB step, among the numbers of PLB_EXPERIENCE (csrc/de
 class Experience:
     """The file ``experience=path``, which only rank 0 reads and writes (csrc/lib/files.h).
 
-    Each program has an entry for each number of ranks.  At its end, a run replaces the entry by
-    what earlier runs and the run itself have learned.
+    Each program has an entry for each number of ranks.  At its end, a run adds a line with what
+    earlier runs and the run itself have learned.
     """
 
     def __init__(self, path: Any, kind: str, rank: int, size: int) -> None:
@@ -71,7 +71,7 @@ class Experience:
             weakref.finalize(agreement, end)
 
     def write(self, which: Trigger, is_whole: bool) -> None:
-        """Replace the entry.  `is_whole`: the run has not ended early."""
+        """Add a line to the file.  `is_whole`: the run has not ended early."""
         if self._is_root:
             self._done, words = which.write(self.path, self.entry, self.runs, is_whole, self._done)
             self._say(words)
