@@ -26,7 +26,7 @@ COST = 2  # the cost of an LB step, among the numbers of PLB_EXPERIENCE (csrc/de
 
 
 class Experience:
-    """The file ``experience=path``, which only rank 0 reads and writes (csrc/lib/files.h).
+    """The file ``experience=path``, which only rank 0 reads and writes (csrc/lib/experience.h).
 
     Each program has an entry for each number of ranks.  At its end, a run adds a line with what
     earlier runs and the run itself have learned.
