@@ -170,15 +170,6 @@ class Advice:
     If the program gives no cells (see "when only" in `Advisor`), the advice has no new ranks: the
     program redistributes its data in its own way.
 
-    Attributes
-    ----------
-    step : int
-        The step after which the advice was given.
-    rank : (n,) int32 or None
-        New rank of each cell of this rank, in the order of the arrays that `advise` was given.
-    migrations, nbytes : int
-        Number of cells that move, over all ranks, and their bytes (as given to `advise`).
-
     Examples
     --------
     >>> def main(comm):  # the cells of rank 1 take longer
@@ -203,11 +194,15 @@ class Advice:
         ahead: bool = False,
     ) -> None:
         self._agreement, self._watch, self._part = agreement, watch, part
-        self.step, self.here = step, agreement.transport.rank
+        self.here = agreement.transport.rank
+        self.step = step  #: The step after which the advice was given.
+        #: (n,) new rank of each cell of this rank, in the order of the arrays that `advise` was
+        #: given; None without cells.
         self.rank: I32 | None = None
         if part is not None:
             self.rank = np.full(n, self.here, np.int32)
             self.rank[part.moves.places] = part.moves.to
+        #: Number of cells that move, over all ranks, and their bytes (as given to `advise`).
         self.migrations = 0 if part is None else part.migrations
         self.nbytes = 0 if part is None else part.nbytes
         self.over = False  # whether the next step (with `ahead`: the one after it) has ended
@@ -245,9 +240,6 @@ class Advice:
         The time of this call is part of the cost of the LB step, also outside the block
         ``lb.rebalancing()``.
 
-        Raises StateError if the advice has no cells, or belongs to an earlier step; DomainError, on
-        every rank, if an array or `offset` has a wrong shape, or if arguments differ.
-
         Parameters
         ----------
         *values : (n, ...) ndarray, or list of n
@@ -272,8 +264,8 @@ class Advice:
         The program may compute in between.  It may change the rows of cells that stay: ``wait()``
         returns their new values.  It must not change the rows of cells that leave.  Several
         migrations may be under way; each must end before the next ``advise()``, or, if the advice
-        came from ``advise(ahead=True)``, before the ``advise()`` after that.  Parameters and errors
-        are those of `migrate`.
+        came from ``advise(ahead=True)``, before the ``advise()`` after that.  Parameters are those
+        of `migrate`.
         """
         begun = self._begin("migrate_begin", values, offset)
         self.moves.append(begun)
@@ -354,7 +346,7 @@ class Migration:
         self._pending: Pending | None = plan.begin(*values)
 
     def wait(self) -> Any:
-        """Return what `Advice.migrate` returns.  Collective; StateError in a second call."""
+        """Return what `Advice.migrate` returns.  Collective."""
         if self._pending is None:
             raise StateError("wait(): this migration has ended already: expected one wait()")
         self._advice.moves.remove(self)

@@ -245,14 +245,6 @@ class RowPartition:
     models : SpeedModels, optional
         Models that are known in advance; they determine the first parts.
 
-    Attributes
-    ----------
-    counts : (p,) int64
-        Rows of each rank.
-    history : list of Division
-        A record for each call of `redistribute`.
-    models : SpeedModels
-
     Examples
     --------
     >>> part, x = pylb.RowPartition(comm, 64, model="fpm"), np.arange(64.0)
@@ -265,7 +257,10 @@ class RowPartition:
     array([64])
     """
 
-    _COUNTED = "n"  # the name of the argument that `_count` takes
+    _COUNTED, _AXES = "n", "rows"  # the argument that `_count` takes; axes that are divided
+    counts: I64  #: (p,) rows (of a `TilePartition`: elements) of each rank.
+    history: list[Division]  #: A record for each call of `redistribute`.
+    models: SpeedModels  #: What is known of the ranks' speeds.
 
     def __init__(
         self,
@@ -299,7 +294,7 @@ class RowPartition:
         self._watch = Stopwatch(self._agreement.cores().clock("auto"))
         self.model, self.tol = model, tol
         self._decided = True  # False after an error: then the ranks' models may differ
-        self.history: list[Division] = []
+        self.history = []
         self._agreement.together(Step.ROWS, lambda: self._begin(models, trigger))
 
     def _begin(self, models: SpeedModels | None, trigger: TriggerLike) -> None:
@@ -370,11 +365,8 @@ class RowPartition:
         Collective.  This is the step of Clarke 2010: all ranks learn the times; if the times differ
         by more than the tolerance, the model makes new parts.  With a `trigger`, the trigger
         decides when; "fpm" still keeps parts whose mean times differ by at most `tol`.  Only rows
-        that change their rank are sent, directly to their new rank.
-
-        Raises DomainError if an array has the wrong type or number of rows, or ranks passed
-        different kinds of arrays (nothing has moved); StateError if a rank with rows has timed no
-        block, or an earlier call has failed during the decision.
+        that change their rank are sent, directly to their new rank.  If arrays are not as expected,
+        all ranks raise, and nothing has moved.
 
         Parameters
         ----------
@@ -416,20 +408,18 @@ class RowPartition:
         return arrays[0] if len(arrays) == 1 else arrays
 
     def _describe(self, index: int, array: Any) -> str:
-        sparse = hasattr(array, "tocsr")
-        if not (sparse or isinstance(array, np.ndarray)) or array.ndim == 0:
+        own = tuple(np.diff(self._boxes[self.rank])[::2].tolist())
+        sparse = len(own) == 1 and hasattr(array, "tocsr")
+        if not (sparse or isinstance(array, np.ndarray)) or array.shape[: len(own)] != own:
+            what = getattr(array, "shape", type(array).__name__)
+            kinds = "an ndarray" + " or a matrix of scipy.sparse" * (len(own) == 1)
             raise DomainError(
-                f"array {index} is a {type(array).__name__}: expected an ndarray or a matrix of "
-                "scipy.sparse, with rows"
-            )
-        if array.shape[0] != self.counts[self.rank]:
-            raise DomainError(
-                f"array {index} has {array.shape[0]} rows: expected {self.counts[self.rank]}, the "
-                "number of rows of this rank (pass all arrays in one call)"
+                f"array {index} is {what}: expected {kinds} with the {self._AXES} of this rank, "
+                f"{own} (pass all arrays in one call)"
             )
         checks.without_mask(f"array {index}", array)
         form = array.format if sparse else "array"
-        return f"{form} of {array.dtype} (rows, {', '.join(map(str, array.shape[1:]))})"
+        return f"{form} of {array.dtype} (..., {', '.join(map(str, array.shape[len(own) :]))})"
 
     def _spread(self, seconds: F64) -> float:
         busy = seconds[self.counts > 0]
@@ -646,15 +636,8 @@ class TilePartition(RowPartition):
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.
     shape : (rows, columns) of int
-    model, tol, trigger, models
+    model, **options
         As in `RowPartition`.
-
-    Attributes
-    ----------
-    counts : (p,) int64
-        Number of elements of each rank.
-    history, models
-        As those of `RowPartition`.
 
     Examples
     --------
@@ -668,19 +651,10 @@ class TilePartition(RowPartition):
     array([[0, 8, 0, 6]])
     """
 
-    _COUNTED = "shape"
+    _COUNTED, _AXES = "shape", "rows and columns"
 
-    def __init__(
-        self,
-        comm: Any,
-        shape: Sequence[int],
-        model: str = "fpm",
-        *,
-        tol: float = 0.05,
-        trigger: TriggerLike = None,
-        models: SpeedModels | None = None,
-    ) -> None:
-        super().__init__(comm, shape, model, tol=tol, trigger=trigger, models=models)  # type: ignore[arg-type]
+    def __init__(self, comm: Any, shape: Sequence[int], model: str = "fpm", **options: Any) -> None:
+        super().__init__(comm, shape, model, **options)  # type: ignore[arg-type]
 
     def _count(self, n: Any) -> int:
         self.shape = _shape(n)
@@ -706,14 +680,3 @@ class TilePartition(RowPartition):
             old = np.unique(self._boxes[:, 2], return_inverse=True)[1]
             column = old if _perimeters(share, old, *self.shape) <= KEEP * least else column
         return _boxes(share, column, *self.shape)
-
-    def _describe(self, index: int, array: Any) -> str:
-        own = tuple(s.stop - s.start for s in self.local)
-        if not isinstance(array, np.ndarray) or array.shape[:2] != own:
-            what = getattr(array, "shape", type(array).__name__)
-            raise DomainError(
-                f"array {index} is {what}: expected an ndarray with the rows and columns of this "
-                f"rank, {own} (pass all arrays in one call)"
-            )
-        checks.without_mask(f"array {index}", array)
-        return f"array of {array.dtype} (rows, columns, {', '.join(map(str, array.shape[2:]))})"

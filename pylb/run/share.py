@@ -165,9 +165,8 @@ class Sharer:
     ) -> Any:
         """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.
 
-        Raises DomainError if arguments are invalid or differ between ranks, `fn` returned a wrong
-        number of rows, or `verify` has found a difference; RemoteError, with the traceback if the
-        row came from here, if `fn` failed on another rank.
+        The rows of the result are in the same order.  If `fn` fails on another rank, the RemoteError
+        contains the traceback if the row came from here.
 
         Parameters
         ----------
@@ -187,11 +186,6 @@ class Sharer:
             Largest number of rows that are computed together.  Default: chosen by their time.
         verify : float
             Fraction of the lent rows that this rank computes again, to compare the results.
-
-        Returns
-        -------
-        array or tuple of arrays
-            As from ``fn(*arrays)``, in the order of the rows.
         """
         core = self._core
         plain = cost is None and features is None and chunk is None and not verify
