@@ -11,7 +11,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -113,10 +113,8 @@ def parse(text: str) -> Place:
     return Place("machine", "", below(0, "", 1.0))
 
 
-def to_json(place: Place) -> dict[str, Any]:
-    """Return the place and all places below it as a dict for JSON."""
-    out = {name: x for name, x in vars(place).items() if x == x}  # without NaN
-    return {**out, "children": [to_json(child) for child in place.children]}
+def _without_nan(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: x for name, x in pairs if x == x}
 
 
 def from_json(content: dict[str, Any]) -> Place:
@@ -339,10 +337,7 @@ class Machine:
             array.flags.writeable = False
 
     def tree(self) -> Tree:
-        """Return the machine as a regular tree, for `pylb.model.hops` and `map_ranks`.
-
-        Raises DomainError if it is not regular, or if the ranks are not in order.
-        """
+        """Return a regular machine as a tree, for `pylb.model.hops` and `map_ranks`."""
         sizes, level = [], [self.root]
         while level[0].children:
             if len({len(place.children) for place in level}) > 1:
@@ -364,10 +359,7 @@ class Machine:
 
     @property
     def between(self) -> Network:
-        """The mean cost of a message between two nodes; if there is one node, between its ranks.
-
-        Raises DomainError if it is not known.
-        """
+        """The mean cost of a message between two nodes; if there is one node, between its ranks."""
         out = self._mean(within=len(self.alpha) < 2)
         if math.isnan(sum(out)) and self.n_ranks > 1:
             what = "alpha or beta of the machine is not known"
@@ -389,7 +381,7 @@ class Machine:
     # ---- shares --------------------------------------------------------------------------------
 
     def power(self, w_comm: float = W_COMM) -> F64:
-        """Return DRUM's power of each rank, with sum 1 (Devine 2005/2008).
+        """Return DRUM's power of each rank, (p,), with sum 1 (Devine 2005/2008).
 
         A place n has two powers: the communication power c_n is its bandwidth, and the processing
         power p_n is the sum of the speeds of its ranks.  Beginning at the root, each place divides
@@ -397,14 +389,7 @@ class Machine:
         are fractions of the sum over the children.  If the bandwidth of a child is not known, e.g.
         within a node, only p_n counts.  A place whose ranks all have speed 0 gets no power.
 
-        Parameters
-        ----------
-        w_comm : float
-            Weight of communication, 0 ... 1; ``w_cpu`` is ``1 - w_comm``.
-
-        Returns
-        -------
-        (p,) float64
+        `w_comm` is the weight of communication, 0 ... 1; ``w_cpu`` is ``1 - w_comm``.
         """
         tree = list(self.root.walk())
         w_comm = checks.number("w_comm", w_comm)
@@ -491,7 +476,8 @@ class Machine:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file."""
         alpha, beta = (np.where(np.isnan(a), -1, a).tolist() for a in (self.alpha, self.beta))
-        head = {"format": FORMAT, "version": 1, "root": to_json(self.root), "ranks": self.ranks}
+        root = asdict(self.root, dict_factory=_without_nan)
+        head = {"format": FORMAT, "version": 1, "root": root, "ranks": self.ranks}
         files.write_text(path, json.dumps({**head, "alpha": alpha, "beta": beta}, indent=1))
 
     @classmethod

@@ -165,8 +165,8 @@ class Sharer:
     ) -> Any:
         """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.
 
-        The rows of the result are in the same order.  If `fn` fails on another rank, the RemoteError
-        contains the traceback if the row came from here.
+        The rows of the result are in the same order.  If `fn` fails on another rank, the error here
+        contains the traceback, if the row came from here.
 
         Parameters
         ----------
