@@ -495,7 +495,8 @@ class Advisor(RunResults):
                 number = checks.whole("step", step, 0)
             loop.check_twice()
             measured = self._input.measure(loop.step, loop.advice, given)
-        return loop.advice if loop.end_step(measured, tried.error, number) else None
+        with loop.telling():
+            return loop.advice if loop.end_step(measured, tried.error, number) else None
 
     @staticmethod
     def inherit(

@@ -281,7 +281,7 @@ class Balancer(RunResults):
 
     def _again(self, why: UnknownKeyError, call: Callable[..., Any], *arguments: Any) -> Any:
         """Repeat a failed call of the mail if objects came or went between two loops."""
-        if not self._objects.catches_up():
+        if self._objects.in_loop or not self._objects.arrange():
             raise UnknownKeyError(f"{why} {self.rank}") from None
         return call(*arguments)
 

@@ -46,28 +46,18 @@ FULL, STATISTICS = FIGURES.index("memory_full"), FIGURES.index("seconds_statisti
 NOTE = np.dtype([("peer", np.int32), ("rest", "V36")])  # a plb_note_t (csrc/place/strategy.h)
 
 
-class PartnerSpeeds:
-    """Speeds, by rank, of this rank and of the ranks with which it exchanges objects."""
-
-    def __init__(self, known: dict[int, float]) -> None:
-        self._rank = np.array(sorted(known))
-        self._speed = np.array([known[rank] for rank in sorted(known)])
-
-    def __getitem__(self, rank: int | NDArray[np.integer]) -> F64:
-        out: F64 = self._speed[np.searchsorted(self._rank, rank)]
-        return out
+Speeds = F64 | None  # speeds of ranks, nan if not known; None: all are equally fast
 
 
-def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> PartnerSpeeds:
+def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> F64:
     """Exchange `own`, the speed of this rank, with the ranks `to` and from which objects move."""
-    known, told = {agreement.transport.rank: own}, dict.fromkeys(np.unique(to).tolist(), own)
+    speed, told = np.full(agreement.transport.size, math.nan), {agreement.transport.rank: own}
+    to_tell = dict.fromkeys(np.unique(to).tolist(), own)
     for _ in ("tell", "answer"):
-        came = exchange_objects(agreement, Step.PLACE, iteration, told.copy)
-        known, told = known | came, dict.fromkeys(came, own)
-    return PartnerSpeeds(known)
-
-
-Speeds = F64 | PartnerSpeeds | None  # speeds of ranks; None: all are equally fast
+        came = exchange_objects(agreement, Step.PLACE, iteration, to_tell.copy)
+        told, to_tell = told | came, dict.fromkeys(came, own)
+    speed[list(told)] = list(told.values())
+    return speed
 
 
 class Part(NamedTuple):
@@ -85,6 +75,7 @@ class Placed(NamedTuple):
     figures: F64  # metrics of the placement, in the order of `FIGURES`
     speed: Speeds
     moves: LeavingObjects
+    exchanged: bool = False  # whether `speed` has only the ranks with which objects are exchanged
     # Only for an `Advisor`: number and bytes of the cells that move, over all ranks.
     migrations: int = 0
     nbytes: int = 0
@@ -92,11 +83,6 @@ class Placed(NamedTuple):
     keys: I64 = NO_KEYS
     source: I32 = NO_KEYS.astype(np.int32)  # (m,), their old ranks
     homes: I32 = NO_KEYS.astype(np.int32)  # (m,), the ranks on which they began; -1: not known
-
-    @property
-    def speed_of_all(self) -> F64 | None:
-        """The speeds of all ranks, if this rank knows them."""
-        return None if isinstance(self.speed, PartnerSpeeds) else self.speed
 
 
 @dataclass
@@ -130,7 +116,7 @@ class LBStep:
             )
         self.facts.exceeded |= full > 1.0
         core = self.decider.core
-        core.placed(placed.figures, placed.speed_of_all)
+        core.placed(placed.figures, None if placed.exchanged else placed.speed)
         if not core.goes_on:  # otherwise `was` remains: the ranks before the first slice
             objects.table.columns.pop("was", None)
         moving = _core.clock()
@@ -276,7 +262,10 @@ class LBStep:
         arrive = np.searchsorted(new[moving], np.arange(len(whole) + 1))
         come = [moving[i:j] for i, j in itertools.pairwise(arrive)]
         return {
-            r: Placed(figures, speed, out, len(moving), nbytes, objects.key[at], old[at], home[at])
+            r: Placed(
+                *(figures, speed, out, False, len(moving), nbytes),
+                *(objects.key[at], old[at], home[at]),
+            )
             for r, (out, at) in enumerate(zip(moves, come, strict=True))
         }
 
@@ -308,9 +297,8 @@ class LBStep:
             full = self._most(agent.memory / max(limit, 1))
         seconds = self._most(_core.clock() - start)
         moves = _moves_of(me, agent.rank)
-        speeds: Speeds = learned
         if speed is not None:
-            speeds = exchange_speeds(self.agreement, self.iteration, speed, moves.to)
+            learned = exchange_speeds(self.agreement, self.iteration, speed, moves.to)
         known = {
             # Without messages in spite of the name: no rank knows the messages of all objects.
             **dict.fromkeys(("before", "before_with_messages"), before[0]),
@@ -323,7 +311,7 @@ class LBStep:
             "seconds_strategy": seconds,
         }
         figures = np.array([known.get(name, math.nan) for name in FIGURES])
-        return Placed(figures, speeds, moves)
+        return Placed(figures, learned, moves, exchanged=speed is not None)
 
     def _agent(self, make: Callable[[], _core.Agent]) -> _core.Agent:
         """Let the agent of this rank (see `_new_agent`) run its rounds.  Collective."""

@@ -587,10 +587,13 @@ class LocalObjects:
             self.table.update(refused, {"migratable": False})
             self.version += 1
 
-    def arrange(self) -> None:
-        """Apply additions and removals on this rank; the other ranks do not know them yet."""
+    def arrange(self) -> bool:
+        """Apply additions and removals on this rank; return whether there were any.
+
+        The other ranks do not know them yet.
+        """
         if not self.new and not self._gone:
-            return
+            return False
         gone, unregistered, lost = self._pending()
         after: tuple[Any, ...] = {}, {}, set(), unregistered, lost
         # If Ctrl-C comes after `set` and before the assignments, the next call begins again, and
@@ -601,18 +604,12 @@ class LocalObjects:
         self._pinned.difference_update(gone.tolist())
         self.new, self._properties, self._gone, self._unregistered, self._lost = after
         self.rebind(gone)
+        return True
 
     def restored(self) -> None:
         """Mark all objects, which come from a checkpoint, as not known to the other ranks yet."""
         self._unregistered = self.keys.copy()
         self.rebind()
-
-    def catches_up(self) -> bool:
-        """Between two loops, apply additions and removals; return whether there were any."""
-        if self.in_loop or not (self.new or self._gone):
-            return False
-        self.arrange()
-        return True
 
     def _new_items(self) -> Items:
         """Return the added objects, without estimates."""
@@ -715,30 +712,25 @@ class LocalObjects:
         With `adds`, the inboxes keep the messages that they have.  After an error, all ranks drop
         the messages of the iteration.
         """
+        asks = stats.messages_open > 0
         try:
-            self._receive_messages(stats, received, iteration)
+            while received or self.mail.n_coming or stats.messages_open:
+                sends: Sends = []
+                n_open = 0
+                with Attempt() as tried:
+                    sends, n_open = self._sort_messages(received, asks)
+                if not stats.messages_open:
+                    if tried.error is not None:
+                        raise tried.error
+                    break
+                stats, received = self.agreement.step(
+                    Step.FORWARD, iteration, sends=sends, error=tried.error, messages_open=n_open
+                )
+                asks = False
         except Exception:
             self.mail.drop()
             raise
         self.mail.deliver(adds)
-
-    def _receive_messages(self, stats: Stats, received: Sends, iteration: int) -> None:
-        if not received and not self.mail.n_coming and not stats.messages_open:
-            return
-        asks = stats.messages_open > 0
-        while True:
-            sends: Sends = []
-            n_open = 0
-            with Attempt() as tried:
-                sends, n_open = self._sort_messages(received, asks)
-            if not stats.messages_open:
-                break
-            stats, received = self.agreement.step(
-                Step.FORWARD, iteration, sends=sends, error=tried.error, messages_open=n_open
-            )
-            asks = False
-        if tried.error is not None:
-            raise tried.error
 
     def _sort_messages(self, received: Sends, asks: bool) -> tuple[Sends, int]:
         """Restore the messages for this rank, and pack others; with `asks`, tell their senders."""
