@@ -73,8 +73,7 @@ class Place:
             todo.extend((number, child) for child in reversed(place.children))
 
 
-def parse(text: str) -> Place:
-    """Return the root of the machine that a string describes; see `Machine.parse`."""
+def parsed(text: str) -> Place:
     if not isinstance(text, str):
         raise DomainError(f"text is {clip(repr(text), 60)}: expected text, e.g. 'node:2 rank:4'")
     levels = []
@@ -141,7 +140,6 @@ Found = tuple[Place, Sequence[int], F64, F64]  # the arguments of `Machine`
 
 
 def measured(comm: Any, seconds: float, network: bool) -> Found:
-    """Measure the machine that the job runs on; see `Machine.measure`."""
     if comm is None:
         _check_measure(seconds, network)
         alpha, beta = np.full((2, 1, 1), np.nan)
@@ -449,17 +447,9 @@ class Machine:
         Ranks that share memory are on one node.  The tree shows the sockets of a node if each
         of its ranks is bound to one socket, and not all to the same.  All ranks compute at the same
         time for `seconds`, so that the speeds include quotas and other programs on the same cores.
-        Then two ranks of each node exchange messages, and after that one rank of each node with
-        one of each other node.
-
-        Parameters
-        ----------
-        comm : mpi4py communicator, VirtualComm or None
-            None: one rank.  A virtual cluster is known, and not measured.
-        seconds : float
-            How long to compute.  If ranks have CPU quotas, choose several periods of the quota.
-        network : bool
-            Whether to measure the network.
+        Then, unless `network` is False, two ranks of each node exchange messages, and after that
+        one rank of each node with one of each other node.  If ranks have CPU quotas, let `seconds`
+        be several periods of the quota.  A virtual cluster is known, and not measured.
         """
         return cls(*measured(comm, seconds, network))
 
@@ -471,7 +461,7 @@ class Machine:
         place of the previous level.  Properties have one value for each of these places; fewer
         values are repeated cyclically.  The speeds of all levels are multiplied.
         """
-        return cls(parse(text))
+        return cls(parsed(text))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file."""

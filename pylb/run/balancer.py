@@ -586,18 +586,10 @@ class Balancer(RunResults):
 
         It has the objects and their messages; `iteration` is how many iterations are complete.
 
-        Parameters
-        ----------
-        comm : mpi4py.MPI.Comm or VirtualComm
-        path : path
-            The folder that `checkpoint` was given.
-        unpack : callable, optional
-            ``unpack(key, value)`` returns the object, given the value that `pack` returned.
-        pickled : bool
-            True if the checkpoint is pickled.  Reading it executes code from the files.
-        **options
-            As for `Balancer`, but without `replay` and shadow mode; ``record`` must be False, which
-            is the default here.
+        `path` is the folder that `checkpoint` was given; ``unpack(key, value)`` returns the object,
+        given the value that `pack` returned; `pickled` is True if the checkpoint is pickled, and
+        reading it then executes code from the files.  `options` are those of `Balancer`, without
+        `replay` and shadow mode, and with ``record=False``, which is the default here.
         """
         arguments = {"record": False, **options}
         lb = agreement_of(comm).together(Step.RESTORE, lambda: cls(comm, **arguments))
@@ -616,13 +608,8 @@ class AsyncBalancer(Balancer):
 
     The program calls `begin` once; then each object reports the end of its iterations by `at_sync`,
     whose result says whether the object may go on.  If a rank runs its objects one after the other,
-    `lb.iterate(n)` of a `Balancer` with a `lag` is simpler.
-
-    Parameters
-    ----------
-    comm, lag, **options
-        As for `Balancer`.  `lag`, above 0, is the number of iterations by which an object may be
-        ahead of the statistics; inf (the default) stands for 64.
+    `lb.iterate(n)` of a `Balancer` with a `lag` is simpler.  Here, `lag`, above 0, is the number of
+    iterations by which an object may be ahead of the statistics; inf (the default) stands for 64.
 
     Examples
     --------

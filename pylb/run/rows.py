@@ -368,15 +368,9 @@ class RowPartition:
         that change their rank are sent, directly to their new rank.  If arrays are not as expected,
         all ranks raise, and nothing has moved.
 
-        Parameters
-        ----------
-        *arrays : ndarray or scipy.sparse matrix or array
-            This rank's rows of each array.  Pass all arrays that are divided by rows in one call.
-
-        Returns
-        -------
-        array, or tuple of arrays
-            This rank's new rows of each array; the same arrays if nothing has moved.
+        `arrays` are this rank's rows of arrays or scipy.sparse matrices: of all that are divided by
+        rows, in one call.  Returns this rank's new rows of each; if nothing has moved, the same
+        arrays.
         """
         self._calls += 1
         words = ""
@@ -536,18 +530,9 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
     the rectangles of its ranks.  Before rounding (of widths and heights, by the largest remainder),
     the sum of the half perimeters is the smallest that columns allow.
 
-    Parameters
-    ----------
-    share : (p,) float
-        Share of each rank, 0 or more, in any unit; e.g. its speed.
-    shape : (rows, columns) of int
-    column : (p,) int, optional
-        The column of each rank.  Default: the columns with the shortest borders.
-
-    Returns
-    -------
-    (p, 4) int64
-        First row, end of the rows, first column and end of the columns of each rank.
+    `share`, (p,), is the share of each rank, 0 or more, in any unit, e.g. its speed; `shape` is
+    (rows, columns); `column`, (p,), is the column of each rank, by default that with the shortest
+    borders.  Returns first row, end of the rows, first column and end of the columns of each rank.
 
     Examples
     --------
@@ -630,14 +615,7 @@ class TilePartition(RowPartition):
 
     The rectangles are arranged in columns.  Ranks keep their positions in the columns as long as
     the borders are not much longer than the shortest possible ones, so that few elements move.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator, VirtualComm or None
-        None: one rank.
-    shape : (rows, columns) of int
-    model, **options
-        As in `RowPartition`.
+    `shape` is (rows, columns); the other arguments are those of `RowPartition`.
 
     Examples
     --------
