@@ -335,16 +335,14 @@ class Rows(NamedTuple):
         e: Any = snapshot.edges or Edges(none, none, np.zeros(0))
         messages = np.ones(len(e.src)) if e.messages is None else e.messages
         out = cls.given(e.src, e.dst, e.nbytes, messages, None)
-        return out if snapshot.multicasts is None else out.plus(snapshot.multicasts)
-
-    def plus(self, m: Multicasts) -> Rows:
-        """Append multicasts to these rows, which must not contain multicasts yet."""
-        count = np.diff(np.asarray(m.start))
-        c = len(count)
-        messages = np.ones(c) if m.messages is None else np.asarray(m.messages)
-        columns = (m.src, None, m.nbytes, messages, np.arange(1, c + 1, dtype=np.int32))
+        m: Any = snapshot.multicasts
+        if m is None:
+            return out
+        count = np.diff(m.start)
+        messages = np.ones(len(count)) if m.messages is None else m.messages
+        columns = (m.src, None, m.nbytes, messages, np.arange(1, len(count) + 1, dtype=np.int32))
         more: list[Any] = [m.dst if x is None else np.repeat(x, count) for x in columns]
-        return Rows(*(np.concatenate([a, b]) for a, b in zip(self, more, strict=True)))
+        return cls(*(np.concatenate([a, b]) for a, b in zip(out, more, strict=True)))
 
     def split(self) -> tuple[Edges, Multicasts | None]:
         """Return the rows as edges and multicasts; None instead of multicasts if there are none."""
@@ -359,9 +357,6 @@ class Rows(NamedTuple):
             Edges(*(column[plain] for column in self[:4])),
             Multicasts(self.src[first], start, self.dst[rows], *(x[first] for x in self[2:4])),
         )
-
-    def take(self, index: Any) -> Rows:
-        return Rows(*(column[index] for column in self))
 
     def placed(self, where: Any) -> Rows:
         """Return a copy with the senders `where[src]` and the receivers `where[dst]`."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
+from pylb.comm.addresses import rows_to
 from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.plan import Pending, Plan, checked_rows, own_rows
 from pylb.console import count
@@ -222,7 +223,7 @@ class Advice:
     def exports(self) -> dict[int, I64]:
         """Indices of the cells that leave this rank, grouped by their new rank."""
         moves = self._cells("exports").moves
-        return _by_rank(moves.to, moves.places)
+        return self._by_rank(moves.to, moves.places)
 
     @cached_property
     def imports(self) -> dict[int, I64]:
@@ -232,7 +233,11 @@ class Advice:
         times that rank.
         """
         part = self._cells("imports")
-        return _by_rank(part.source, part.keys)
+        return self._by_rank(part.source, part.keys)
+
+    def _by_rank(self, rank: I32, values: I64) -> dict[int, I64]:
+        groups = rows_to(rank, self._agreement.transport.size, (values,))
+        return {r: rows[:, 0] for r, rows in groups.items()}
 
     def migrate(self, *values: Any, offset: ArrayLike | None = None) -> Any:
         """Move data of the cells to their new ranks.  Collective.
@@ -374,20 +379,9 @@ class Migration:
 def _sizes(offset: ArrayLike, n: int) -> I64:
     """Return the number of rows of each of n cells."""
     starts = checks.vector("offset", offset, n + 1)
-    if starts[0] != 0:
-        raise DomainError(f"offset[0] is {starts[0]:g}: expected 0, the first row of cell 0")
     whole = (starts == np.rint(starts)) & (starts < 2**53)
     bad = np.flatnonzero(~(whole & (starts == np.maximum.accumulate(starts))))
-    if len(bad):
-        raise DomainError(
-            f"offset[{bad[0]}] is {starts[bad[0]]:g}: expected a whole number, not less than the "
-            "entry before it"
-        )
+    for i in [0] if starts[0] != 0 else bad[:1].tolist():
+        expected = f"a whole number, not less than offset[{i - 1}]" if i else "0"
+        raise DomainError(f"offset[{i}] is {starts[i]:g}: expected {expected}")
     return np.diff(starts).astype(np.int64)
-
-
-def _by_rank(rank: I32, values: Any) -> dict[int, I64]:
-    order = np.argsort(rank, kind="stable")
-    ranks, starts = np.unique(rank[order], return_index=True)
-    pieces: list[Any] = np.split(values[order], starts[1:]) if len(ranks) else []
-    return dict(zip(ranks.tolist(), pieces, strict=True))

@@ -481,20 +481,21 @@ def migrate(
     With `overlap`, the objects may arrive after this call, while the program goes on; "auto": only
     if they are large, see `MUCH`.  Returns the bytes sent, and arguments of `Addresses.move`.
     """
-    packets = Packets([], ([], []), 0)
+    sends: Sends = []
+    large: tuple[Sends, Sends] = [], []
+    nbytes = 0
     with Attempt() as packed:
         try:
-            packets = _packed(objects, moves, speed, overlap)
+            sends, large, nbytes = _packed(objects, moves, speed, overlap)
         except SerializationError:
             objects.pin(moves.places)
             moves = objects.kept(moves)
-            packets = _packed(objects, moves, speed, overlap)
+            sends, large, nbytes = _packed(objects, moves, speed, overlap)
         news = objects.keys[moves.places], moves.to, *objects.correspondents(moves)
-    large = packets.large
     n_now, n_late = map(len, large)
     stats, received = agreement.step(
         *(Step.PACK, iteration),
-        sends=packets.sends,
+        sends=sends,
         error=packed.error,
         n_changed=n_now + n_late,
         messages=n_now,
@@ -531,7 +532,7 @@ def migrate(
     objects.rebind()
     if overlap is True or large[1] or memory[1]:
         objects.expect(lambda: agreement.transport.transfer(large[1], memory[1]), arrivals)
-    return packets.nbytes, news
+    return nbytes, news
 
 
 def _new_memory(sizes: list[int]) -> list[NDArray[np.uint8]]:
@@ -543,19 +544,14 @@ def _new_memory(sizes: list[int]) -> list[NDArray[np.uint8]]:
         ) from None
 
 
-class Packets(NamedTuple):
-    """The leaving objects of a rank, packed."""
-
-    # By rank: whether large data move late, their sizes; counts, properties, messages; small data.
-    sends: Sends
-    large: tuple[Sends, Sends]  # large data that move now, and while the program goes on
-    nbytes: int
-
-
 def _packed(
     objects: LocalObjects, moves: LeavingObjects, speed: Speeds, overlap: bool | str
-) -> Packets:
-    """Pack the leaving objects for each new rank."""
+) -> tuple[Sends, tuple[Sends, Sends], int]:
+    """Pack the leaving objects for each new rank.
+
+    Returns, by rank: whether large data move late, their sizes; counts, properties, messages; small
+    data.  Then large data that move now, and while the program goes on; and the number of bytes.
+    """
     me, mail = objects.rank, objects.mail
     mail.open()
     to = np.full(len(objects), -1, np.int32)
@@ -582,7 +578,7 @@ def _packed(
             head += [memoryview(part).nbytes for part in values]
             values = []
         sends.append((rank, [np.array(head, np.int64), *parts, *values]))
-    return Packets(sends, large, nbytes)
+    return sends, large, nbytes
 
 
 def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> tuple[Items, int]:
