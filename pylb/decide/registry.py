@@ -101,9 +101,7 @@ def of_arguments(
 ) -> Trigger:
     """Make a new trigger from the arguments `every` and `trigger`, one of which is given."""
     if (every is None) == (which is None):
-        raise DomainError(
-            f"every is {every!r} and trigger is {which!r}: expected exactly one of them"
-        )
+        raise DomainError(f"every is {every!r} and trigger is {which!r}: expected exactly one")
     if which is None:
         count = checks.whole("every", every, 1, "a number of iterations")
         return trigger("periodic", every=count)

@@ -521,10 +521,9 @@ class Links(NamedTuple):
             try:
                 given = Machine.load(given)
             except MissingFileError as why:
-                raise MissingFileError(
-                    f"network: {why}: expected (alpha, beta), a Machine or its file; in a Balancer "
-                    'or an Advisor also "measure"'
-                ) from None
+                expected = "(alpha, beta), a Machine or its file"
+                also = 'in a Balancer or an Advisor also "measure"'
+                raise MissingFileError(f"network: {why}: expected {expected}; {also}") from None
         if not isinstance(given, Machine):
             return cls(Network.of(given), None)
         if given.n_ranks != n_ranks:

@@ -113,10 +113,8 @@ class Stopwatch:
     def check_outside(self, phase: str = "") -> None:
         """Raise DomainError if the step has phases, and work was timed outside the phases."""
         if self.work.used and (self.parts or phase):
-            raise DomainError(
-                f"{self.work.seconds:.3g} s were timed outside the phases: expected timed() only "
-                "within `with lb.phase(name)`"
-            )
+            what = f"{self.work.seconds:.3g} s were timed outside the phases"
+            raise DomainError(f"{what}: expected timed() only in `with lb.phase(name)`")
 
     def end_step(self) -> None:
         """Forget the work of the step."""
@@ -126,9 +124,7 @@ class Stopwatch:
     def check_closed(self, what: str) -> None:
         """Raise StateError for the call `what` within a block."""
         if self.open:
-            raise StateError(
-                f"{what} is called inside a {self.open}() block: expected it after the block"
-            )
+            raise StateError(f"{what} inside a {self.open}() block: expected it after the block")
 
     @property
     def measures(self) -> bool:
@@ -290,19 +286,15 @@ class Advice:
     def _begin(self, name: str, values: tuple[Any, ...], offset: ArrayLike | None) -> Migration:
         self._cells(f"{name}()")
         if self.over:
-            raise StateError(
-                f"{name}(): the plan is of step {self.step}, and a later step has ended: expected "
-                f"{name}() before the next advise()"
-            )
+            what = f"{name}(): the plan is of step {self.step}, and a later step has ended"
+            raise StateError(f"{what}: expected {name}() before the next advise()")
         assert self.rank is not None
         rank = self.rank
         sizes: I64 | None = None
         with self.timed():
             with Attempt() as tried:
                 if not values:
-                    raise DomainError(
-                        f"{name}() without values: expected at least one array or list"
-                    )
+                    raise DomainError(f"{name}() without values: expected arrays or lists")
                 if offset is not None:
                     sizes = _sizes(offset, len(rank))
                 n = len(rank) if sizes is None else int(sizes.sum())

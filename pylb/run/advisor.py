@@ -50,19 +50,11 @@ class AdvisorInput:
         loads, weights, features = (given[name] for name in WAYS)
         is_given = [x is not None for x in (loads, weights, features)]
         if any(is_given) and isinstance(self._state.agreement.transport, Together):
-            raise DomainError(
-                "cells are given with ranks=: expected only seconds, one number for each rank; to "
-                "place objects, use pylb.place"
-            )
+            raise DomainError("cells are given with ranks=: expected only seconds= (or pylb.place)")
         if any(is_given) and partial:
-            raise DomainError(
-                "partial is True, and cells are given: expected partial=False, because an advice "
-                "with new ranks moves all cells that are to move"
-            )
+            raise DomainError("partial is True, and cells are given: expected only one of them")
         if sum(is_given) > 1:
-            raise DomainError(
-                "more than one of loads, weights and features is given: expected only one of them"
-            )
+            raise DomainError("two of loads, weights and features: expected only one of them")
         # `form` encodes which arguments are given (0: no cells); `words` lists them in errors.
         names = (*WAYS, *ARRAYS, "ahead", "partial")
         there = [*is_given, *(x is not None for x in arrays.values()), ahead, partial]
@@ -74,16 +66,12 @@ class AdvisorInput:
         if not any(is_given):
             extra = [name for name in ARRAYS if arrays[name] is not None]
             if extra:
-                raise DomainError(
-                    f"{extra[0]} is given without cells: expected also loads, weights or features"
-                )
+                raise DomainError(f"{extra[0]} without cells: expected loads, weights or features")
             spent, parts = self._seconds(seconds)
             cells = Cells(np.array([spent]), spent, parts=parts[:, None], totals=parts)
         elif loads is not None:
             if seconds is not None:
-                raise DomainError(
-                    "seconds and loads are both given: expected only loads; seconds is their sum"
-                )
+                raise DomainError("seconds and loads are both given: expected only loads")
             seconds_of_cells, of_cells = loads_of(loads)
             if watch.parts and len(watch.parts) != len(of_cells):
                 raise DomainError(
@@ -142,10 +130,8 @@ class AdvisorInput:
         move = self._watch.move
         if advice.ahead:  # the redistribution goes on during the next step
             if changed:
-                raise DomainError(
-                    f"the cells are not those of step {advice.step}: expected the same cells, "
-                    "because advise(ahead=True) ended that step"
-                )
+                what = f"the cells are not those of step {advice.step}, which had ahead=True"
+                raise DomainError(f"{what}: expected the same cells")
             return {}
         if advice.moves:
             raise StateError("advise() while cells are on their way: expected wait() before that")
@@ -157,11 +143,11 @@ class AdvisorInput:
         watch, none = self._watch, np.zeros(0)
         together = self._state.agreement.transport
         if isinstance(together, Together):
-            if self._watch.work.used or seconds is None:
-                raise DomainError(
-                    f"seconds is {seconds!r}: expected one number for each of {together.size} ranks"
-                )
-            told = checks.vector("seconds", seconds, together.size)
+            n = together.size
+            if watch.work.used or seconds is None:
+                expected = f"one number for each of {n} ranks"
+                raise DomainError(f"seconds is {seconds!r}: expected {expected}")
+            told = checks.vector("seconds", seconds, n)
             checks.amounts("seconds", told)
             together.loads = told
             return float(told[0]), none
@@ -173,24 +159,18 @@ class AdvisorInput:
             if not watch.work.used and watch.measures:
                 watch.work.add(watch.worked())
             if not watch.work.used:
-                raise DomainError(
-                    "the step has no seconds: expected `with lb.timed()`, seconds= or loads=, or a "
-                    "program that `pylb run` has started, so that pylb measures them"
-                )
+                expected = "`with lb.timed()`, seconds= or loads=, or a program under `pylb run`"
+                raise DomainError(f"the step has no seconds: expected {expected}")
             return watch.work.seconds, none
         if watch.work.used or watch.parts:
-            raise DomainError(
-                f"seconds is {seconds!r}, but the step was timed: expected only one of the two"
-            )
+            raise DomainError(f"seconds is {seconds!r}, but the step was timed: expected only one")
         if np.ndim(seconds) == 0:
             return checks.seconds("seconds", seconds), none
         parts = checks.vector("seconds", seconds)
         checks.amounts("seconds", parts)
         if not 1 <= len(parts) <= _core.MOST_PHASES:
-            raise DomainError(
-                f"seconds has {len(parts)} numbers: expected one for each of at most "
-                f"{_core.MOST_PHASES} phases"
-            )
+            expected = f"one for each of at most {_core.MOST_PHASES} phases"
+            raise DomainError(f"seconds has {len(parts)} numbers: expected {expected}")
         return float(parts.sum()), parts
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
@@ -352,10 +332,8 @@ class Advisor(RunResults):
             raise DomainError("lag is inf: expected a finite number of steps")
         for s in options.settings.strategies:
             if s.distributed:
-                raise DomainError(
-                    f"strategy is {s.name!r}, in which each rank decides on its own: expected a "
-                    "strategy that sees all cells"
-                )
+                what = f"strategy is {s.name!r}, in which each rank decides on its own"
+                raise DomainError(f"{what}: expected a strategy that sees all cells")
         self._state = AdvisorState(agreement, options)
         if cost is not None:
             self._state.cost = checks.seconds("cost", cost)

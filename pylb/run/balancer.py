@@ -366,9 +366,8 @@ class Balancer(RunResults):
             return self.rank
         rank = int(objects.addresses.find(np.array([key]))[0])
         if rank < 0:
-            raise UnknownKeyError(
-                f"key {key}: no such object known on rank {self.rank}; ranks_of() asks all ranks"
-            )
+            what = f"no such object known on rank {self.rank}"
+            raise UnknownKeyError(f"key {key}: {what}; ranks_of() asks all ranks")
         return rank
 
     def ranks_of(self, keys: ArrayLike) -> I32:

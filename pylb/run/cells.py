@@ -61,10 +61,8 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
     if out.ndim == 1:
         return out, NO_PARTS
     if out.ndim != 2 or not 1 <= out.shape[1] <= _core.MOST_PHASES:
-        raise DomainError(
-            f"loads has shape {out.shape}: expected (n,), one load for each cell, or (n, d), one "
-            f"for each cell and each of at most {_core.MOST_PHASES} phases"
-        )
+        most = _core.MOST_PHASES
+        raise DomainError(f"loads has shape {out.shape}: expected (n,), or (n, d), d up to {most}")
     checks.amounts("loads", out)
     return out.sum(axis=1), np.ascontiguousarray(out.T)
 
@@ -100,12 +98,8 @@ def edges_of(edges: Any) -> I64:
         messages = _array("edges: messages", edges[3], np.float64, shape)
     if not all(np.all((x >= 0) & (x <= 1e18)) for x in (sent, messages)):
         raise DomainError("edges: expected bytes and messages from 0 to 1e18")
-    broken = np.flatnonzero(messages != np.rint(messages))
-    if len(broken):
-        raise DomainError(
-            f"edges: messages[{broken[0]}] is {messages.flat[broken[0]]:g}: expected a whole "
-            "number, the count of messages that the cell sends in the step"
-        )
+    for i in np.flatnonzero(messages != np.rint(messages))[:1]:
+        raise DomainError(f"edges: messages[{i}] is {messages.flat[i]:g}: expected a whole number")
     whole = [np.rint(x).astype(np.int64) for x in (sent, messages)]
     return np.stack([src, dst, *whole, np.zeros_like(src)], axis=1)
 

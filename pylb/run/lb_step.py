@@ -224,10 +224,8 @@ class LBStep:
             memory = np.maximum(memory, 0) if np.any(memory >= 0) else None
         coords = objects.columns.get("coords")
         if coords is not None and (absent := np.isnan(coords[:, 0])).any():
-            raise DomainError(
-                f"object {objects.key[absent.argmax()]} has no coords: expected coords= in add() "
-                "for all objects or for none"
-            )
+            key = objects.key[absent.argmax()]
+            raise DomainError(f"object {key} has no coords: expected them for all objects or none")
         edges, multicasts = db.rows.split()
         snapshot = Snapshot(
             load=load if speed is None else (load.T * speed[rank]).T,
@@ -539,9 +537,8 @@ def _new_memory(sizes: list[int]) -> list[NDArray[np.uint8]]:
     try:
         return [np.empty(n, np.uint8) for n in sizes]
     except MemoryError:
-        raise MemoryError(
-            f"no memory for {sum(sizes):,} bytes of arriving objects; no object has moved"
-        ) from None
+        what = f"no memory for {sum(sizes):,} bytes of arriving objects"
+        raise MemoryError(f"{what}; no object has moved") from None
 
 
 def _packed(

@@ -67,10 +67,8 @@ class Arrival(NamedTuple):
             while len(out) < len(self.keys):
                 out.append(load())
         except Exception as why:
-            raise SerializationError(
-                f"object {self.keys[len(out)]} cannot be restored on its new rank: "
-                f"{type(why).__name__}: {why}{after}"
-            ) from why
+            what = f"object {self.keys[len(out)]} cannot be restored on its new rank"
+            raise SerializationError(f"{what}: {type(why).__name__}: {why}{after}") from why
         return out
 
 
@@ -405,20 +403,16 @@ class LocalObjects:
         """Add seconds of an object, measured by the program; `seconds`: phase -> seconds."""
         for name, value in seconds.items():
             if name != self._inside and name not in self._parts:
-                raise StateError(
-                    f"load({key}, {name}=...): expected it within `with lb.phase({name!r})`, or "
-                    "later in the iteration"
-                )
+                expected = f"it within `with lb.phase({name!r})`, or later in the iteration"
+                raise StateError(f"load({key}, {name}=...): expected {expected}")
             own = self._given.get((name, place), 0.0)
             self._given[name, place] = own + checks.load(key, value, name)
 
     def _check_outside(self) -> None:
         beyond = np.flatnonzero(self.seconds)
         if len(beyond):
-            raise DomainError(
-                f"object {self.keys[beyond[0]]} took {self.seconds[beyond[0]]:.3g} s outside the "
-                "phases: expected every loop over local() within `with lb.phase(name)`"
-            )
+            what = f"object {self.keys[beyond[0]]} took {self.seconds[beyond[0]]:.3g} s"
+            raise DomainError(f"{what} outside the phases: expected `with lb.phase(name)`")
 
     @property
     def parts(self) -> F64:
@@ -749,9 +743,8 @@ class LocalObjects:
         try:
             mail.restore()
         except Exception as why:
-            raise SerializationError(
-                f"a message cannot be restored: {type(why).__name__}: {why}"
-            ) from why
+            reason = f"{type(why).__name__}: {why}"
+            raise SerializationError(f"a message cannot be restored: {reason}") from why
         to = self.addresses.forward(targets)
         if np.any(to < 0):
             raise _unknown(targets, sources, to)

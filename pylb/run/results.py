@@ -142,10 +142,8 @@ class RunResults(InNotebook):
         self._check_others("rank_loads()")
         state, loop = self._state, self._loop
         if loop.running:
-            raise StateError(
-                f"rank_loads() within a loop with lag={state.options.lag}: expected it after the "
-                "loop, when all ranks know the same iterations"
-            )
+            what = f"rank_loads() within a loop with lag={state.options.lag}"
+            raise StateError(f"{what}: expected it after the loop")
         loop.complete()
         state.agreement.step(Step.RECORDS, state.done)
         own = state.records.rank_loads.table().ravel()
@@ -233,17 +231,13 @@ class RunResults(InNotebook):
 
         state, records, stretches = self._state, self._state.records, list[Stretch]()
         if records.restored:
-            raise DomainError(
-                "a run that continues from a checkpoint has no page: expected .json or .txt"
-            )
+            raise DomainError("a run from a checkpoint has no page: expected .json or .txt")
         if not state.done:
             raise DomainError("the run has no iteration for a page: expected .json or .txt")
         times = self.rank_loads()
         if state.done * times.shape[1] > GATHER:
-            raise DomainError(
-                f"a page of {state.done} iterations on {times.shape[1]} ranks is too large: "
-                "expected .json or .txt"
-            )
+            what = f"a page of {state.done} iterations on {times.shape[1]} ranks"
+            raise DomainError(f"{what} is too large: expected .json or .txt")
         loads = state.done * state.objects.n_objects  # number of loads, the same on all ranks
         in_memory = state.options.record is True and not state.options.lag
         if in_memory and loads < GATHER:

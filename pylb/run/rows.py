@@ -379,10 +379,7 @@ class RowPartition:
             if not self._watch.work.used and self.counts[self.rank] > 0:
                 raise StateError("redistribute() without a timed() block before it")
             if not self._decided:
-                raise StateError(
-                    "redistribute() failed before, and the ranks' models may differ: make a new "
-                    "partition"
-                )
+                raise StateError("redistribute() failed before: expected a new partition")
         self._step(words, error=tried.error)
         n = max(self._watch.work.n, 1)
         own = np.array([self._watch.work.take() / n])
@@ -604,9 +601,8 @@ def _shape(shape: Any) -> tuple[int, int]:
     except (TypeError, ValueError):
         rows = cols = -1
     if not (0 <= rows <= 10**9 and 0 <= cols <= 10**9 and rows * cols <= 10**12):
-        raise DomainError(
-            f"shape is {shape!r}: expected (rows, columns), each at most 1e9, product at most 1e12"
-        )
+        expected = "(rows, columns), each at most 1e9, product at most 1e12"
+        raise DomainError(f"shape is {shape!r}: expected {expected}")
     return rows, cols
 
 

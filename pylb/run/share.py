@@ -75,10 +75,8 @@ class Sharer:
         mode = overridden({"mode": mode}, ("PYLB_MODE",))[0]["mode"]
         modes = {other.decode() for other in transport.allgather(mode.encode())}
         if len(modes) > 1:
-            raise DomainError(
-                f"mode is {', '.join(sorted(modes))} on different ranks: expected the same, in the "
-                "program and in PYLB_MODE"
-            )
+            what = f"mode is {', '.join(sorted(modes))} on different ranks"
+            raise DomainError(f"{what}: expected the same, in the program and in PYLB_MODE")
         reactive = checks.flag("reactive", reactive)
         self.rank, self.n_ranks = transport.rank, transport.size  #: this rank; number of ranks
         self._core: Any = None
@@ -226,14 +224,10 @@ def rows_of(fn: Callable[..., Any], arrays: tuple[ArrayLike, ...]) -> tuple[Arra
     n = len(rows[0]) if rows[0].ndim else 0
     for k, a in enumerate(rows):
         if a.ndim < 1 or a.dtype.hasobject:
-            raise DomainError(
-                f"array {k} has dtype {a.dtype} and shape {a.shape}: expected rows without Python "
-                "objects"
-            )
+            what = f"array {k} has dtype {a.dtype} and shape {a.shape}"
+            raise DomainError(f"{what}: expected rows without Python objects")
         if len(a) != n:
-            raise DomainError(
-                f"array {k} has {len(a)} rows, array 0 has {n}: expected equal numbers of rows"
-            )
+            raise DomainError(f"array {k} has {len(a)} rows, array 0 has {n}: expected the same")
     return rows, n
 
 
@@ -245,10 +239,8 @@ def results_of(fn: Callable[..., Any], rows: Arrays, n: int) -> tuple[bool, Arra
     for k, a in enumerate(arrays):
         if a.ndim < 1 or len(a) != n or a.dtype.hasobject:
             got = f"{len(a)} rows" if a.ndim else "no rows"
-            raise DomainError(
-                f"fn returned {got} of dtype {a.dtype} as result {k}: expected {n} rows without "
-                "Python objects"
-            )
+            what = f"fn returned {got} of dtype {a.dtype} as result {k}"
+            raise DomainError(f"{what}: expected {n} rows without Python objects")
     return single, arrays
 
 
@@ -370,10 +362,9 @@ class SharedCall:
             same |= (mine != mine) & (theirs[some] != theirs[some])  # both are NaN
             wrong = ~same.reshape(len(some), -1).all(axis=1)
             if wrong.any():
-                raise DomainError(
-                    f"ranks {rank} and {self.rank} computed different results for rows "
-                    f"{_few(rows[some][wrong])}: expected a function of the rows alone"
-                )
+                what = f"ranks {rank} and {self.rank} computed different results for rows"
+                bad = _few(rows[some][wrong])
+                raise DomainError(f"{what} {bad}: expected a function of the rows alone")
 
 
 def _few(rows: NDArray[np.int64]) -> str:
