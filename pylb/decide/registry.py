@@ -67,16 +67,12 @@ def triggers() -> dict[str, TriggerKind]:
 def trigger(which: str | Trigger | Callable[[Cycle], bool], /, **params: Any) -> Trigger:
     """Make a trigger with values of its parameters.
 
+    `which` is a name of `pylb.triggers()`, or a function that gets a `pylb.decide.Cycle` after each
+    iteration and returns whether to rebalance, the same on all ranks.  `params` are some of
+    ``pylb.triggers()[name].params``; the others have their defaults.
+
     All functions with a trigger as argument accept the name, the function or this object.  They
     make their own trigger from it, so that one object can be used several times.
-
-    Parameters
-    ----------
-    which : str or callable
-        A name of `pylb.triggers()`, or a function that gets a `pylb.decide.Cycle` after each
-        iteration and returns whether to rebalance.  It must return the same on all ranks.
-    **params
-        Some of ``pylb.triggers()[name].params``; the others have their defaults.
 
     Examples
     --------
@@ -105,9 +101,7 @@ def of_arguments(
 ) -> Trigger:
     """Make a new trigger from the arguments `every` and `trigger`, one of which is given."""
     if (every is None) == (which is None):
-        raise DomainError(
-            f"every is {every!r} and trigger is {which!r}: expected exactly one of them"
-        )
+        raise DomainError(f"every is {every!r} and trigger is {which!r}: expected exactly one")
     if which is None:
         count = checks.whole("every", every, 1, "a number of iterations")
         return trigger("periodic", every=count)

@@ -11,7 +11,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -73,8 +73,7 @@ class Place:
             todo.extend((number, child) for child in reversed(place.children))
 
 
-def parse(text: str) -> Place:
-    """Return the root of the machine that a string describes; see `Machine.parse`."""
+def parsed(text: str) -> Place:
     if not isinstance(text, str):
         raise DomainError(f"text is {clip(repr(text), 60)}: expected text, e.g. 'node:2 rank:4'")
     levels = []
@@ -113,10 +112,8 @@ def parse(text: str) -> Place:
     return Place("machine", "", below(0, "", 1.0))
 
 
-def to_json(place: Place) -> dict[str, Any]:
-    """Return the place and all places below it as a dict for JSON."""
-    out = {name: x for name, x in vars(place).items() if x == x}  # without NaN
-    return {**out, "children": [to_json(child) for child in place.children]}
+def _without_nan(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: x for name, x in pairs if x == x}
 
 
 def from_json(content: dict[str, Any]) -> Place:
@@ -143,7 +140,6 @@ Found = tuple[Place, Sequence[int], F64, F64]  # the arguments of `Machine`
 
 
 def measured(comm: Any, seconds: float, network: bool) -> Found:
-    """Measure the machine that the job runs on; see `Machine.measure`."""
     if comm is None:
         _check_measure(seconds, network)
         alpha, beta = np.full((2, 1, 1), np.nan)
@@ -339,10 +335,7 @@ class Machine:
             array.flags.writeable = False
 
     def tree(self) -> Tree:
-        """Return the machine as a regular tree, for `pylb.model.hops` and `map_ranks`.
-
-        Raises DomainError if it is not regular, or if the ranks are not in order.
-        """
+        """Return a regular machine as a tree, for `pylb.model.hops` and `map_ranks`."""
         sizes, level = [], [self.root]
         while level[0].children:
             if len({len(place.children) for place in level}) > 1:
@@ -364,10 +357,7 @@ class Machine:
 
     @property
     def between(self) -> Network:
-        """The mean cost of a message between two nodes; if there is one node, between its ranks.
-
-        Raises DomainError if it is not known.
-        """
+        """The mean cost of a message between two nodes; if there is one node, between its ranks."""
         out = self._mean(within=len(self.alpha) < 2)
         if math.isnan(sum(out)) and self.n_ranks > 1:
             what = "alpha or beta of the machine is not known"
@@ -389,7 +379,7 @@ class Machine:
     # ---- shares --------------------------------------------------------------------------------
 
     def power(self, w_comm: float = W_COMM) -> F64:
-        """Return DRUM's power of each rank, with sum 1 (Devine 2005/2008).
+        """Return DRUM's power of each rank, (p,), with sum 1 (Devine 2005/2008).
 
         A place n has two powers: the communication power c_n is its bandwidth, and the processing
         power p_n is the sum of the speeds of its ranks.  Beginning at the root, each place divides
@@ -397,14 +387,7 @@ class Machine:
         are fractions of the sum over the children.  If the bandwidth of a child is not known, e.g.
         within a node, only p_n counts.  A place whose ranks all have speed 0 gets no power.
 
-        Parameters
-        ----------
-        w_comm : float
-            Weight of communication, 0 ... 1; ``w_cpu`` is ``1 - w_comm``.
-
-        Returns
-        -------
-        (p,) float64
+        `w_comm` is the weight of communication, 0 ... 1; ``w_cpu`` is ``1 - w_comm``.
         """
         tree = list(self.root.walk())
         w_comm = checks.number("w_comm", w_comm)
@@ -464,17 +447,9 @@ class Machine:
         Ranks that share memory are on one node.  The tree shows the sockets of a node if each
         of its ranks is bound to one socket, and not all to the same.  All ranks compute at the same
         time for `seconds`, so that the speeds include quotas and other programs on the same cores.
-        Then two ranks of each node exchange messages, and after that one rank of each node with
-        one of each other node.
-
-        Parameters
-        ----------
-        comm : mpi4py communicator, VirtualComm or None
-            None: one rank.  A virtual cluster is known, and not measured.
-        seconds : float
-            How long to compute.  If ranks have CPU quotas, choose several periods of the quota.
-        network : bool
-            Whether to measure the network.
+        Then, unless `network` is False, two ranks of each node exchange messages, and after that
+        one rank of each node with one of each other node.  If ranks have CPU quotas, let `seconds`
+        be several periods of the quota.  A virtual cluster is known, and not measured.
         """
         return cls(*measured(comm, seconds, network))
 
@@ -486,12 +461,13 @@ class Machine:
         place of the previous level.  Properties have one value for each of these places; fewer
         values are repeated cyclically.  The speeds of all levels are multiplied.
         """
-        return cls(parse(text))
+        return cls(parsed(text))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file."""
         alpha, beta = (np.where(np.isnan(a), -1, a).tolist() for a in (self.alpha, self.beta))
-        head = {"format": FORMAT, "version": 1, "root": to_json(self.root), "ranks": self.ranks}
+        root = asdict(self.root, dict_factory=_without_nan)
+        head = {"format": FORMAT, "version": 1, "root": root, "ranks": self.ranks}
         files.write_text(path, json.dumps({**head, "alpha": alpha, "beta": beta}, indent=1))
 
     @classmethod
@@ -545,10 +521,9 @@ class Links(NamedTuple):
             try:
                 given = Machine.load(given)
             except MissingFileError as why:
-                raise MissingFileError(
-                    f"network: {why}: expected (alpha, beta), a Machine or its file; in a Balancer "
-                    'or an Advisor also "measure"'
-                ) from None
+                expected = "(alpha, beta), a Machine or its file"
+                also = 'in a Balancer or an Advisor also "measure"'
+                raise MissingFileError(f"network: {why}: expected {expected}; {also}") from None
         if not isinstance(given, Machine):
             return cls(Network.of(given), None)
         if given.n_ranks != n_ranks:

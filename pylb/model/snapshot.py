@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +64,11 @@ def _column(owner: str, name: str, doc: str) -> Any:
     return property(get, doc=doc)
 
 
+def _optional(dtype: Any, *shape: str | int) -> Any:
+    """Make a field for an array that may be absent; n objects, p ranks, b blocks."""
+    return field(default=None, metadata={"dtype": dtype, "shape": shape})
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Snapshot(InNotebook):
     """Loads, ranks and communication of all objects, and properties of the ranks.
@@ -121,21 +126,21 @@ class Snapshot(InNotebook):
     rank: I32
     n_ranks: int = 0
     edges: Any = None
-    nbytes: I64 | None = None
-    memory: I64 | None = None
-    migratable: NDArray[np.bool_] | None = None
-    key: I64 | None = None
-    coords: F64 | None = None
-    speed: F64 | None = None
-    background: F64 | None = None
-    memory_limit: I64 | None = None
-    node: I32 | None = None
+    nbytes: I64 | None = _optional(np.int64, "n")
+    memory: I64 | None = _optional(np.int64, "n")
+    migratable: NDArray[np.bool_] | None = _optional(np.bool_, "n")
+    key: I64 | None = _optional(np.int64, "n")
+    coords: F64 | None = _optional(np.float64, "n", 3)
+    speed: F64 | None = _optional(np.float64, "p")
+    background: F64 | None = _optional(np.float64, "p")
+    memory_limit: I64 | None = _optional(np.int64, "p")
+    node: I32 | None = _optional(np.int32, "p")
     multicasts: Any = None
-    block: I32 | None = None
-    block_bytes: I64 | None = None
-    home: I32 | None = None
-    near: F64 | None = None
-    node_memory_limit: I64 | None = None
+    block: I32 | None = _optional(np.int32, "n")
+    block_bytes: I64 | None = _optional(np.int64, "b")
+    home: I32 | None = _optional(np.int32, "b")
+    near: F64 | None = _optional(np.float64, 2)
+    node_memory_limit: I64 | None = _optional(np.int64, "p")
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -156,14 +161,16 @@ class Snapshot(InNotebook):
             raise DomainError("one of block and block_bytes is given: expected both or neither")
         if self.home is not None and self.block is None:
             raise DomainError("home is given without block: expected also block and block_bytes")
-        for name, dtype, shape in _optional(n, self.n_ranks, self.n_blocks):
-            value = getattr(self, name)
+        sizes = {"n": n, "p": self.n_ranks, "b": self.n_blocks}
+        for f in OPTIONAL:
+            value = getattr(self, f.name)
             if value is None:
                 continue
-            value = _array(name, value, dtype)
-            if name == "speed" and value.ndim == 2 and self.n_components > 1:
+            value = _array(f.name, value, f.metadata["dtype"])
+            shape = tuple(sizes.get(x, x) for x in f.metadata["shape"])
+            if f.name == "speed" and value.ndim == 2 and self.n_components > 1:
                 shape = (self.n_ranks, self.n_components)
-            put(self, name, _array(name, value, dtype, shape))
+            put(self, f.name, _array(f.name, value, value.dtype, shape))
         if self.rank.shape != (n,):
             raise DomainError(f"rank has shape {self.rank.shape}: expected ({n},), like load")
         _core.check_snapshot(self)
@@ -238,24 +245,7 @@ class Snapshot(InNotebook):
         return f"<Snapshot: {what}, {edges}, {balance}>"
 
 
-def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
-    """Return name, dtype and shape of each field that may be absent."""
-    return [
-        ("nbytes", np.int64, (n,)),
-        ("memory", np.int64, (n,)),
-        ("migratable", np.bool_, (n,)),
-        ("key", np.int64, (n,)),
-        ("coords", np.float64, (n, 3)),
-        ("speed", np.float64, (p,)),
-        ("background", np.float64, (p,)),
-        ("memory_limit", np.int64, (p,)),
-        ("node_memory_limit", np.int64, (p,)),
-        ("node", np.int32, (p,)),
-        ("near", np.float64, (2,)),
-        ("block", np.int32, (n,)),
-        ("block_bytes", np.int64, (b,)),
-        ("home", np.int32, (b,)),
-    ]
+OPTIONAL = [f for f in fields(Snapshot) if f.metadata]
 
 
 def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | None = None) -> Any:
@@ -345,16 +335,14 @@ class Rows(NamedTuple):
         e: Any = snapshot.edges or Edges(none, none, np.zeros(0))
         messages = np.ones(len(e.src)) if e.messages is None else e.messages
         out = cls.given(e.src, e.dst, e.nbytes, messages, None)
-        return out if snapshot.multicasts is None else out.plus(snapshot.multicasts)
-
-    def plus(self, m: Multicasts) -> Rows:
-        """Append multicasts to these rows, which must not contain multicasts yet."""
-        count = np.diff(np.asarray(m.start))
-        c = len(count)
-        messages = np.ones(c) if m.messages is None else np.asarray(m.messages)
-        columns = (m.src, None, m.nbytes, messages, np.arange(1, c + 1, dtype=np.int32))
+        m: Any = snapshot.multicasts
+        if m is None:
+            return out
+        count = np.diff(m.start)
+        messages = np.ones(len(count)) if m.messages is None else m.messages
+        columns = (m.src, None, m.nbytes, messages, np.arange(1, len(count) + 1, dtype=np.int32))
         more: list[Any] = [m.dst if x is None else np.repeat(x, count) for x in columns]
-        return Rows(*(np.concatenate([a, b]) for a, b in zip(self, more, strict=True)))
+        return cls(*(np.concatenate([a, b]) for a, b in zip(out, more, strict=True)))
 
     def split(self) -> tuple[Edges, Multicasts | None]:
         """Return the rows as edges and multicasts; None instead of multicasts if there are none."""
@@ -369,9 +357,6 @@ class Rows(NamedTuple):
             Edges(*(column[plain] for column in self[:4])),
             Multicasts(self.src[first], start, self.dst[rows], *(x[first] for x in self[2:4])),
         )
-
-    def take(self, index: Any) -> Rows:
-        return Rows(*(column[index] for column in self))
 
     def placed(self, where: Any) -> Rows:
         """Return a copy with the senders `where[src]` and the receivers `where[dst]`."""

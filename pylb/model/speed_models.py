@@ -45,18 +45,17 @@ class SpeedModels:
         For each rank, two arrays of the same length, which may be empty: ascending numbers of rows,
         and the speed with each number of rows, in rows per second.
 
-    Attributes
-    ----------
-    start : (p + 1,) int64
-        Rank i has the points ``start[i]`` to ``start[i + 1] - 1``.
-    rows, speed : (start[p],) float64
-
     Examples
     --------
     >>> models = pylb.SpeedModels([([100, 200], [50.0, 40.0]), ([100], [25.0])])
     >>> models.split(240)
     array([154,  86])
     """
+
+    start: I64  #: (p + 1,) rank i has the points ``start[i]`` to ``start[i + 1] - 1``.
+    #: (start[p],) number of rows of each point, and the speed with it.
+    rows: F64
+    speed: F64
 
     def __init__(self, points: Sequence[tuple[ArrayLike, ArrayLike]]) -> None:
         pairs = []
@@ -113,19 +112,14 @@ class SpeedModels:
     # ---- measurements --------------------------------------------------------------------------
 
     def update(self, counts: ArrayLike, seconds: ArrayLike) -> None:
-        """Update the models by a measurement of each rank.
+        """Update the models by a measurement of each rank: its rows and its seconds, (p,) each.
 
         Earlier points that contradict the new one are removed.  If a point has the same number of
         rows, and its speed differs by more than a factor of 1.25, the processor is assumed to have
         changed, and all points of this rank are scaled; but not if this point is below half of the
         rank's best speed, because the processor then paged.
 
-        Parameters
-        ----------
-        counts : (p,) int
-            Rows of each rank; a rank with 0 rows has no measurement.
-        seconds : (p,) float
-            A time of zero counts as a nanosecond.
+        A rank with 0 rows has no measurement; a time of zero counts as a nanosecond.
         """
         times, d = checks.vector("seconds", seconds), self._counts(counts)
         if len(times) != len(d) or not (np.isfinite(times) & (times >= 0)).all():
@@ -188,21 +182,12 @@ class SpeedModels:
     # ---- predictions ---------------------------------------------------------------------------
 
     def split(self, n: int) -> I64:
-        """Divide n rows among the ranks such that the predicted longest time is minimal.
+        """Divide n rows among the ranks, (p,), such that the predicted longest time is minimal.
 
         The parts are where one line through the origin meets all functions (Clarke 2010, eq. 3),
         rounded down.  Each remaining row goes to the rank that would finish first; in a tie, to
         the lowest of these ranks.  A rank without points is assumed to have a constant speed: the
         mean of the speeds at the last points of the other ranks.
-
-        Returns
-        -------
-        (p,) int64
-
-        Raises
-        ------
-        StateError
-            No model has any point.
         """
         models = self._filled()
         n = checks.whole("n", n, 0, "a number of rows", MOST_ROWS + 1)

@@ -27,12 +27,9 @@ class _Regular:
 class Tree(_Regular):
     """A tree whose leaves are the ranks, in their order.
 
-    Parameters
-    ----------
-    sizes : tuple of int
-        Children of a vertex on each level, from the root on.  ``(8, 2, 16)``: eight nodes with two
-        sockets each, and sixteen ranks on each socket.  Two ranks are 2 links apart on one socket,
-        4 on two sockets of a node, and 6 on two nodes.
+    `sizes` are the children of a vertex on each level, from the root on.  ``(8, 2, 16)``: eight
+    nodes with two sockets each, and sixteen ranks on each socket.  Two ranks are 2 links apart on
+    one socket, 4 on two sockets of a node, and 6 on two nodes.
 
     Examples
     --------
@@ -42,12 +39,7 @@ class Tree(_Regular):
 
 
 class Torus(_Regular):
-    """A torus with a rank at each point; the last dimension varies fastest.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Extent of each dimension.
+    """A torus with a rank at each point; `sizes` are its dimensions, of which the last is fastest.
 
     Examples
     --------
@@ -267,13 +259,7 @@ def _swapped(machine: Machine, partners: _Partners, group: I32, place: I64) -> I
 def hops(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = None) -> Hops:
     """Return the load that the messages of a placement put on a machine's network.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-    machine : Tree or Torus
-        With a place for each rank.
-    rank : (n,) array of int, optional
-        The placement.  Default: the snapshot's own.
+    The machine has a place for each rank.  `rank`, (n,), is the placement; default: the snapshot's.
 
     Examples
     --------
@@ -290,12 +276,7 @@ def map_ranks(snapshot: Snapshot, machine: Machine, rank: ArrayLike | None = Non
 
     Objects on one rank stay together, so balance and cut do not change.  Two ranks are exchanged
     only if they have the same speed, background and memory limit, and if all their objects may
-    migrate.  The result never has more hop-bytes than the given placement.
-
-    Parameters
-    ----------
-    snapshot, machine, rank
-        As in `hops`.
+    migrate.  The result never has more hop-bytes than the given placement.  Arguments: see `hops`.
 
     Examples
     --------

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
+from pylb.comm.addresses import rows_to
 from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.plan import Pending, Plan, checked_rows, own_rows
 from pylb.console import count
@@ -112,10 +113,8 @@ class Stopwatch:
     def check_outside(self, phase: str = "") -> None:
         """Raise DomainError if the step has phases, and work was timed outside the phases."""
         if self.work.used and (self.parts or phase):
-            raise DomainError(
-                f"{self.work.seconds:.3g} s were timed outside the phases: expected timed() only "
-                "within `with lb.phase(name)`"
-            )
+            what = f"{self.work.seconds:.3g} s were timed outside the phases"
+            raise DomainError(f"{what}: expected timed() only in `with lb.phase(name)`")
 
     def end_step(self) -> None:
         """Forget the work of the step."""
@@ -125,9 +124,7 @@ class Stopwatch:
     def check_closed(self, what: str) -> None:
         """Raise StateError for the call `what` within a block."""
         if self.open:
-            raise StateError(
-                f"{what} is called inside a {self.open}() block: expected it after the block"
-            )
+            raise StateError(f"{what} inside a {self.open}() block: expected it after the block")
 
     @property
     def measures(self) -> bool:
@@ -170,15 +167,6 @@ class Advice:
     If the program gives no cells (see "when only" in `Advisor`), the advice has no new ranks: the
     program redistributes its data in its own way.
 
-    Attributes
-    ----------
-    step : int
-        The step after which the advice was given.
-    rank : (n,) int32 or None
-        New rank of each cell of this rank, in the order of the arrays that `advise` was given.
-    migrations, nbytes : int
-        Number of cells that move, over all ranks, and their bytes (as given to `advise`).
-
     Examples
     --------
     >>> def main(comm):  # the cells of rank 1 take longer
@@ -203,11 +191,15 @@ class Advice:
         ahead: bool = False,
     ) -> None:
         self._agreement, self._watch, self._part = agreement, watch, part
-        self.step, self.here = step, agreement.transport.rank
+        self.here = agreement.transport.rank
+        self.step = step  #: The step after which the advice was given.
+        #: (n,) new rank of each cell of this rank, in the order of the arrays that `advise` was
+        #: given; None without cells.
         self.rank: I32 | None = None
         if part is not None:
             self.rank = np.full(n, self.here, np.int32)
             self.rank[part.moves.places] = part.moves.to
+        #: Number of cells that move, over all ranks, and their bytes (as given to `advise`).
         self.migrations = 0 if part is None else part.migrations
         self.nbytes = 0 if part is None else part.nbytes
         self.over = False  # whether the next step (with `ahead`: the one after it) has ended
@@ -227,7 +219,7 @@ class Advice:
     def exports(self) -> dict[int, I64]:
         """Indices of the cells that leave this rank, grouped by their new rank."""
         moves = self._cells("exports").moves
-        return _by_rank(moves.to, moves.places)
+        return self._by_rank(moves.to, moves.places)
 
     @cached_property
     def imports(self) -> dict[int, I64]:
@@ -237,16 +229,17 @@ class Advice:
         times that rank.
         """
         part = self._cells("imports")
-        return _by_rank(part.source, part.keys)
+        return self._by_rank(part.source, part.keys)
+
+    def _by_rank(self, rank: I32, values: I64) -> dict[int, I64]:
+        groups = rows_to(rank, self._agreement.transport.size, (values,))
+        return {r: rows[:, 0] for r, rows in groups.items()}
 
     def migrate(self, *values: Any, offset: ArrayLike | None = None) -> Any:
         """Move data of the cells to their new ranks.  Collective.
 
         The time of this call is part of the cost of the LB step, also outside the block
         ``lb.rebalancing()``.
-
-        Raises StateError if the advice has no cells, or belongs to an earlier step; DomainError, on
-        every rank, if an array or `offset` has a wrong shape, or if arguments differ.
 
         Parameters
         ----------
@@ -272,8 +265,8 @@ class Advice:
         The program may compute in between.  It may change the rows of cells that stay: ``wait()``
         returns their new values.  It must not change the rows of cells that leave.  Several
         migrations may be under way; each must end before the next ``advise()``, or, if the advice
-        came from ``advise(ahead=True)``, before the ``advise()`` after that.  Parameters and errors
-        are those of `migrate`.
+        came from ``advise(ahead=True)``, before the ``advise()`` after that.  Parameters are those
+        of `migrate`.
         """
         begun = self._begin("migrate_begin", values, offset)
         self.moves.append(begun)
@@ -293,19 +286,15 @@ class Advice:
     def _begin(self, name: str, values: tuple[Any, ...], offset: ArrayLike | None) -> Migration:
         self._cells(f"{name}()")
         if self.over:
-            raise StateError(
-                f"{name}(): the plan is of step {self.step}, and a later step has ended: expected "
-                f"{name}() before the next advise()"
-            )
+            what = f"{name}(): the plan is of step {self.step}, and a later step has ended"
+            raise StateError(f"{what}: expected {name}() before the next advise()")
         assert self.rank is not None
         rank = self.rank
         sizes: I64 | None = None
         with self.timed():
             with Attempt() as tried:
                 if not values:
-                    raise DomainError(
-                        f"{name}() without values: expected at least one array or list"
-                    )
+                    raise DomainError(f"{name}() without values: expected arrays or lists")
                 if offset is not None:
                     sizes = _sizes(offset, len(rank))
                 n = len(rank) if sizes is None else int(sizes.sum())
@@ -354,7 +343,7 @@ class Migration:
         self._pending: Pending | None = plan.begin(*values)
 
     def wait(self) -> Any:
-        """Return what `Advice.migrate` returns.  Collective; StateError in a second call."""
+        """Return what `Advice.migrate` returns.  Collective."""
         if self._pending is None:
             raise StateError("wait(): this migration has ended already: expected one wait()")
         self._advice.moves.remove(self)
@@ -382,20 +371,9 @@ class Migration:
 def _sizes(offset: ArrayLike, n: int) -> I64:
     """Return the number of rows of each of n cells."""
     starts = checks.vector("offset", offset, n + 1)
-    if starts[0] != 0:
-        raise DomainError(f"offset[0] is {starts[0]:g}: expected 0, the first row of cell 0")
     whole = (starts == np.rint(starts)) & (starts < 2**53)
     bad = np.flatnonzero(~(whole & (starts == np.maximum.accumulate(starts))))
-    if len(bad):
-        raise DomainError(
-            f"offset[{bad[0]}] is {starts[bad[0]]:g}: expected a whole number, not less than the "
-            "entry before it"
-        )
+    for i in [0] if starts[0] != 0 else bad[:1].tolist():
+        expected = f"a whole number, not less than offset[{i - 1}]" if i else "0"
+        raise DomainError(f"offset[{i}] is {starts[i]:g}: expected {expected}")
     return np.diff(starts).astype(np.int64)
-
-
-def _by_rank(rank: I32, values: Any) -> dict[int, I64]:
-    order = np.argsort(rank, kind="stable")
-    ranks, starts = np.unique(rank[order], return_index=True)
-    pieces: list[Any] = np.split(values[order], starts[1:]) if len(ranks) else []
-    return dict(zip(ranks.tolist(), pieces, strict=True))

@@ -42,38 +42,21 @@ class AdvisorInput:
         self._state, self._watch = state, watch
         self._said = False  # whether `_rebalanced` has logged its warning
 
-    def measure(
-        self,
-        step: int,
-        advice: Advice | None,
-        seconds: Any,
-        loads: Any,
-        weights: Any,
-        features: Any,
-        ahead: bool,
-        partial: bool,
-        **arrays: Any,
-    ) -> Measured:
+    def measure(self, step: int, advice: Advice | None, given: dict[str, Any]) -> Measured:
         """Check the arguments; return the measurements of this rank in step `step`, which ends."""
-        watch = self._watch
+        watch, seconds, arrays = self._watch, given["seconds"], {x: given[x] for x in ARRAYS}
+        ahead, partial = (checks.flag(name, given[name]) for name in ("ahead", "partial"))
         watch.check_closed("advise()")
+        loads, weights, features = (given[name] for name in WAYS)
         is_given = [x is not None for x in (loads, weights, features)]
         if any(is_given) and isinstance(self._state.agreement.transport, Together):
-            raise DomainError(
-                "cells are given with ranks=: expected only seconds, one number for each rank; to "
-                "place objects, use pylb.place"
-            )
+            raise DomainError("cells are given with ranks=: expected only seconds= (or pylb.place)")
         if any(is_given) and partial:
-            raise DomainError(
-                "partial is True, and cells are given: expected partial=False, because an advice "
-                "with new ranks moves all cells that are to move"
-            )
+            raise DomainError("partial is True, and cells are given: expected only one of them")
         if sum(is_given) > 1:
-            raise DomainError(
-                "more than one of loads, weights and features is given: expected only one of them"
-            )
+            raise DomainError("two of loads, weights and features: expected only one of them")
         # `form` encodes which arguments are given (0: no cells); `words` lists them in errors.
-        names = (*WAYS, *arrays, "ahead", "partial")
+        names = (*WAYS, *ARRAYS, "ahead", "partial")
         there = [*is_given, *(x is not None for x in arrays.values()), ahead, partial]
         form = sum(1 << i for i, one in enumerate(there) if one)
         words = f"advise({', '.join(itertools.compress(names, there))})"
@@ -83,16 +66,12 @@ class AdvisorInput:
         if not any(is_given):
             extra = [name for name in ARRAYS if arrays[name] is not None]
             if extra:
-                raise DomainError(
-                    f"{extra[0]} is given without cells: expected also loads, weights or features"
-                )
+                raise DomainError(f"{extra[0]} without cells: expected loads, weights or features")
             spent, parts = self._seconds(seconds)
             cells = Cells(np.array([spent]), spent, parts=parts[:, None], totals=parts)
         elif loads is not None:
             if seconds is not None:
-                raise DomainError(
-                    "seconds and loads are both given: expected only loads; seconds is their sum"
-                )
+                raise DomainError("seconds and loads are both given: expected only loads")
             seconds_of_cells, of_cells = loads_of(loads)
             if watch.parts and len(watch.parts) != len(of_cells):
                 raise DomainError(
@@ -103,8 +82,8 @@ class AdvisorInput:
             totals = np.array([_core.load_sum(part) for part in of_cells])
             cells = cells._replace(parts=of_cells, totals=totals)
         else:
-            given = ("weights", weights) if features is None else ("features", features)
-            features = features_of(given[1], given[0])
+            way = "weights" if features is None else "features"
+            features = features_of(given[way], way)
             model, k = self._state.model, features.shape[1]
             form, words = form + (k << 16), f"{words} of {k} columns"
             spent, parts = self._seconds(seconds)
@@ -151,10 +130,8 @@ class AdvisorInput:
         move = self._watch.move
         if advice.ahead:  # the redistribution goes on during the next step
             if changed:
-                raise DomainError(
-                    f"the cells are not those of step {advice.step}: expected the same cells, "
-                    "because advise(ahead=True) ended that step"
-                )
+                what = f"the cells are not those of step {advice.step}, which had ahead=True"
+                raise DomainError(f"{what}: expected the same cells")
             return {}
         if advice.moves:
             raise StateError("advise() while cells are on their way: expected wait() before that")
@@ -166,11 +143,11 @@ class AdvisorInput:
         watch, none = self._watch, np.zeros(0)
         together = self._state.agreement.transport
         if isinstance(together, Together):
-            if self._watch.work.used or seconds is None:
-                raise DomainError(
-                    f"seconds is {seconds!r}: expected one number for each of {together.size} ranks"
-                )
-            told = checks.vector("seconds", seconds, together.size)
+            n = together.size
+            if watch.work.used or seconds is None:
+                expected = f"one number for each of {n} ranks"
+                raise DomainError(f"seconds is {seconds!r}: expected {expected}")
+            told = checks.vector("seconds", seconds, n)
             checks.amounts("seconds", told)
             together.loads = told
             return float(told[0]), none
@@ -182,24 +159,18 @@ class AdvisorInput:
             if not watch.work.used and watch.measures:
                 watch.work.add(watch.worked())
             if not watch.work.used:
-                raise DomainError(
-                    "the step has no seconds: expected `with lb.timed()`, seconds= or loads=, or a "
-                    "program that `pylb run` has started, so that pylb measures them"
-                )
+                expected = "`with lb.timed()`, seconds= or loads=, or a program under `pylb run`"
+                raise DomainError(f"the step has no seconds: expected {expected}")
             return watch.work.seconds, none
         if watch.work.used or watch.parts:
-            raise DomainError(
-                f"seconds is {seconds!r}, but the step was timed: expected only one of the two"
-            )
+            raise DomainError(f"seconds is {seconds!r}, but the step was timed: expected only one")
         if np.ndim(seconds) == 0:
             return checks.seconds("seconds", seconds), none
         parts = checks.vector("seconds", seconds)
         checks.amounts("seconds", parts)
         if not 1 <= len(parts) <= _core.MOST_PHASES:
-            raise DomainError(
-                f"seconds has {len(parts)} numbers: expected one for each of at most "
-                f"{_core.MOST_PHASES} phases"
-            )
+            expected = f"one for each of at most {_core.MOST_PHASES} phases"
+            raise DomainError(f"seconds has {len(parts)} numbers: expected {expected}")
         return float(parts.sum()), parts
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
@@ -361,10 +332,8 @@ class Advisor(RunResults):
             raise DomainError("lag is inf: expected a finite number of steps")
         for s in options.settings.strategies:
             if s.distributed:
-                raise DomainError(
-                    f"strategy is {s.name!r}, in which each rank decides on its own: expected a "
-                    "strategy that sees all cells"
-                )
+                what = f"strategy is {s.name!r}, in which each rank decides on its own"
+                raise DomainError(f"{what}: expected a strategy that sees all cells")
         self._state = AdvisorState(agreement, options)
         if cost is not None:
             self._state.cost = checks.seconds("cost", cost)
@@ -381,8 +350,6 @@ class Advisor(RunResults):
         In the first loop, the advisor knows how many steps remain.  A later call continues the
         count of steps.  A program with its own loop does not need `iterate`: each `advise` ends a
         step.
-
-        Raises StateError if a loop is already running, or a step has not exactly one `advise`.
         """
         count = checked_count(n, self._state.options.lag)
         if self._loop.in_loop:
@@ -404,14 +371,6 @@ class Advisor(RunResults):
             that is entered several times in a step counts as one.  In a step with phases, all
             timed work must be in a phase.
 
-        Raises
-        ------
-        StateError
-            The call is within another phase, or within `timed` or `rebalancing`.
-        DomainError
-            There are more than 8 phases; work was timed outside the phases; or, in `advise`, the
-            phases differ between ranks or steps.
-
         Examples
         --------
         >>> lb = pylb.Advisor()
@@ -429,7 +388,7 @@ class Advisor(RunResults):
         """Time this rank's work: ``with lb.timed(): ...``; the blocks of a step are added up.
 
         Do not include waiting for other ranks, e.g. the halo exchange.  A block that raises an
-        error does not count.  Raises StateError within another block of `timed` or `rebalancing`.
+        error does not count.
         """
         return self._watch.work
 
@@ -451,7 +410,9 @@ class Advisor(RunResults):
         ahead: bool = False,
         partial: bool = False,
     ) -> Advice | None:
-        """End a step: give its time, and get the advice whether to rebalance.  Collective.
+        """End a step: give its time, and get an `Advice` to rebalance, or None.  Collective.
+
+        Redistribute the data at once, before the next step (`ahead`: before the step after it).
 
         There are four ways to give the time of this rank's work: `timed` or `seconds` alone ("when
         only"); `loads`; `weights` together with `timed` or `seconds`; `features` together with
@@ -498,23 +459,6 @@ class Advisor(RunResults):
             because data go only to neighbours.  Then pylb advises one in each of several steps, as
             long as they repay their cost, and judges all of them as one.
 
-        Returns
-        -------
-        Advice or None
-            None: continue.  Otherwise redistribute now, before the next step (`ahead`: before the
-            step after that).
-
-        Raises
-        ------
-        DomainError, StateError
-            An argument is invalid, or differs between ranks; there is no time; only some of the
-            steps have cells; the call is within `timed`, or is the second one in a step.
-        DuplicateKeyError, UnknownKeyError
-            An LB step has found a key twice, or an edge to an unknown cell; or the source of an
-            edge is not a cell of this rank.
-        StrategyError, InfeasibleError, RemoteError
-            The strategy has failed; another rank has failed or ended.
-
         Examples
         --------
         >>> lb, ids = pylb.Advisor(comm), np.arange(4)
@@ -522,32 +466,21 @@ class Advisor(RunResults):
         >>> print(plan)  # no LB step is due
         None
         """
-        loop, measured = self._loop, None
+        given, loop, measured = locals(), self._loop, None
         number = loop.step
         with Attempt() as tried:
             if step is not None:
                 number = checks.whole("step", step, 0)
             loop.check_twice()
-            measured = self._input.measure(
-                loop.step,
-                loop.advice,
-                *(seconds, loads, weights, features),
-                *(checks.flag("ahead", ahead), checks.flag("partial", partial)),
-                keys=keys,
-                nbytes=nbytes,
-                memory=memory,
-                migratable=migratable,
-                edges=edges,
-                coords=coords,
-                shared=shared,
-            )
-        return loop.advice if loop.end_step(measured, tried.error, number) else None
+            measured = self._input.measure(loop.step, loop.advice, given)
+        with loop.telling():
+            return loop.advice if loop.end_step(measured, tried.error, number) else None
 
     @staticmethod
     def inherit(
         loads: ArrayLike, parents: ArrayLike, children: ArrayLike, *, split: bool = True
     ) -> F64:
-        """Return the loads that the cells of a changed mesh are expected to have.
+        """Return the expected loads, (m,) or (m, d), of the m cells of a changed mesh.
 
         After a mesh refinement, the seconds of the old cells give the loads of the new ones, so
         `advise` can balance these before they were computed.
@@ -564,12 +497,6 @@ class Advisor(RunResults):
             True: a parent's seconds are divided equally among its children, and what a child gets
             from several parents adds up.  False: a child takes as long as its parent, or the mean
             of several, e.g. if a cell costs the same at every level of refinement.
-
-        Returns
-        -------
-        (m,) or (m, d) ndarray of float
-            The loads of the m new cells.  DomainError if a cell has no parent, or an index is out
-            of range.
 
         Examples
         --------
@@ -600,34 +527,21 @@ class Advisor(RunResults):
     def share(self, fn: Callable[..., Any], *arrays: ArrayLike, **options: Any) -> Any:
         """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.
 
-        See `Sharer.share` for the arguments and errors.  What this rank computes, its own rows and
-        those of others, counts as its work in this step.
+        See `Sharer.share` for the arguments.  What this rank computes, its own rows and those of
+        others, counts as its work in this step.
         """
         self._watch.check_closed("share()")
-        self._check_alone("share()")
-        sharer = self._sharer
-        began = self.seconds()
+        sharer, began = self._sharer, self.seconds()
         out = sharer.share(fn, *arrays, **options)
         self._watch.shared(began, sharer.worked)
         return out
-
-    def rank_loads(self) -> F64:
-        self._check_alone("rank_loads()")
-        return super().rank_loads()
-
-    rank_loads.__doc__ = RunResults.rank_loads.__doc__
-
-    def _check_alone(self, what: str) -> None:
-        if isinstance(self._state.agreement.transport, Together):
-            raise StateError(f"{what} needs the other ranks: expected an Advisor without ranks=")
 
     def rebalancing(self) -> AbstractContextManager[None]:
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.
 
         The time of the block is the cost of the LB step.  If the block raises an error, it does not
         count, and the advice was not followed.  With the clock "mpi" and without cells, no block is
-        needed: the cost is estimated from the lengths of the next two steps.  Raises StateError if
-        `advise` has not just advised to rebalance, or within another block.
+        needed: the cost is estimated from the lengths of the next two steps.
         """
         self._check_advised("rebalancing()")
         return self._watch.move

@@ -217,8 +217,8 @@ class Balancer(RunResults):
         Parameters
         ----------
         key : int
-            A unique 64-bit integer that identifies the object on all ranks.  DuplicateKeyError if
-            it exists; if it does on another rank, all ranks raise before the next iteration.
+            A unique 64-bit integer that identifies the object on all ranks.  If it exists on
+            another rank, all ranks raise DuplicateKeyError before the next iteration.
         block : object
             Any value; if it cannot be pickled, it stays on this rank.  It belongs to the balancer
             from now on: a migration replaces it by a copy.
@@ -267,17 +267,11 @@ class Balancer(RunResults):
         self._objects.update(key, checked({**properties, "coords": coords, "shared": shared}))
 
     def remove(self, key: int) -> Any:
-        """Remove an object of this rank from the balancer, and the messages to it.
+        """Remove an object of this rank, and the messages to it; return the object.
 
-        Within ``iterate``, the object is removed at the end of the iteration.
-
-        Returns
-        -------
-        object
-            The object.
+        Within ``iterate``, it is removed at the end of the iteration.
         """
-        key = self._key_here(key)
-        return self._objects.remove(key)
+        return self._objects.remove(self._key_here(key))
 
     def _key_here(self, key: int) -> int:
         """Check that this rank has the object, and return its key as an int."""
@@ -288,7 +282,7 @@ class Balancer(RunResults):
 
     def _again(self, why: UnknownKeyError, call: Callable[..., Any], *arguments: Any) -> Any:
         """Repeat a failed call of the mail if objects came or went between two loops."""
-        if not self._objects.catches_up():
+        if self._objects.in_loop or not self._objects.arrange():
             raise UnknownKeyError(f"{why} {self.rank}") from None
         return call(*arguments)
 
@@ -316,15 +310,12 @@ class Balancer(RunResults):
         does so where this is at least 5 % better than the sum (`Receipt.by_sum`).  "VectorLB" and
         your own functions get the loads of all phases, (n, d); other strategies place by the sum.
 
-        Raises StateError outside ``iterate``, within another phase, if the Balancer was made with
-        `load`, or if there is no CUDA device.
-
         Parameters
         ----------
         name : str
             All ranks run the same phases, at most 8, in the same order and in every iteration; a
             phase that is entered several times in an iteration counts as one.  Then every loop over
-            `local` belongs to a phase.  DomainError if not, also at the end of the iteration.
+            `local` must be in a phase.
         clock : callable or "cuda", optional
             Times the loop bodies of this phase.  A function without arguments returns seconds, e.g.
             how long a device has computed so far.  "cuda": CuPy, PyTorch or Numba (the one that
@@ -341,20 +332,9 @@ class Balancer(RunResults):
     def load(self, key: int, /, **seconds: float) -> None:
         """Give the seconds of an object, measured by the program itself, e.g. on a device.
 
-        They replace the time that `local` measures for the object in a phase.  The seconds of
-        several calls in an iteration are added up.
-
-        Parameters
-        ----------
-        key : int
-            An object of this rank.
-        **seconds : float
-            The seconds in a phase; the name of the argument is the phase.
-
-        Raises
-        ------
-        StateError
-            A phase has not begun in this iteration.
+        The name of an argument is a phase that has begun in this iteration; the seconds replace the
+        time that `local` measures for the object in this phase.  The seconds of several calls are
+        added up.
 
         Examples
         --------
@@ -387,29 +367,16 @@ class Balancer(RunResults):
             return self.rank
         rank = int(objects.addresses.find(np.array([key]))[0])
         if rank < 0:
-            raise UnknownKeyError(
-                f"key {key}: no such object known on rank {self.rank}; ranks_of() asks all ranks"
-            )
+            what = f"no such object known on rank {self.rank}"
+            raise UnknownKeyError(f"key {key}: {what}; ranks_of() asks all ranks")
         return rank
 
     def ranks_of(self, keys: ArrayLike) -> I32:
-        """Return the ranks where objects live.  Collective; each rank asks for any keys, or none.
+        """Return the ranks, (n,), of the objects with these `keys`, (n,).  Collective.
 
-        From then on, `rank_of` knows these objects on this rank, even after they have migrated.
-
-        Parameters
-        ----------
-        keys : (n,) array_like of int
-
-        Returns
-        -------
-        (n,) ndarray of int32
-
-        Raises
-        ------
-        UnknownKeyError
-            There is no such object; every rank raises.  An object that was added on another rank is
-            known only from the next loop or iteration on.
+        Each rank asks for any keys, or none; from then on, its `rank_of` knows these objects, even
+        after they have migrated.  If there is no such object, every rank raises UnknownKeyError.
+        An object that was added on another rank is known only from the next loop or iteration on.
         """
         return self._objects.ranks_of(checks.integers("keys", keys, np.int64))
 
@@ -417,7 +384,9 @@ class Balancer(RunResults):
         """Send `data` from object `source` on this rank to object `target` on any rank.
 
         The message is in the target's inbox in the next iteration, or after the next `exchange`.
-        Between two loops, it comes in addition to the messages of the last iteration.
+        Between two loops, it comes in addition to the messages of the last iteration.  If the
+        target does not exist, all ranks raise UnknownKeyError at the next exchange of messages, and
+        the messages of that iteration are dropped.
 
         Parameters
         ----------
@@ -425,16 +394,8 @@ class Balancer(RunResults):
             Any value that can be pickled.  Later changes do not affect the message.
         copy : bool
             False: `data` are not copied, and the caller promises that neither sender nor receiver
-            modifies them.
-
-        Raises
-        ------
-        SerializationError
-            The data cannot be pickled.  (With ``copy=False``, all ranks raise at the next exchange
-            of messages.)
-        UnknownKeyError
-            The source is not on this rank.  If the target does not exist, all ranks raise at the
-            next exchange of messages, and the messages of that iteration are dropped.
+            modifies them.  Data that cannot be pickled then raise SerializationError on all ranks,
+            at the next exchange of messages.
         """
         if copy is not True:
             checks.flag("copy", copy)
@@ -451,7 +412,9 @@ class Balancer(RunResults):
         The receivers get the same messages as from a `send` to each of `targets`: an object that is
         named twice gets the data twice.  But this rank copies and packs the data only once, and
         sends them only once to each rank with receivers.  LB steps take this into account: the cost
-        of a multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).
+        of a multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).  If
+        this rank does not know where a receiver is, the data go to the receiver's home, the rank
+        that always knows; so they can reach a rank twice, but the receiver gets them once.
 
         Parameters
         ----------
@@ -462,19 +425,6 @@ class Balancer(RunResults):
         copy : bool
             False: the receivers on a rank share the data, and the caller promises that neither
             sender nor receivers modify them.
-
-        Raises
-        ------
-        DomainError
-            `targets` are not integers; nothing is sent.
-        SerializationError, UnknownKeyError
-            As for `send`.
-
-        Notes
-        -----
-        If this rank does not know where a receiver is, it sends the data to the receiver's home,
-        the rank that always knows.  Then the data can reach a rank twice; the receiver still gets
-        them once.
 
         Examples
         --------
@@ -494,12 +444,9 @@ class Balancer(RunResults):
             self._again(why, self._mail.multicast, targets, source, data, copy)
 
     def inbox(self, key: int) -> list[tuple[int, Any]]:
-        """Return the messages that were delivered last to an object of this rank; see `send`.
+        """Return the messages, (source, data), that were delivered last to an object of this rank.
 
-        Returns
-        -------
-        list of (source, data)
-            Sorted by source; the messages of one source are in the order of sending.
+        They are sorted by source; the messages of one source are in the order of sending.
         """
         try:
             return self._mail.inbox(key)
@@ -519,16 +466,6 @@ class Balancer(RunResults):
         progress : bool
             Rank 0 shows the progress on standard error: a bar on a terminal, else a line for each
             tenth of the iterations.
-
-        Raises
-        ------
-        DuplicateKeyError, UnknownKeyError
-            A key was added on two ranks; the target of a message does not exist.
-        DomainError, StateError
-            The ranks have different arguments or make different calls; a loop is already running.
-        RemoteError, SerializationError, StrategyError
-            Another rank has failed or ended; an object cannot be pickled (then nothing has moved);
-            a user-defined strategy has failed.
         """
         number = checked_count(n, self._lag)
         checks.flag("progress", progress)
@@ -569,8 +506,7 @@ class Balancer(RunResults):
         keys : (n,) array_like of int, optional
             The object of this rank to which each row belongs: the rank's seconds are divided among
             these objects, by the times of their rows.  Default: among all its objects, equally.
-            UnknownKeyError if such an object is not here; DomainError if the Balancer was made with
-            `load`, so that `keys` would have no effect.
+            Has no effect with `load`, and is then an error.
         """
         sharer, objects = self._sharer, self._objects
         if not objects.in_loop:
@@ -648,28 +584,12 @@ class Balancer(RunResults):
     ) -> Balancer:
         """Make a balancer that goes on from a checkpoint, on any number of ranks.  Collective.
 
-        Parameters
-        ----------
-        comm : mpi4py.MPI.Comm or VirtualComm
-        path : path
-            The folder that `checkpoint` was given.
-        unpack : callable, optional
-            ``unpack(key, value)`` returns the object, given the value that `pack` returned.
-        pickled : bool
-            True if the checkpoint is pickled.  Reading it executes code from the files.
-        **options
-            As for `Balancer`; ``record`` must be False, which is the default here.
+        It has the objects and their messages; `iteration` is how many iterations are complete.
 
-        Returns
-        -------
-        Balancer
-            It has the objects and their messages; `iteration` is how many iterations are complete.
-
-        Raises
-        ------
-        DomainError, StateError, SerializationError
-            `unpack` or `pickled` does not fit the checkpoint; `record`, `replay` or shadow mode is
-            given; an object cannot be restored.
+        `path` is the folder that `checkpoint` was given; ``unpack(key, value)`` returns the object,
+        given the value that `pack` returned; `pickled` is True if the checkpoint is pickled, and
+        reading it then executes code from the files.  `options` are those of `Balancer`, without
+        `replay` and shadow mode, and with ``record=False``, which is the default here.
         """
         arguments = {"record": False, **options}
         lb = agreement_of(comm).together(Step.RESTORE, lambda: cls(comm, **arguments))
@@ -688,13 +608,8 @@ class AsyncBalancer(Balancer):
 
     The program calls `begin` once; then each object reports the end of its iterations by `at_sync`,
     whose result says whether the object may go on.  If a rank runs its objects one after the other,
-    `lb.iterate(n)` of a `Balancer` with a `lag` is simpler.
-
-    Parameters
-    ----------
-    comm, lag, **options
-        As for `Balancer`.  `lag`, above 0, is the number of iterations by which an object may be
-        ahead of the statistics; inf (the default) stands for 64.
+    `lb.iterate(n)` of a `Balancer` with a `lag` is simpler.  Here, `lag`, above 0, is the number of
+    iterations by which an object may be ahead of the statistics; inf (the default) stands for 64.
 
     Examples
     --------
@@ -716,38 +631,28 @@ class AsyncBalancer(Balancer):
         """Begin a loop of `n` iterations that each object runs at its own pace.  Collective.
 
         Every object of this rank may then run its first iteration, and reports the end of each
-        iteration by `at_sync`.  The `lag` limits by how many iterations an object may be ahead of
-        the statistics.  Errors: those of `iterate`; StateError in shadow mode.
+        iteration by `at_sync`.  Not in shadow mode.
         """
         self._loop.begin(n)
 
     def at_sync(self, key: int | None = None) -> AtSync:
         """Report that an object has finished its iteration, and ask what to do next.
 
-        Call it again with the same key to ask again; without a key, ask for this rank.  The call
-        never waits for other ranks.  The object's load in the iteration is the result of the
-        function `load`, or else the time that ``local()`` has measured for the object.
+        Call it again with the same key to ask again.  The call never waits for other ranks.  The
+        object's load in the iteration is the result of the function `load`, or else the time that
+        ``local()`` has measured for the object.
 
-        Returns
-        -------
-        AtSync
-            Without a key: PAUSE, BALANCE or END.  Every rank, even one without objects, must call
-            ``at_sync()`` until it returns END.  If nothing has happened since the previous call,
-            ``at_sync()`` sleeps for a moment.
-
-        Raises
-        ------
-        StateError, UnknownKeyError, RemoteError
-            There is no loop of `begin`; there is no such object on this rank; another rank has
-            failed.
+        Without a key, ask for this rank: the answer is PAUSE, BALANCE or END.  Every rank, even one
+        without objects, must call ``at_sync()`` until it returns END.  If nothing has happened
+        since the previous call, ``at_sync()`` sleeps for a moment.
         """
         return self._loop.at_sync(key)
 
     def lb_step(self) -> None:
-        """Rebalance, after `at_sync` has answered BALANCE (StateError if not).  Collective.
+        """Rebalance, after `at_sync` has answered BALANCE.  Collective.
 
         Afterwards ``local()`` yields the objects of this rank, and each may begin its next
         iteration.  If the program itself keeps data of an object, it must move them to the new rank
-        (``rank_of``).  The errors are those of `iterate`.
+        (``rank_of``).
         """
         self._loop.lb_step()

@@ -41,11 +41,10 @@ def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **g
         if given[name] is not None
     }
     if coords is not None:
-        given_coords = _array("coords", coords, np.float64)
-        shape = given_coords.shape
-        if len(shape) != 2 or shape[0] != n or not 1 <= shape[1] <= 3:
-            raise DomainError(f"coords has shape {shape}: expected ({n}, 1 ... 3)")
-        columns["coords"] = np.pad(given_coords, ((0, 0), (0, 3 - shape[1])))  # always (n, 3)
+        coords = _array("coords", coords, np.float64)
+        if coords.ndim != 2 or len(coords) != n or not 1 <= coords.shape[1] <= 3:
+            raise DomainError(f"coords has shape {coords.shape}: expected ({n}, 1 ... 3)")
+        columns["coords"] = np.pad(coords, ((0, 0), (0, 3 - coords.shape[1])))  # always (n, 3)
     if keys is not None:
         keys = _array("keys", keys, np.int64, (n,))
     elif edges is not None:
@@ -62,10 +61,8 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
     if out.ndim == 1:
         return out, NO_PARTS
     if out.ndim != 2 or not 1 <= out.shape[1] <= _core.MOST_PHASES:
-        raise DomainError(
-            f"loads has shape {out.shape}: expected (n,), one load for each cell, or (n, d), one "
-            f"for each cell and each of at most {_core.MOST_PHASES} phases"
-        )
+        most = _core.MOST_PHASES
+        raise DomainError(f"loads has shape {out.shape}: expected (n,), or (n, d), d up to {most}")
     checks.amounts("loads", out)
     return out.sum(axis=1), np.ascontiguousarray(out.T)
 
@@ -73,9 +70,7 @@ def loads_of(loads: Any) -> tuple[F64, F64]:
 def _shared(shared: Any, n: int) -> I64:
     """Check (ids, bytes[, home ranks]), arrays (n,); return them as one array, (n, 3)."""
     if not isinstance(shared, tuple) or len(shared) not in (2, 3):
-        raise DomainError(
-            "shared: expected a tuple of arrays, (ids, bytes) or (ids, bytes, home ranks)"
-        )
+        raise DomainError("shared: expected a tuple of arrays, (ids, bytes[, home ranks])")
     names = ("ids", "bytes", "home ranks")
     out = np.full((n, 3), -1)
     for i, (what, column) in enumerate(zip(names, shared, strict=False)):
@@ -103,12 +98,8 @@ def edges_of(edges: Any) -> I64:
         messages = _array("edges: messages", edges[3], np.float64, shape)
     if not all(np.all((x >= 0) & (x <= 1e18)) for x in (sent, messages)):
         raise DomainError("edges: expected bytes and messages from 0 to 1e18")
-    broken = np.flatnonzero(messages != np.rint(messages))
-    if len(broken):
-        raise DomainError(
-            f"edges: messages[{broken[0]}] is {messages.flat[broken[0]]:g}: expected a whole "
-            "number, the count of messages that the cell sends in the step"
-        )
+    for i in np.flatnonzero(messages != np.rint(messages))[:1]:
+        raise DomainError(f"edges: messages[{i}] is {messages.flat[i]:g}: expected a whole number")
     whole = [np.rint(x).astype(np.int64) for x in (sent, messages)]
     return np.stack([src, dst, *whole, np.zeros_like(src)], axis=1)
 
@@ -192,13 +183,12 @@ class LocalCells:
         if changed:
             n = len(now.loads)
             self.keys = (self.rank << 32) + np.arange(n) if now.keys is None else now.keys.copy()
+            self.homes = np.full(len(self.keys), self.rank, np.int32)
             keys, homes = self._known
             if len(keys):
                 place = np.minimum(np.searchsorted(keys, self.keys), len(keys) - 1)
                 known = keys[place] == self.keys
-                self.homes = np.where(known, homes[place], self.rank).astype(np.int32)
-            else:
-                self.homes = np.full(len(self.keys), self.rank, np.int32)
+                self.homes[known] = homes[place[known]]
             order = np.argsort(self.keys, kind="stable")
             self._known = self.keys[order], self.homes[order]
 

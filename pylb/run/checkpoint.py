@@ -104,25 +104,18 @@ def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> N
     """Raise StateError if options or place permit no checkpoint; between loops, `arrange`."""
     objects, options = state.objects, state.options
     if options.mode == "shadow" or options.replay is not None:
-        raise StateError(
-            f"checkpoint() in shadow mode{options.settings.said_by('mode')} or with replay=path: "
-            "expected mode='on' or 'off', and no replay"
-        )
+        source = options.settings.said_by("mode")
+        what = f"checkpoint() in shadow mode{source} or with replay=path"
+        raise StateError(f"{what}: expected mode='on' or 'off', and no replay")
     if not objects.in_loop:
         objects.arrange()
     elif options.lag:
-        raise StateError(
-            f"checkpoint() within a loop with lag={options.lag}: call it between two loops"
-        )
+        raise StateError(f"checkpoint() in a loop with lag={options.lag}: expected it after a loop")
     elif objects.n_changed or np.any(objects.seconds) or mode.due:
-        raise StateError(
-            f"checkpoint() in the middle of iteration {state.done}: expected it before the first "
-            "local(), add() or remove() of the iteration, or between two loops"
-        )
+        what = f"checkpoint() in the middle of iteration {state.done}"
+        raise StateError(f"{what}: expected it before the first local(), add() or remove()")
     if objects.mail.n_sent:
-        raise StateError(
-            "checkpoint() after send(): expected it before the first send(), or after the iteration"
-        )
+        raise StateError("checkpoint() after send(): expected it before, or after the iteration")
 
 
 def _objects(state: RunState, pack: Pack | None, pickled: bool) -> disk.Arrays:
@@ -189,11 +182,9 @@ def restore(
         state.ignore_recording_by_environment()
         options = state.options
         if options.mode == "shadow" or options.replay is not None or options.record is not False:
-            raise StateError(
-                "restore(): expected mode='on' or 'off', record=False and no replay, because "
-                f"shadow mode{options.settings.said_by('mode')}, a record and a replay need all "
-                "iterations of a run"
-            )
+            source = options.settings.said_by("mode")
+            what = f"restore() in shadow mode{source}, or with record or replay"
+            raise StateError(f"{what}: expected mode='on' or 'off', record=False and no replay")
         checks.flag("pickled", pickled)
         folder = Path(files.decoded(path))
         head = disk.head(folder)
@@ -219,9 +210,7 @@ def _check_request(head: disk.Head, unpack: Pack | None, pickled: bool) -> None:
         )
     if head.packed != (unpack is not None):
         known, given = ("with", "missing") if head.packed else ("without", "given")
-        raise DomainError(
-            f"unpack is {given}: the objects of this checkpoint were written {known} pack="
-        )
+        raise DomainError(f"unpack is {given}: the checkpoint was written {known} pack=")
 
 
 def _sources(was: int, now: int, rank: int) -> range:

@@ -84,6 +84,5 @@ def phase_clock(clock: Any) -> PhaseClock | None:
         return clock and PhaseClock(clock, _between)
     if clock == "cuda":
         return cuda_clock()
-    raise DomainError(
-        f"clock is {clip(repr(clock), 60)}: expected a function that returns seconds, or 'cuda'"
-    )
+    expected = "a function that returns seconds, or 'cuda'"
+    raise DomainError(f"clock is {clip(repr(clock), 60)}: expected {expected}")

@@ -46,28 +46,18 @@ FULL, STATISTICS = FIGURES.index("memory_full"), FIGURES.index("seconds_statisti
 NOTE = np.dtype([("peer", np.int32), ("rest", "V36")])  # a plb_note_t (csrc/place/strategy.h)
 
 
-class PartnerSpeeds:
-    """Speeds, by rank, of this rank and of the ranks with which it exchanges objects."""
-
-    def __init__(self, known: dict[int, float]) -> None:
-        self._rank = np.array(sorted(known))
-        self._speed = np.array([known[rank] for rank in sorted(known)])
-
-    def __getitem__(self, rank: int | NDArray[np.integer]) -> F64:
-        out: F64 = self._speed[np.searchsorted(self._rank, rank)]
-        return out
+Speeds = F64 | None  # speeds of ranks, nan if not known; None: all are equally fast
 
 
-def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> PartnerSpeeds:
+def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> F64:
     """Exchange `own`, the speed of this rank, with the ranks `to` and from which objects move."""
-    known, told = {agreement.transport.rank: own}, dict.fromkeys(np.unique(to).tolist(), own)
+    speed, told = np.full(agreement.transport.size, math.nan), {agreement.transport.rank: own}
+    to_tell = dict.fromkeys(np.unique(to).tolist(), own)
     for _ in ("tell", "answer"):
-        came = exchange_objects(agreement, Step.PLACE, iteration, told.copy)
-        known, told = known | came, dict.fromkeys(came, own)
-    return PartnerSpeeds(known)
-
-
-Speeds = F64 | PartnerSpeeds | None  # speeds of ranks; None: all are equally fast
+        came = exchange_objects(agreement, Step.PLACE, iteration, to_tell.copy)
+        told, to_tell = told | came, dict.fromkeys(came, own)
+    speed[list(told)] = list(told.values())
+    return speed
 
 
 class Part(NamedTuple):
@@ -85,6 +75,7 @@ class Placed(NamedTuple):
     figures: F64  # metrics of the placement, in the order of `FIGURES`
     speed: Speeds
     moves: LeavingObjects
+    exchanged: bool = False  # whether `speed` has only the ranks with which objects are exchanged
     # Only for an `Advisor`: number and bytes of the cells that move, over all ranks.
     migrations: int = 0
     nbytes: int = 0
@@ -92,11 +83,6 @@ class Placed(NamedTuple):
     keys: I64 = NO_KEYS
     source: I32 = NO_KEYS.astype(np.int32)  # (m,), their old ranks
     homes: I32 = NO_KEYS.astype(np.int32)  # (m,), the ranks on which they began; -1: not known
-
-    @property
-    def speed_of_all(self) -> F64 | None:
-        """The speeds of all ranks, if this rank knows them."""
-        return None if isinstance(self.speed, PartnerSpeeds) else self.speed
 
 
 @dataclass
@@ -130,7 +116,7 @@ class LBStep:
             )
         self.facts.exceeded |= full > 1.0
         core = self.decider.core
-        core.placed(placed.figures, placed.speed_of_all)
+        core.placed(placed.figures, None if placed.exchanged else placed.speed)
         if not core.goes_on:  # otherwise `was` remains: the ranks before the first slice
             objects.table.columns.pop("was", None)
         moving = _core.clock()
@@ -238,10 +224,8 @@ class LBStep:
             memory = np.maximum(memory, 0) if np.any(memory >= 0) else None
         coords = objects.columns.get("coords")
         if coords is not None and (absent := np.isnan(coords[:, 0])).any():
-            raise DomainError(
-                f"object {objects.key[absent.argmax()]} has no coords: expected coords= in add() "
-                "for all objects or for none"
-            )
+            key = objects.key[absent.argmax()]
+            raise DomainError(f"object {key} has no coords: expected them for all objects or none")
         edges, multicasts = db.rows.split()
         snapshot = Snapshot(
             load=load if speed is None else (load.T * speed[rank]).T,
@@ -276,7 +260,10 @@ class LBStep:
         arrive = np.searchsorted(new[moving], np.arange(len(whole) + 1))
         come = [moving[i:j] for i, j in itertools.pairwise(arrive)]
         return {
-            r: Placed(figures, speed, out, len(moving), nbytes, objects.key[at], old[at], home[at])
+            r: Placed(
+                *(figures, speed, out, False, len(moving), nbytes),
+                *(objects.key[at], old[at], home[at]),
+            )
             for r, (out, at) in enumerate(zip(moves, come, strict=True))
         }
 
@@ -308,9 +295,8 @@ class LBStep:
             full = self._most(agent.memory / max(limit, 1))
         seconds = self._most(_core.clock() - start)
         moves = _moves_of(me, agent.rank)
-        speeds: Speeds = learned
         if speed is not None:
-            speeds = exchange_speeds(self.agreement, self.iteration, speed, moves.to)
+            learned = exchange_speeds(self.agreement, self.iteration, speed, moves.to)
         known = {
             # Without messages in spite of the name: no rank knows the messages of all objects.
             **dict.fromkeys(("before", "before_with_messages"), before[0]),
@@ -323,7 +309,7 @@ class LBStep:
             "seconds_strategy": seconds,
         }
         figures = np.array([known.get(name, math.nan) for name in FIGURES])
-        return Placed(figures, speeds, moves)
+        return Placed(figures, learned, moves, exchanged=speed is not None)
 
     def _agent(self, make: Callable[[], _core.Agent]) -> _core.Agent:
         """Let the agent of this rank (see `_new_agent`) run its rounds.  Collective."""
@@ -493,20 +479,21 @@ def migrate(
     With `overlap`, the objects may arrive after this call, while the program goes on; "auto": only
     if they are large, see `MUCH`.  Returns the bytes sent, and arguments of `Addresses.move`.
     """
-    packets = Packets([], ([], []), 0)
+    sends: Sends = []
+    large: tuple[Sends, Sends] = [], []
+    nbytes = 0
     with Attempt() as packed:
         try:
-            packets = _packed(objects, moves, speed, overlap)
+            sends, large, nbytes = _packed(objects, moves, speed, overlap)
         except SerializationError:
             objects.pin(moves.places)
             moves = objects.kept(moves)
-            packets = _packed(objects, moves, speed, overlap)
+            sends, large, nbytes = _packed(objects, moves, speed, overlap)
         news = objects.keys[moves.places], moves.to, *objects.correspondents(moves)
-    large = packets.large
     n_now, n_late = map(len, large)
     stats, received = agreement.step(
         *(Step.PACK, iteration),
-        sends=packets.sends,
+        sends=sends,
         error=packed.error,
         n_changed=n_now + n_late,
         messages=n_now,
@@ -543,31 +530,25 @@ def migrate(
     objects.rebind()
     if overlap is True or large[1] or memory[1]:
         objects.expect(lambda: agreement.transport.transfer(large[1], memory[1]), arrivals)
-    return packets.nbytes, news
+    return nbytes, news
 
 
 def _new_memory(sizes: list[int]) -> list[NDArray[np.uint8]]:
     try:
         return [np.empty(n, np.uint8) for n in sizes]
     except MemoryError:
-        raise MemoryError(
-            f"no memory for {sum(sizes):,} bytes of arriving objects; no object has moved"
-        ) from None
-
-
-class Packets(NamedTuple):
-    """The leaving objects of a rank, packed."""
-
-    # By rank: whether large data move late, their sizes; counts, properties, messages; small data.
-    sends: Sends
-    large: tuple[Sends, Sends]  # large data that move now, and while the program goes on
-    nbytes: int
+        what = f"no memory for {sum(sizes):,} bytes of arriving objects"
+        raise MemoryError(f"{what}; no object has moved") from None
 
 
 def _packed(
     objects: LocalObjects, moves: LeavingObjects, speed: Speeds, overlap: bool | str
-) -> Packets:
-    """Pack the leaving objects for each new rank."""
+) -> tuple[Sends, tuple[Sends, Sends], int]:
+    """Pack the leaving objects for each new rank.
+
+    Returns, by rank: whether large data move late, their sizes; counts, properties, messages; small
+    data.  Then large data that move now, and while the program goes on; and the number of bytes.
+    """
     me, mail = objects.rank, objects.mail
     mail.open()
     to = np.full(len(objects), -1, np.int32)
@@ -594,7 +575,7 @@ def _packed(
             head += [memoryview(part).nbytes for part in values]
             values = []
         sends.append((rank, [np.array(head, np.int64), *parts, *values]))
-    return Packets(sends, large, nbytes)
+    return sends, large, nbytes
 
 
 def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> tuple[Items, int]:

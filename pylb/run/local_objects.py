@@ -67,10 +67,8 @@ class Arrival(NamedTuple):
             while len(out) < len(self.keys):
                 out.append(load())
         except Exception as why:
-            raise SerializationError(
-                f"object {self.keys[len(out)]} cannot be restored on its new rank: "
-                f"{type(why).__name__}: {why}{after}"
-            ) from why
+            what = f"object {self.keys[len(out)]} cannot be restored on its new rank"
+            raise SerializationError(f"{what}: {type(why).__name__}: {why}{after}") from why
         return out
 
 
@@ -405,20 +403,16 @@ class LocalObjects:
         """Add seconds of an object, measured by the program; `seconds`: phase -> seconds."""
         for name, value in seconds.items():
             if name != self._inside and name not in self._parts:
-                raise StateError(
-                    f"load({key}, {name}=...): expected it within `with lb.phase({name!r})`, or "
-                    "later in the iteration"
-                )
+                expected = f"it within `with lb.phase({name!r})`, or later in the iteration"
+                raise StateError(f"load({key}, {name}=...): expected {expected}")
             own = self._given.get((name, place), 0.0)
             self._given[name, place] = own + checks.load(key, value, name)
 
     def _check_outside(self) -> None:
         beyond = np.flatnonzero(self.seconds)
         if len(beyond):
-            raise DomainError(
-                f"object {self.keys[beyond[0]]} took {self.seconds[beyond[0]]:.3g} s outside the "
-                "phases: expected every loop over local() within `with lb.phase(name)`"
-            )
+            what = f"object {self.keys[beyond[0]]} took {self.seconds[beyond[0]]:.3g} s"
+            raise DomainError(f"{what} outside the phases: expected `with lb.phase(name)`")
 
     @property
     def parts(self) -> F64:
@@ -587,10 +581,13 @@ class LocalObjects:
             self.table.update(refused, {"migratable": False})
             self.version += 1
 
-    def arrange(self) -> None:
-        """Apply additions and removals on this rank; the other ranks do not know them yet."""
+    def arrange(self) -> bool:
+        """Apply additions and removals on this rank; return whether there were any.
+
+        The other ranks do not know them yet.
+        """
         if not self.new and not self._gone:
-            return
+            return False
         gone, unregistered, lost = self._pending()
         after: tuple[Any, ...] = {}, {}, set(), unregistered, lost
         # If Ctrl-C comes after `set` and before the assignments, the next call begins again, and
@@ -601,18 +598,12 @@ class LocalObjects:
         self._pinned.difference_update(gone.tolist())
         self.new, self._properties, self._gone, self._unregistered, self._lost = after
         self.rebind(gone)
+        return True
 
     def restored(self) -> None:
         """Mark all objects, which come from a checkpoint, as not known to the other ranks yet."""
         self._unregistered = self.keys.copy()
         self.rebind()
-
-    def catches_up(self) -> bool:
-        """Between two loops, apply additions and removals; return whether there were any."""
-        if self.in_loop or not (self.new or self._gone):
-            return False
-        self.arrange()
-        return True
 
     def _new_items(self) -> Items:
         """Return the added objects, without estimates."""
@@ -715,30 +706,25 @@ class LocalObjects:
         With `adds`, the inboxes keep the messages that they have.  After an error, all ranks drop
         the messages of the iteration.
         """
+        asks = stats.messages_open > 0
         try:
-            self._receive_messages(stats, received, iteration)
+            while received or self.mail.n_coming or stats.messages_open:
+                sends: Sends = []
+                n_open = 0
+                with Attempt() as tried:
+                    sends, n_open = self._sort_messages(received, asks)
+                if not stats.messages_open:
+                    if tried.error is not None:
+                        raise tried.error
+                    break
+                stats, received = self.agreement.step(
+                    Step.FORWARD, iteration, sends=sends, error=tried.error, messages_open=n_open
+                )
+                asks = False
         except Exception:
             self.mail.drop()
             raise
         self.mail.deliver(adds)
-
-    def _receive_messages(self, stats: Stats, received: Sends, iteration: int) -> None:
-        if not received and not self.mail.n_coming and not stats.messages_open:
-            return
-        asks = stats.messages_open > 0
-        while True:
-            sends: Sends = []
-            n_open = 0
-            with Attempt() as tried:
-                sends, n_open = self._sort_messages(received, asks)
-            if not stats.messages_open:
-                break
-            stats, received = self.agreement.step(
-                Step.FORWARD, iteration, sends=sends, error=tried.error, messages_open=n_open
-            )
-            asks = False
-        if tried.error is not None:
-            raise tried.error
 
     def _sort_messages(self, received: Sends, asks: bool) -> tuple[Sends, int]:
         """Restore the messages for this rank, and pack others; with `asks`, tell their senders."""
@@ -757,9 +743,8 @@ class LocalObjects:
         try:
             mail.restore()
         except Exception as why:
-            raise SerializationError(
-                f"a message cannot be restored: {type(why).__name__}: {why}"
-            ) from why
+            reason = f"{type(why).__name__}: {why}"
+            raise SerializationError(f"a message cannot be restored: {reason}") from why
         to = self.addresses.forward(targets)
         if np.any(to < 0):
             raise _unknown(targets, sources, to)

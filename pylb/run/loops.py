@@ -101,7 +101,7 @@ class IterationLoop:
         self._left = False  # whether a loop has begun and not ended: it runs, or was left early
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def telling(self) -> Iterator[None]:
         """Report an error in the block to the other ranks, even if the program catches it."""
         try:
             yield
@@ -628,7 +628,7 @@ class AdvisorLoop(IterationLoop):
             self._mode.end_loop(left_early=True)
 
     def iterate(self, n: int) -> Iterator[int]:
-        with self._told():
+        with self.telling():
             self.complete()
         self.in_loop = True
         self._watch.end_step()  # what precedes the loop is not part of its first step
@@ -641,7 +641,9 @@ class AdvisorLoop(IterationLoop):
                 step = self._expected = self.step
                 yield step
                 if self.step == step:
-                    self.end_step(None, StateError(f"advise() was not called in step {step}"), step)
+                    why = StateError(f"advise() was not called in step {step}")
+                    with self.telling():
+                        self.end_step(None, why, step)
             self.close()
             is_over = True
         finally:
@@ -690,7 +692,7 @@ class AdvisorLoop(IterationLoop):
 
     def close(self) -> None:
         """End the loop on all ranks.  Collective."""
-        with self._told():
+        with self.telling():
             self.complete()
             self._state.agreement.step(Step.ADVISED, self.step)
             if self._open:
@@ -701,10 +703,6 @@ class AdvisorLoop(IterationLoop):
 
     def end_step(self, measured: Measured | None, error: Exception | None, number: int) -> bool:
         """End a step with its index `number`; return whether to rebalance now.  Collective."""
-        with self._told():
-            return self._end_step(measured, error, number)
-
-    def _end_step(self, measured: Measured | None, error: Exception | None, number: int) -> bool:
         state = self._state
         if not self._open:
             self._begin(measured, error)

@@ -715,9 +715,7 @@ class AdvisingMode(DecidingMode):
         except Exception:
             self.core.abandon()
             raise
-        speed = part.speed_of_all
-        if speed is None:
-            speed = np.zeros(state.objects.n_ranks)
+        speed = np.zeros(state.objects.n_ranks) if part.speed is None else part.speed
         self.core.placed(part.figures, speed, part.migrations, part.nbytes)
         if state.records.saved.keyed:
             state.cells.learn_homes(part.keys, part.homes)

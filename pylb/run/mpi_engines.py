@@ -41,8 +41,8 @@ class Cluster:
     """``pylb.cluster(n)``: MPI ranks, perhaps more than cores, for a notebook, itself one process.
 
     The ranks are engines of ipyparallel under ``mpiexec``.  They stop at the end of the ``with``
-    statement, or by ``stop()``.  Raises StateError if there is no ``mpiexec``, or the ranks do not
-    start.  ``results`` is what the program of the most recent `run` has returned on each rank.
+    statement, or by ``stop()``.  ``results`` is what the program of the most recent `run` has
+    returned on each rank.
 
     Examples
     --------
@@ -97,25 +97,12 @@ class Cluster:
     def run(self, program: Callable[..., Any], *args: Any, **kwargs: Any) -> Replay:
         """Run ``program(comm, *args, **kwargs)`` on every rank, and return the run.
 
-        In a notebook, the widget of `pylb.watch` shows the run while it goes on.  What rank 0
-        prints is printed at the end.  The function may use names of the notebook; they are copied.
+        The program gets ``comm``, MPI.COMM_WORLD, and makes a `Balancer` or `Advisor` with it.  It
+        may use names of the notebook; they are copied.  In a notebook, the widget of `pylb.watch`
+        shows the run while it goes on.  What rank 0 prints is printed at the end.  If the program
+        raises an error on a rank, all ranks are stopped.
 
-        Parameters
-        ----------
-        program : callable
-            It gets ``comm``, MPI.COMM_WORLD, and makes a `Balancer` or `Advisor` with it.
-
-        Returns
-        -------
-        Replay
-            The run as recorded: ``run.saved``, ``run.trace.replay(...)``.
-
-        Raises
-        ------
-        RemoteError
-            The program raised an error on a rank; the ranks are then stopped.
-        StateError
-            The program has recorded no iteration.
+        The result is the run as recorded: ``run.saved``, ``run.trace.replay(...)``.
         """
         if not callable(program):
             raise DomainError(f"program is {program!r}: expected a function, program(comm)")

@@ -21,9 +21,8 @@ Update = Callable[[int], None]  # shows that so many iterations have ended
 def shown(say: Callable[[], str], passes: Iterator[int], n: int) -> Iterator[int]:
     """Yield the `n` iterations of a loop, and show a bar on standard error; call it on one rank.
 
-    `say` returns a text about the most recent iteration, which is shown beside the bar.
-
-    Without the package rich or a terminal, print lines instead of the bar.
+    `say` returns a text about the most recent iteration, which is shown beside the bar.  Without
+    the package rich or a terminal, print lines instead of the bar.
     """
     columns = terminal() if find_spec("rich") else None
     with closing(passes), ExitStack() as bar:  # type: ignore[type-var]

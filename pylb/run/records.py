@@ -530,25 +530,23 @@ class Records:
             stats.messages,
             stats.message_bytes,
         )
-        self.figures.append(row)
-        if d := stats.n_phases:
-            if self.phases is None:
-                self.phases = IterationLog(2 * d, lowest=2 * d)
-            means = (total / stats.n_ranks for total in stats.phases[d:])
-            self.phases.append((*stats.phases[:d], *means))
-        for history in self.keepers:
-            history.figures((row,))
+        d, sums = stats.n_phases, stats.phases[stats.n_phases :]
+        means = [total / stats.n_ranks for total in sums]
+        self._add([row], [(*stats.phases[:d], *means)] if d else [])
         self._unwritten += stats.time_max  # time_max is the same on all ranks
 
     def extend(self, rows: F64) -> None:
         """Add iterations of a loop with a lag; `rows`, (m, 25): see `_core.AtSync.rows`."""
-        figures = rows[:, :8].tolist()
-        self.figures.extend(figures)
         self.rank_loads.extend(rows[:, 8:9].tolist())
-        if self.objects.phases:
-            d = 2 * len(self.objects.phases)
+        d = 2 * len(self.objects.phases or ())
+        self._add(rows[:, :8].tolist(), rows[:, 9 : 9 + d].tolist() if d else [])
+
+    def _add(self, figures: list[Any], phases: list[Any]) -> None:
+        self.figures.extend(figures)
+        if phases:
+            d = len(phases[0])
             self.phases = self.phases or IterationLog(d, lowest=d)
-            self.phases.extend(rows[:, 9 : 9 + d].tolist())
+            self.phases.extend(phases)
         for history in self.keepers:
             history.figures(figures)
 

@@ -270,7 +270,6 @@ def check_suffix(path: str | os.PathLike[str]) -> str:
     """Return the suffix of `path`.  Raises DomainError if it is not one of `SUFFIXES`."""
     suffix = Path(files.named(path)).suffix
     if suffix not in SUFFIXES:
-        raise DomainError(
-            f"path is {os.fspath(path)!r}: expected one of the suffixes {', '.join(SUFFIXES)}"
-        )
+        expected = f"one of the suffixes {', '.join(SUFFIXES)}"
+        raise DomainError(f"path is {os.fspath(path)!r}: expected {expected}")
     return suffix

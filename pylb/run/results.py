@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pylb.comm.agreement import Step
+from pylb.comm.transport import Together
 from pylb.console import InNotebook
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, OutOfRangeError, StateError
@@ -50,9 +51,14 @@ class RunResults(InNotebook):
     @functools.cached_property
     def _sharer(self) -> Sharer:
         """What lends rows in `share`; made, collectively, by its first call."""
+        self._check_others("share()")
         out = Sharer(self._comm, mode=self._state.options.mode)
         self._state.records.lending = out.sums
         return out
+
+    def _check_others(self, what: str) -> None:
+        if isinstance(self._state.agreement.transport, Together):
+            raise StateError(f"{what} needs the other ranks: expected an Advisor without ranks=")
 
     def __repr__(self) -> str:
         return (
@@ -100,8 +106,7 @@ class RunResults(InNotebook):
         """The iterations as they would have been with LB steps, up to the end of the previous loop.
 
         The measured load of each object counts for the rank where the object would have been;
-        everything else in an iteration takes as long as it did.  The same on every rank.  Raises
-        StateError unless the mode is "shadow".
+        everything else in an iteration takes as long as it did.  The same on every rank.
         """
         if not isinstance(self._mode, ShadowMode):
             mode = self._state.options.mode
@@ -122,7 +127,7 @@ class RunResults(InNotebook):
         return self._mode.history
 
     def explain(self, i: int = -1) -> str:
-        """Explain decision `i` of `history` in sentences.  OutOfRangeError if there is none."""
+        """Explain decision `i` of `history` in sentences."""
         history, i = self.history, checks.integer("i", i)
         if not -len(history) <= i < len(history):
             raise OutOfRangeError(f"i is {i}: expected one of {len(history)} decisions")
@@ -131,15 +136,14 @@ class RunResults(InNotebook):
     def rank_loads(self) -> F64:
         """Return the load of every rank in every iteration, (iterations, p) float64.  Collective.
 
-        In a very long run, rows are means of several iterations, as in `metrics`.  Raises
-        StateError within a loop with a lag.
+        In a very long run, rows are means of several iterations, as in `metrics`.  Not within a
+        loop with a lag.
         """
+        self._check_others("rank_loads()")
         state, loop = self._state, self._loop
         if loop.running:
-            raise StateError(
-                f"rank_loads() within a loop with lag={state.options.lag}: expected it after the "
-                "loop, when all ranks know the same iterations"
-            )
+            what = f"rank_loads() within a loop with lag={state.options.lag}"
+            raise StateError(f"{what}: expected it after the loop")
         loop.complete()
         state.agreement.step(Step.RECORDS, state.done)
         own = state.records.rank_loads.table().ravel()
@@ -164,8 +168,7 @@ class RunResults(InNotebook):
         title : str, optional
             Title of the report.  Default: "Run", or, for a page, the file's name.
         names, coords : mapping from int to str, and from int to 1 ... 3 floats, optional
-            Names and coordinates of objects, by key, for the page (DomainError without a page);
-            those of rank 0 are used.
+            Names and coordinates of objects, by key, for a page; those of rank 0 are used.
         """
         from pylb.show import page  # not at the top: it slows `import pylb`
 
@@ -228,17 +231,13 @@ class RunResults(InNotebook):
 
         state, records, stretches = self._state, self._state.records, list[Stretch]()
         if records.restored:
-            raise DomainError(
-                "a run that continues from a checkpoint has no page: expected .json or .txt"
-            )
+            raise DomainError("a run from a checkpoint has no page: expected .json or .txt")
         if not state.done:
             raise DomainError("the run has no iteration for a page: expected .json or .txt")
         times = self.rank_loads()
         if state.done * times.shape[1] > GATHER:
-            raise DomainError(
-                f"a page of {state.done} iterations on {times.shape[1]} ranks is too large: "
-                "expected .json or .txt"
-            )
+            what = f"a page of {state.done} iterations on {times.shape[1]} ranks"
+            raise DomainError(f"{what} is too large: expected .json or .txt")
         loads = state.done * state.objects.n_objects  # number of loads, the same on all ranks
         in_memory = state.options.record is True and not state.options.lag
         if in_memory and loads < GATHER:
@@ -286,9 +285,8 @@ class RunResults(InNotebook):
         the LB steps of a `Balancer`.  If the program of an `Advisor` gives no cells, the record has
         one object per rank.
 
-        Raises StateError if the argument ``record`` was False or a path (`save` only logs a warning
-        if ``PYLB_RECORD`` has set it), or if ``lag`` is infinite; MissingPartError without h5py;
-        OSError if the file cannot be written.
+        Not if the argument ``record`` was False or a path (if ``PYLB_RECORD`` has set it, `save`
+        only logs a warning), or if ``lag`` is infinite.
         """
         state, mode, loop = self._state, self._mode, self._loop
         records = state.records

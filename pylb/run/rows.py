@@ -245,14 +245,6 @@ class RowPartition:
     models : SpeedModels, optional
         Models that are known in advance; they determine the first parts.
 
-    Attributes
-    ----------
-    counts : (p,) int64
-        Rows of each rank.
-    history : list of Division
-        A record for each call of `redistribute`.
-    models : SpeedModels
-
     Examples
     --------
     >>> part, x = pylb.RowPartition(comm, 64, model="fpm"), np.arange(64.0)
@@ -265,7 +257,10 @@ class RowPartition:
     array([64])
     """
 
-    _COUNTED = "n"  # the name of the argument that `_count` takes
+    _COUNTED, _AXES = "n", "rows"  # the argument that `_count` takes; axes that are divided
+    counts: I64  #: (p,) rows (of a `TilePartition`: elements) of each rank.
+    history: list[Division]  #: A record for each call of `redistribute`.
+    models: SpeedModels  #: What is known of the ranks' speeds.
 
     def __init__(
         self,
@@ -299,7 +294,7 @@ class RowPartition:
         self._watch = Stopwatch(self._agreement.cores().clock("auto"))
         self.model, self.tol = model, tol
         self._decided = True  # False after an error: then the ranks' models may differ
-        self.history: list[Division] = []
+        self.history = []
         self._agreement.together(Step.ROWS, lambda: self._begin(models, trigger))
 
     def _begin(self, models: SpeedModels | None, trigger: TriggerLike) -> None:
@@ -370,21 +365,12 @@ class RowPartition:
         Collective.  This is the step of Clarke 2010: all ranks learn the times; if the times differ
         by more than the tolerance, the model makes new parts.  With a `trigger`, the trigger
         decides when; "fpm" still keeps parts whose mean times differ by at most `tol`.  Only rows
-        that change their rank are sent, directly to their new rank.
+        that change their rank are sent, directly to their new rank.  If arrays are not as expected,
+        all ranks raise, and nothing has moved.
 
-        Raises DomainError if an array has the wrong type or number of rows, or ranks passed
-        different kinds of arrays (nothing has moved); StateError if a rank with rows has timed no
-        block, or an earlier call has failed during the decision.
-
-        Parameters
-        ----------
-        *arrays : ndarray or scipy.sparse matrix or array
-            This rank's rows of each array.  Pass all arrays that are divided by rows in one call.
-
-        Returns
-        -------
-        array, or tuple of arrays
-            This rank's new rows of each array; the same arrays if nothing has moved.
+        `arrays` are this rank's rows of arrays or scipy.sparse matrices: of all that are divided by
+        rows, in one call.  Returns this rank's new rows of each; if nothing has moved, the same
+        arrays.
         """
         self._calls += 1
         words = ""
@@ -393,10 +379,7 @@ class RowPartition:
             if not self._watch.work.used and self.counts[self.rank] > 0:
                 raise StateError("redistribute() without a timed() block before it")
             if not self._decided:
-                raise StateError(
-                    "redistribute() failed before, and the ranks' models may differ: make a new "
-                    "partition"
-                )
+                raise StateError("redistribute() failed before: expected a new partition")
         self._step(words, error=tried.error)
         n = max(self._watch.work.n, 1)
         own = np.array([self._watch.work.take() / n])
@@ -416,20 +399,18 @@ class RowPartition:
         return arrays[0] if len(arrays) == 1 else arrays
 
     def _describe(self, index: int, array: Any) -> str:
-        sparse = hasattr(array, "tocsr")
-        if not (sparse or isinstance(array, np.ndarray)) or array.ndim == 0:
+        own = tuple(np.diff(self._boxes[self.rank])[::2].tolist())
+        sparse = len(own) == 1 and hasattr(array, "tocsr")
+        if not (sparse or isinstance(array, np.ndarray)) or array.shape[: len(own)] != own:
+            what = getattr(array, "shape", type(array).__name__)
+            kinds = "an ndarray" + " or a matrix of scipy.sparse" * (len(own) == 1)
             raise DomainError(
-                f"array {index} is a {type(array).__name__}: expected an ndarray or a matrix of "
-                "scipy.sparse, with rows"
-            )
-        if array.shape[0] != self.counts[self.rank]:
-            raise DomainError(
-                f"array {index} has {array.shape[0]} rows: expected {self.counts[self.rank]}, the "
-                "number of rows of this rank (pass all arrays in one call)"
+                f"array {index} is {what}: expected {kinds} with the {self._AXES} of this rank, "
+                f"{own} (pass all arrays in one call)"
             )
         checks.without_mask(f"array {index}", array)
         form = array.format if sparse else "array"
-        return f"{form} of {array.dtype} (rows, {', '.join(map(str, array.shape[1:]))})"
+        return f"{form} of {array.dtype} (..., {', '.join(map(str, array.shape[len(own) :]))})"
 
     def _spread(self, seconds: F64) -> float:
         busy = seconds[self.counts > 0]
@@ -546,18 +527,9 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
     the rectangles of its ranks.  Before rounding (of widths and heights, by the largest remainder),
     the sum of the half perimeters is the smallest that columns allow.
 
-    Parameters
-    ----------
-    share : (p,) float
-        Share of each rank, 0 or more, in any unit; e.g. its speed.
-    shape : (rows, columns) of int
-    column : (p,) int, optional
-        The column of each rank.  Default: the columns with the shortest borders.
-
-    Returns
-    -------
-    (p, 4) int64
-        First row, end of the rows, first column and end of the columns of each rank.
+    `share`, (p,), is the share of each rank, 0 or more, in any unit, e.g. its speed; `shape` is
+    (rows, columns); `column`, (p,), is the column of each rank, by default that with the shortest
+    borders.  Returns first row, end of the rows, first column and end of the columns of each rank.
 
     Examples
     --------
@@ -629,9 +601,8 @@ def _shape(shape: Any) -> tuple[int, int]:
     except (TypeError, ValueError):
         rows = cols = -1
     if not (0 <= rows <= 10**9 and 0 <= cols <= 10**9 and rows * cols <= 10**12):
-        raise DomainError(
-            f"shape is {shape!r}: expected (rows, columns), each at most 1e9, product at most 1e12"
-        )
+        expected = "(rows, columns), each at most 1e9, product at most 1e12"
+        raise DomainError(f"shape is {shape!r}: expected {expected}")
     return rows, cols
 
 
@@ -640,21 +611,7 @@ class TilePartition(RowPartition):
 
     The rectangles are arranged in columns.  Ranks keep their positions in the columns as long as
     the borders are not much longer than the shortest possible ones, so that few elements move.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator, VirtualComm or None
-        None: one rank.
-    shape : (rows, columns) of int
-    model, tol, trigger, models
-        As in `RowPartition`.
-
-    Attributes
-    ----------
-    counts : (p,) int64
-        Number of elements of each rank.
-    history, models
-        As those of `RowPartition`.
+    `shape` is (rows, columns); the other arguments are those of `RowPartition`.
 
     Examples
     --------
@@ -668,19 +625,10 @@ class TilePartition(RowPartition):
     array([[0, 8, 0, 6]])
     """
 
-    _COUNTED = "shape"
+    _COUNTED, _AXES = "shape", "rows and columns"
 
-    def __init__(
-        self,
-        comm: Any,
-        shape: Sequence[int],
-        model: str = "fpm",
-        *,
-        tol: float = 0.05,
-        trigger: TriggerLike = None,
-        models: SpeedModels | None = None,
-    ) -> None:
-        super().__init__(comm, shape, model, tol=tol, trigger=trigger, models=models)  # type: ignore[arg-type]
+    def __init__(self, comm: Any, shape: Sequence[int], model: str = "fpm", **options: Any) -> None:
+        super().__init__(comm, shape, model, **options)  # type: ignore[arg-type]
 
     def _count(self, n: Any) -> int:
         self.shape = _shape(n)
@@ -706,14 +654,3 @@ class TilePartition(RowPartition):
             old = np.unique(self._boxes[:, 2], return_inverse=True)[1]
             column = old if _perimeters(share, old, *self.shape) <= KEEP * least else column
         return _boxes(share, column, *self.shape)
-
-    def _describe(self, index: int, array: Any) -> str:
-        own = tuple(s.stop - s.start for s in self.local)
-        if not isinstance(array, np.ndarray) or array.shape[:2] != own:
-            what = getattr(array, "shape", type(array).__name__)
-            raise DomainError(
-                f"array {index} is {what}: expected an ndarray with the rows and columns of this "
-                f"rank, {own} (pass all arrays in one call)"
-            )
-        checks.without_mask(f"array {index}", array)
-        return f"array of {array.dtype} (rows, columns, {', '.join(map(str, array.shape[2:]))})"

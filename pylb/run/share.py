@@ -75,10 +75,8 @@ class Sharer:
         mode = overridden({"mode": mode}, ("PYLB_MODE",))[0]["mode"]
         modes = {other.decode() for other in transport.allgather(mode.encode())}
         if len(modes) > 1:
-            raise DomainError(
-                f"mode is {', '.join(sorted(modes))} on different ranks: expected the same, in the "
-                "program and in PYLB_MODE"
-            )
+            what = f"mode is {', '.join(sorted(modes))} on different ranks"
+            raise DomainError(f"{what}: expected the same, in the program and in PYLB_MODE")
         reactive = checks.flag("reactive", reactive)
         self.rank, self.n_ranks = transport.rank, transport.size  #: this rank; number of ranks
         self._core: Any = None
@@ -165,9 +163,8 @@ class Sharer:
     ) -> Any:
         """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.
 
-        Raises DomainError if arguments are invalid or differ between ranks, `fn` returned a wrong
-        number of rows, or `verify` has found a difference; RemoteError, with the traceback if the
-        row came from here, if `fn` failed on another rank.
+        The rows of the result are in the same order.  If `fn` fails on another rank, the error here
+        contains the traceback, if the row came from here.
 
         Parameters
         ----------
@@ -187,11 +184,6 @@ class Sharer:
             Largest number of rows that are computed together.  Default: chosen by their time.
         verify : float
             Fraction of the lent rows that this rank computes again, to compare the results.
-
-        Returns
-        -------
-        array or tuple of arrays
-            As from ``fn(*arrays)``, in the order of the rows.
         """
         core = self._core
         plain = cost is None and features is None and chunk is None and not verify
@@ -232,14 +224,10 @@ def rows_of(fn: Callable[..., Any], arrays: tuple[ArrayLike, ...]) -> tuple[Arra
     n = len(rows[0]) if rows[0].ndim else 0
     for k, a in enumerate(rows):
         if a.ndim < 1 or a.dtype.hasobject:
-            raise DomainError(
-                f"array {k} has dtype {a.dtype} and shape {a.shape}: expected rows without Python "
-                "objects"
-            )
+            what = f"array {k} has dtype {a.dtype} and shape {a.shape}"
+            raise DomainError(f"{what}: expected rows without Python objects")
         if len(a) != n:
-            raise DomainError(
-                f"array {k} has {len(a)} rows, array 0 has {n}: expected equal numbers of rows"
-            )
+            raise DomainError(f"array {k} has {len(a)} rows, array 0 has {n}: expected the same")
     return rows, n
 
 
@@ -251,10 +239,8 @@ def results_of(fn: Callable[..., Any], rows: Arrays, n: int) -> tuple[bool, Arra
     for k, a in enumerate(arrays):
         if a.ndim < 1 or len(a) != n or a.dtype.hasobject:
             got = f"{len(a)} rows" if a.ndim else "no rows"
-            raise DomainError(
-                f"fn returned {got} of dtype {a.dtype} as result {k}: expected {n} rows without "
-                "Python objects"
-            )
+            what = f"fn returned {got} of dtype {a.dtype} as result {k}"
+            raise DomainError(f"{what}: expected {n} rows without Python objects")
     return single, arrays
 
 
@@ -376,10 +362,9 @@ class SharedCall:
             same |= (mine != mine) & (theirs[some] != theirs[some])  # both are NaN
             wrong = ~same.reshape(len(some), -1).all(axis=1)
             if wrong.any():
-                raise DomainError(
-                    f"ranks {rank} and {self.rank} computed different results for rows "
-                    f"{_few(rows[some][wrong])}: expected a function of the rows alone"
-                )
+                what = f"ranks {rank} and {self.rank} computed different results for rows"
+                bad = _few(rows[some][wrong])
+                raise DomainError(f"{what} {bad}: expected a function of the rows alone")
 
 
 def _few(rows: NDArray[np.int64]) -> str:

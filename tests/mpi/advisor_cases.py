@@ -236,7 +236,7 @@ def a_wrong_migration(comm):
     for values, offset, says in [
         ([], None, "expected at least one array"),
         (right[0], [0, 1], "offset has shape (2,): expected (5,)"),
-        (right[0], [0, 2, 1, 4, 8], "offset[2] is 1: expected a whole number, not less than"),
+        (right[0], [0, 2, 1, 4, 8], "offset[2] is 1: expected a whole number, not less"),
         (right[0], [1, 2, 4, 6, 8], "offset[0] is 1: expected 0"),
         (right[0], ["a"] * 5, "offset: expected an array of numbers"),
         ([np.ones(4)], None, "arguments differ"),

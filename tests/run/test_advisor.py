@@ -578,13 +578,13 @@ def test_blocks_are_not_nested():
     lb = pylb.Advisor()
     with (
         lb.timed(),
-        pytest.raises(StateError, match=r"timed\(\) is called inside a timed\(\) block"),
+        pytest.raises(StateError, match=r"timed\(\) inside a timed\(\) block"),
         lb.timed(),
     ):
         pass
     with (
         lb.timed(),
-        pytest.raises(StateError, match=r"advise\(\) is called inside a timed\(\) block"),
+        pytest.raises(StateError, match=r"advise\(\) inside a timed\(\) block"),
     ):
         lb.advise()
     with pytest.raises(StateError, match="has not advised"), lb.rebalancing():
