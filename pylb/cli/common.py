@@ -25,17 +25,23 @@ from pylb.errors import DomainError, MissingFileError
 def print_json(args: argparse.Namespace, value: dict[str, Any]) -> bool:
     """With ``--json``, print an answer, and return True; docs/command_line.md explains the keys."""
     if args.json:
-        print(json_text(answer(args, value), indent=2))
+        print(answer(args, value, indent=2))
     return bool(args.json)
 
 
-def answer(args: argparse.Namespace, value: dict[str, Any]) -> dict[str, Any]:
-    return {"pylb": __version__, "command": args.command_name, **value}
+def answer(args: argparse.Namespace, value: dict[str, Any], indent: int | None = None) -> str:
+    told = {"pylb": __version__, "command": args.command_name, **value}
+    return json_text(told, indent=indent)
 
 
 def write_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
     if args.json is not None:
-        files.write_text(args.json, json_text(answer(args, value), indent=2) + "\n")
+        files.write_text(args.json, answer(args, value, indent=2) + "\n")
+
+
+def fields(one: Any, names: str) -> dict[str, Any]:
+    """Return some attributes of an object, by name."""
+    return {name: getattr(one, name) for name in names.split()}
 
 
 def print_text(text: str) -> None:

@@ -21,18 +21,7 @@ from pylb.run.options import settings_in_force
 
 
 def gather() -> dict[str, Any]:
-    """Return versions, compiler, MPI and optional parts, ready for JSON.
-
-    Returns
-    -------
-    dict
-        - ``version``, ``compiler``, ``python``, ``numpy``
-        - ``mpi``: ``pylb`` and ``mpi4py``, the version of the MPI library that each uses, or None;
-          ``agree``, whether the versions are equal (None: one is missing)
-        - ``environment``: the variables, by name, that override arguments of pylb in programs
-        - ``parts``: for each optional part ``name``, ``version`` (None: missing or broken),
-          ``problem`` (why it cannot be loaded), ``purpose``, and ``command``, which installs it
-    """
+    """Return versions, compiler, MPI and optional parts, for JSON; None: missing, or not known."""
     mpi: dict[str, Any] = {"pylb": None, "mpi4py": None}
     with suppress(ImportError):  # the list of parts says why MPI is missing
         mpi["pylb"] = first_line(import_module("pylb._mpi").library_version())

@@ -111,15 +111,8 @@ def record(args: argparse.Namespace) -> int:
         return code or 1
     took = "" if recording.seconds is None else f", {recording.seconds:.4g} s"
     console.note(f"{written}: {recording.n_ops} operations of {recording.n_ranks} ranks{took}")
-    told = {
-        "written": written,
-        "operations": recording.n_ops,
-        "n_ranks": recording.n_ranks,
-        "seconds": recording.seconds,
-        "warnings": list(recording.warnings),
-        "exit_code": code,
-    }
-    common.write_json(args, told)
+    told = {"written": written, "operations": recording.n_ops, "exit_code": code}
+    common.write_json(args, told | common.fields(recording, "n_ranks seconds warnings"))
     return code or int(written != args.output)
 
 
@@ -187,7 +180,7 @@ def whatif(args: argparse.Namespace) -> int:
     if args.suggest is not None and args.suggest < 1:
         raise DomainError(f"--suggest is {args.suggest}: expected a number of changes, 1 or more")
     recording = Recording.load(args.recording)
-    given = {name: getattr(args, name) for name in ("overhead", "eager")}
+    given = common.fields(args, "overhead eager")
     given |= {name: value for name in ("speed", "share", "node") if (value := getattr(args, name))}
     for name in ("speed", "share"):
         if len(given.get(name, ())) == 1:
@@ -203,19 +196,17 @@ def whatif(args: argparse.Namespace) -> int:
         if args.suggest is not None:
             last = made[-1].target.placement
             better = suggest(recording, placement=last, best=args.suggest, **given)
-    keys = ("complete", "finish", "busy", "waiting", "end", "warnings")
     told = {
         "recording": args.recording,
         "n_ranks": recording.n_ranks,
         "recorded_seconds": recording.seconds,
         "predictions": [
             {"placement": p.target.placement, "speed": p.target.speed, "seconds": p.time}
-            | {key: getattr(p, key) for key in keys}
+            | common.fields(p, "complete finish busy waiting end warnings")
             for p in made
         ],
         "suggestions": [
-            {"seconds": one.time}
-            | {key: getattr(one, key) for key in ("saves", "placement", "procedure", "reason")}
+            {"seconds": one.time, **common.fields(one, "saves placement procedure reason")}
             for one in better
         ],
     }
@@ -258,13 +249,11 @@ def procedures(args: argparse.Namespace) -> None:
         ends: Any = {"source": args.source, "target": args.target, "network": network}
         with common.noting_warnings():
             told = factors.procedures(recording, **ends)
-    keys = ("name", "seconds", "moved", "zeroed")
     answer = {
         "recording": args.recording,
         "critical_path": path.time,
-        "by_rank": path.by_rank,
-        "by_procedure": path.by_procedure,
-        "procedures": [{key: getattr(p, key) for key in keys} for p in told],
+        **common.fields(path, "by_rank by_procedure"),
+        "procedures": [common.fields(p, "name seconds moved zeroed") for p in told],
     }
     if print_json(args, answer):
         return
@@ -314,7 +303,7 @@ PARTITIONS = (
     ),
     Column("moved", lambda p: p.migrations or None, "objects that are not in their --old part"),
 )
-TOLD = ("method", "approach", "n_parts", "seconds", "seed", "max_over_mean", "migrations", "part")
+TOLD = "method approach n_parts seconds seed max_over_mean migrations part"
 
 
 @command(
@@ -357,19 +346,15 @@ def partition(args: argparse.Namespace) -> None:
         given |= files.read(args.coords)
     if args.old is not None:
         given["old"] = files.read_parts(args.old)
-    same = ("parts", "approach", "imbalance", "seed", "symmetrize")
-    given |= {name: getattr(args, name) for name in same} | {"migration_ratio": args.ratio}
-    given |= dict(args.params)
+    given |= common.fields(args, "parts approach imbalance seed symmetrize") | dict(args.params)
+    given["migration_ratio"] = args.ratio
     made = []
     for method in args.method or [None]:
         with common.noting_warnings(), progress(f"dividing by {method or 'the default method'}"):
             made.append(divide(method=method, **given))
     if args.out is not None:
         files.write(args.out, min(made, key=lambda p: (p.volume or 0.0, p.max_over_mean)).part)
-    rows = [
-        {key: getattr(p, key) for key in TOLD} | {"evaluation": p.evaluation.to_dict()}
-        for p in made
-    ]
+    rows = [{**common.fields(p, TOLD), "evaluation": p.evaluation.to_dict()} for p in made]
     if not print_json(args, {"file": args.file, "rows": rows}):
         n = int(made[0].evaluation.objects.sum())
         show(PARTITIONS, made, title=f"{args.file}: {n:,} objects in {made[0].n_parts} parts")
@@ -412,21 +397,20 @@ def lab(args: argparse.Namespace) -> int:
             usage = made.usage()
             if usage and not args.quiet:
                 _show_usage(usage, made)
-            ranks = []
-            for use in usage:
-                row, limit = use._asdict(), use.limit
-                del row["limit"]
-                row |= {"share": limit.share, "period_us": limit.period_us}
-                ranks.append({**row, "memory_limit": limit.memory})
-            json = {"seconds": made.seconds, "exit_code": code, "ranks": ranks}
-            common.write_json(args, json)
+            ranks = [
+                {k: v for k, v in use._asdict().items() if k != "limit"}
+                | common.fields(use.limit, "share period_us")
+                | {"memory_limit": use.limit.memory}
+                for use in usage
+            ]
+            common.write_json(args, {"seconds": made.seconds, "exit_code": code, "ranks": ranks})
         told = len(made.notes)
     _say(made.notes[told:])
     return code
 
 
 def _plan(args: argparse.Namespace) -> LabPlan:
-    given = {name: getattr(args, name) for name in ("share", "cap", "memory")}
+    given = common.fields(args, "share cap memory")
     if args.lab is not None:
         if doubled := ", ".join(f"--{name}" for name, value in given.items() if value is not None):
             raise DomainError(f"--lab with {doubled}: expected these limits only in {args.lab}")

@@ -287,8 +287,7 @@ def replay(args: argparse.Namespace) -> None:
     """
     names = args.strategy
     if args.unbalanced:
-        more = [] if names is STRATEGIES else names
-        names = [*BASELINES, *(name for name in more if name not in BASELINES)]
+        names = list(dict.fromkeys((*BASELINES, *(() if names is STRATEGIES else names))))
     functions = Functions(args.imports, names, args.trigger or [])
     found = _read(args)
     trace = _trace_of(found)
@@ -302,8 +301,7 @@ def replay(args: argparse.Namespace) -> None:
             "the run has one iteration, so an LB step at its end has no effect; --foresight "
             "rebalances before it"
         )
-    options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
-    rows = []
+    options, rows = common.fields(args, "alpha beta cost foresight seed"), []
     with progress("replaying") as say:
         unbalanced = trace.replay("unbalanced", **options)
         for name in names:
@@ -330,14 +328,11 @@ def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
     sizes, predicted = replay.trace.task_bytes, [d.predicted for d in replay.lb_steps]
     return {
         "seconds": replay.time,
-        "iteration_seconds": replay.iteration_seconds,
-        "lb_seconds": replay.lb_seconds,
+        **common.fields(replay, "iteration_seconds lb_seconds lending_saved migrations"),
         "speedup": replay.speedup_over(unbalanced),
         "max_over_mean": replay.mean_max_over_mean,
-        "lending_saved": replay.lending_saved,
         "max_over_mean_predicted": math.fsum(predicted) / len(predicted) if predicted else None,
         "n_lb_steps": len(replay.lb_steps),
-        "migrations": replay.migrations,
         "nbytes": replay.nbytes or None if sizes is not None and sizes.any() else None,
     }
 
@@ -370,8 +365,8 @@ PARAMETERS = (
 )
 
 
-def _described(one: Any, *names: str) -> dict[str, Any]:
-    known = {name: getattr(one, name) for name in ("name", "help", "source", *names)}
+def _described(one: Any, more: str = "") -> dict[str, Any]:
+    known = common.fields(one, f"name help source {more}")
     return {**known, "params": [param._asdict() for param in one.params]}
 
 
@@ -389,7 +384,7 @@ def strategies(args: argparse.Namespace) -> None:
         registry.AUTO,
         *(one for one in registry.strategies().values() if one.name != "none"),
     ]
-    rows = [_described(s, "family", "looks_at", "distributed", "library") for s in chosen]
+    rows = [_described(s, "family looks_at distributed library") for s in chosen]
     for row, one in zip(rows, chosen, strict=True):
         row["looks_at"] = row["looks_at"] if one.call is None else ["everything"]
         row["installed"] = one.library is None or libraries.available(one.library)
@@ -572,11 +567,10 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def _times(speedup: float) -> str:
+    more = 1 / speedup - 1
     if 0.995 < speedup < 1.005:
         return "as long as"
-    longer = speedup < 1
-    percent = 100 * (1 / speedup - 1 if longer else 1 - 1 / speedup)
-    return f"{percent:.3g} % {'longer' if longer else 'less time'} than"
+    return f"{100 * abs(more):.3g} % {'longer' if more > 0 else 'less time'} than"
 
 
 # ---- report, convert ----------------------------------------------------------------------------
@@ -737,17 +731,11 @@ def watch(args: argparse.Namespace) -> None:
     Ctrl-C ends the command.  The program writes after 64 iterations or a second, whichever is
     earlier.
     """
-    if not 0.05 <= args.interval <= 3600:
-        raise DomainError(f"--interval is {args.interval}: expected seconds, 0.05 ... 3600")
+    live.check_interval("--interval", args.interval)
     if args.serve is not None and not 0 <= args.serve < 2**16:
         raise DomainError(f"--serve is {args.serve}: expected a port, 0 ... 65535")
-    if os.path.isdir(args.run):
-        raise DomainError(f"{args.run} is a folder: expected the file that a program writes")
-    if (
-        os.path.exists(args.run)
-        and os.path.getsize(args.run)
-        and not record_file.is_record(args.run)
-    ):
+    there = os.path.exists(args.run) and os.path.getsize(args.run)
+    if there and not record_file.is_record(args.run):  # a folder, or another file
         raise DomainError(f"{args.run} is not a run record: expected a file that a program writes")
     if args.serve is not None and (args.once or args.json):
         raise DomainError("--serve with --once or --json: expected only one of them")
@@ -760,7 +748,7 @@ def watch(args: argparse.Namespace) -> None:
         elif args.json or args.once or not sys.stdout.isatty():
             for now in _news(args):
                 if args.json:
-                    print(console.json_text(common.answer(args, now)), flush=True)
+                    print(common.answer(args, now), flush=True)
                 else:
                     lines = live.lines(now, console.width_of(sys.stdout))
                     print(*lines, "", sep="\n", flush=True)
@@ -780,17 +768,15 @@ def watch(args: argparse.Namespace) -> None:
 
 def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield the state of the run whenever the file has changed; with ``--once``, only now."""
-    seen = None
+    seen = ""
     while True:
         try:
-            stat = os.stat(args.run)
-            before, seen = seen, (stat.st_mtime_ns, stat.st_size)
+            before, seen = seen, served.state_of(args.run)
             if seen != before:
                 yield live.state(course.of(RunRecord.load(args.run)))
-        except (FileNotFoundError, DomainError, FormatError):
+        except served.NOT_YET:
             if args.once:
                 raise
-            # The file is missing, or being written, or has no complete iteration yet.
         if args.once:
             return
         time.sleep(args.interval)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import console
-from pylb.cli.common import PROGRAM, SUMMARY, arg, command, write_json
+from pylb.cli.common import PROGRAM, SUMMARY, arg, command, fields, write_json
 from pylb.cli.programs import check_program
 from pylb.console import note, seconds
 from pylb.errors import DomainError
@@ -224,9 +224,9 @@ class Steering:
             return {"n_ranks": 0, "iterations": 0, **took}
         self.lb.finish()
         report = self.lb.report()
-        keys = ("n_ranks", "iterations", "mean_max_over_mean", "idle_mean", "n_lb_steps", "lb_cost")
+        keys = "n_ranks iterations mean_max_over_mean idle_mean n_lb_steps lb_cost"
         gain = sum(r.gain for r in self.lb.history.lb_steps if r.gain == r.gain)
-        return {key: getattr(report, key) for key in keys} | took | {"saved": gain - report.lb_cost}
+        return fields(report, keys) | took | {"saved": gain - report.lb_cost}
 
 
 def _runs(child: subprocess.Popen[bytes], wait: float) -> bool:

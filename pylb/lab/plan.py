@@ -59,10 +59,7 @@ class Profile(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A host's connection: its bandwidth and its latency.
-
-    The bandwidth is in bits per second in each direction (None: no limit).  The latency is in
-    seconds, one way, to another host with the same latency (None: nothing is added).
+    """A host's connection.
 
     Examples
     --------
@@ -70,11 +67,12 @@ class Link(NamedTuple):
     Link(bandwidth=1000000000.0, latency=0.001)
     """
 
-    bandwidth: float | None = None
+    bandwidth: float | None = None  #: Bits per second in each direction; None: no limit.
+    #: Seconds, one way, to another host with the same latency; None: nothing is added.
     latency: float | None = None
 
     def to(self, other: Link) -> Link:
-        """Return the connection from a host with this link to a host with the other link."""
+        """Return the connection between two hosts with these links."""
         slowest = [b for b in (self.bandwidth, other.bandwidth) if b is not None]
         half = ((self.latency or 0.0) + (other.latency or 0.0)) / 2
         return Link(min(slowest) if slowest else None, half or None)
@@ -153,36 +151,34 @@ class LabPlan(NamedTuple):
         """Read a YAML file."""
         found = yaml_of(path)
         try:
-            return cls.of(found)
+            keys = [*PROFILE, "ranks", "hosts", "network", "changes", "swap", "period"]
+            top = table_of("the file", found, keys)
+            if "ranks" in top and "hosts" in top:
+                said = "ranks and hosts are both given: expected one, or ranks in each host"
+                raise DomainError(said)
+            if "network" in top and "hosts" not in top:
+                raise DomainError("network is given without hosts: expected hosts, too")
+            network = table_of("network", top.get("network", {}), LINK)
+            lists = {"ranks": top.get("ranks", [{}]), "changes": top.get("changes", [])}
+            for name, some in lists.items():
+                if not isinstance(some, list):
+                    raise DomainError(f"{name} is {shortened(some)}: expected a list")
+            common = _fields("", top, Profile())
+            plan = cls(
+                tuple(
+                    _fields(f"ranks[{i}].", table_of(f"ranks[{i}]", rank, PROFILE), common)
+                    for i, rank in enumerate(lists["ranks"])
+                ),
+                _hosts(top.get("hosts", {}), common, _fields("network.", network, Link())),
+                tuple(
+                    _change(f"changes[{i}]", change) for i, change in enumerate(lists["changes"])
+                ),
+                round(units.quantity(units.BYTES, "swap", top.get("swap", SWAP))),
+                units.microseconds("period", top["period"]) if "period" in top else None,
+            )
+            plan.check()
         except DomainError as why:
             raise DomainError(f"{os.fspath(path)}: {why}") from None
-
-    @classmethod
-    def of(cls, found: Any) -> LabPlan:
-        """Make a plan from the contents of a YAML file."""
-        top = table_of("the file", found, [*PROFILE, "ranks", "hosts", "network", *TOP])
-        common = _fields("", top, Profile())
-        if "ranks" in top and "hosts" in top:
-            raise DomainError("ranks and hosts are both given: expected one, or ranks in each host")
-        network = _fields("network.", table_of("network", top.get("network", {}), LINK), Link())
-        if "network" in top and "hosts" not in top:
-            raise DomainError("network is given without hosts: expected hosts, too")
-        lists = {"ranks": top.get("ranks", [{}]), "changes": top.get("changes", [])}
-        for name, found in lists.items():
-            if not isinstance(found, list) or (name == "ranks" and not found):
-                some = "a list that is not empty" if name == "ranks" else "a list"
-                raise DomainError(f"{name} is {shortened(found)}: expected {some}")
-        plan = cls(
-            tuple(
-                _fields(f"ranks[{i}].", table_of(f"ranks[{i}]", rank, PROFILE), common)
-                for i, rank in enumerate(lists["ranks"])
-            ),
-            _hosts(top.get("hosts", {}), common, network),
-            tuple(_change(f"changes[{i}]", change) for i, change in enumerate(lists["changes"])),
-            round(units.quantity(units.BYTES, "swap", top.get("swap", SWAP))),
-            units.microseconds("period", top["period"]) if "period" in top else None,
-        )
-        plan.check()
         return plan
 
     # ---- limits --------------------------------------------------------------------------------
@@ -201,12 +197,8 @@ class LabPlan(NamedTuple):
     def limits(self, n_ranks: int | None = None, cores: int | None = None) -> list[Limit]:
         """Return the limits of the hosts; without hosts, those of the ranks, which repeat.
 
-        Parameters
-        ----------
-        n_ranks : int, optional
-            Number of ranks of the command, without hosts.  Default: the number of profiles.
-        cores : int, optional
-            Cores of the machine.  Default: `os.cpu_count()`.
+        `n_ranks` is the number of ranks of the command (default: the number of profiles), `cores`
+        the number of cores of the machine.
         """
         cores = cores or os.cpu_count() or 1
         count = sum(host.ranks for host in self.hosts) or n_ranks or len(self.profiles)
@@ -297,14 +289,10 @@ class LabPlan(NamedTuple):
 
 # ---- the file ----------------------------------------------------------------------------------
 
-PROFILE, LINK, TOP = Profile._fields, Link._fields, ("changes", "swap", "period")
+PROFILE, LINK = Profile._fields, Link._fields
 T = TypeVar("T", Profile, Link)
-UNITS = {
-    "cap": units.POWER,
-    "memory": units.BYTES,
-    "bandwidth": units.RATE,
-    "latency": units.TIME,
-}
+UNITS = {"cap": units.POWER, "memory": units.BYTES}
+UNITS |= {"bandwidth": units.RATE, "latency": units.TIME}
 
 
 def shown(name: str, value: Any) -> str:
@@ -345,8 +333,6 @@ def value_of(where: str, key: str, found: Any) -> Any:
             said = f"{where}share is {shortened(found)}: expected cores, a number such as 0.25"
             raise DomainError(said) from None
     value = units.quantity(UNITS[key], f"{where}{key}", found)
-    if value == 0 and key != "latency":
-        raise DomainError(f"{where}{key} is {shortened(found)}: expected more than 0")
     return round(value) if key == "memory" else value
 
 
@@ -394,12 +380,12 @@ def _change(where: str, found: Any) -> Change:
 LEAST = 1_000
 MOST = 1_000_000
 
+# Default period.  A rank that spins while it waits in MPI uses up its quota; then it is stopped
+# until the period ends, and delays ranks that wait for it.  So the period is short.
 PERIOD_US = 5_000
-"""Default period in microseconds.  A rank that spins while it waits in MPI uses up its quota; then
-it is stopped until the period ends, and delays ranks that wait for it.  So the period is short."""
-
-SLACK = 2**28
-"""Bytes by which a group of version 1 may briefly exceed the memory limit; see `Lab`."""
+SLACK = (
+    2**28
+)  # bytes by which a group of version 1 may briefly exceed its limit, see `Lab._keeping`
 
 
 class Limit(NamedTuple):

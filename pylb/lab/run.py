@@ -128,17 +128,15 @@ class Lab:
 
     def _divide(self, n_ranks: int | None) -> None:
         self._n_ranks = n_ranks
-        self.plan = self.plan.expanded(n_ranks)
-        self.limits = self.plan.limits(n_ranks)
-        self._write_limits()
+        self._follow(self.plan.expanded(n_ranks))
 
-    def _write_limits(self) -> None:
-        """Write the limits for ranks that start from now on."""
+    def _follow(self, plan: LabPlan) -> None:
+        """Take the plan, and write the limits for ranks that start from now on."""
+        self.limits, self.plan = plan.limits(self._n_ranks), plan
         limits = [control(limit) for limit in self.limits]
         known: dict[str, Any] = {"ranks": limits}
-        if self.plan.hosts:
-            names = [host.name for host in self.plan.hosts]
-            known = {"hosts": dict(zip(names, limits, strict=True))}
+        if plan.hosts:
+            known = {"hosts": dict(zip([host.name for host in plan.hosts], limits, strict=True))}
         files.write_text(self._limits_file, json.dumps(known))
 
     def run(self, command: Sequence[str]) -> int:
@@ -194,17 +192,8 @@ class Lab:
     def measure(self, n_ranks: int | None = None) -> tuple[list[Held], list[Joined]]:
         """Measure for some seconds what the lab enforces, with programs that try to use more.
 
-        Parameters
-        ----------
-        n_ranks : int, optional
-            Number of ranks of the command, for limits that depend on it.
-
-        Returns
-        -------
-        held : list of Held
-            One for each limit of `LabPlan.limits`.
-        joined : list of Joined
-            The connections from the first host to each other host, and back.
+        Return the limits, as `LabPlan.limits` has them for `n_ranks` ranks, and the connections
+        from the first host to each other host, and back.
         """
         self._divide(n_ranks)
         commands = []
@@ -220,13 +209,9 @@ class Lab:
     def change(self, change: Change) -> None:
         """Change the limits of ranks or hosts from now on, also of a later command.
 
-        If the change names ranks, each rank of the last command first gets its own profile.  Before
-        the first command, profiles up to the largest named rank are made; this list repeats.
-
-        Parameters
-        ----------
-        change : Change
-            `at` and `when` have no effect.
+        `Change.at` and `Change.when` have no effect.  If the change names ranks, each rank of the
+        last command first gets its own profile.  Before the first command, profiles up to the
+        largest named rank are made; this list repeats.
 
         Raises
         ------
@@ -240,8 +225,7 @@ class Lab:
         plan = self.plan.expanded(self._n_ranks, [change]).after(change)
         if plan.needs_memory and not self.plan.needs_memory:
             raise DomainError("change.values: this lab began without memory limits")
-        self.plan, self.limits = plan, plan.limits(self._n_ranks)
-        self._write_limits()
+        self._follow(plan)
         for rank in self._groups.ranks():
             self._groups.change(rank, self._limit(rank))
         if self.network:
@@ -423,24 +407,14 @@ def changing(
             thread.join()
 
 
-VARIABLE = "PYLB_LAB_MOMENTS"
-"""Environment variable: the socket on which the lab listens."""
+VARIABLE = "PYLB_LAB_MOMENTS"  # in the environment: the socket on which the lab listens
 
 
 def announce(moment: str) -> bool:
     """Tell the lab that a moment has come; return after the lab has made the changes for it.
 
-    Any rank may call it; only the first call for a moment counts.  Outside a lab, nothing happens.
-
-    Parameters
-    ----------
-    moment : str
-        The name of the moment: `when` of changes in the lab's file.
-
-    Returns
-    -------
-    bool
-        Whether the lab changed anything.
+    `moment` is `Change.when` of some changes.  Any rank may call it; only the first call for a
+    moment counts.  Return whether the lab changed anything; outside a lab, nothing happens.
 
     Examples
     --------

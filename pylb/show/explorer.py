@@ -10,7 +10,7 @@ from pylb import files, optional
 from pylb.errors import DomainError
 from pylb.replaying.replayed import Replay
 from pylb.replaying.trace import RunRecord, Trace
-from pylb.show import course
+from pylb.show import course, live
 
 
 def explore(
@@ -99,6 +99,5 @@ def watch(path: str | os.PathLike[str], *, interval: float = 1.0) -> Any:
     optional.require("anywidget")
     from pylb.show.widget import Watch
 
-    if not 0.05 <= interval <= 3600:
-        raise DomainError(f"interval is {interval}: expected seconds, 0.05 ... 3600")
+    live.check_interval("interval", interval)
     return Watch(files.named(path), float(interval))

@@ -11,11 +11,17 @@ import numpy as np
 from pylb import console
 from pylb.console import count, fill, seconds
 from pylb.decide.receipts import Receipt
+from pylb.errors import DomainError
 from pylb.show.course import Course
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 MOST_RANKS = 24  # lines of the table; if there are more ranks, only the slowest ones are shown
 RECENT = 48  # number of iterations in a spark line
+
+
+def check_interval(name: str, seconds: float) -> None:
+    if not 0.05 <= seconds <= 3600:
+        raise DomainError(f"{name} is {seconds}: expected seconds, 0.05 ... 3600")
 
 
 def spark(values: Any, top: float) -> str:

@@ -1,8 +1,8 @@
 """Pictures of a run, drawn by matplotlib: one function for each picture.
 
 Each function draws on the axes `ax`, by default those of a new figure, and returns them.  Without
-matplotlib it raises `MissingPartError`.  The colours (Okabe and Ito's, and the map cividis) are
-colour-blind safe.
+matplotlib it raises `MissingPartError`.  A `run` is what `pylb.report` accepts: a RunRecord,
+Replay, Trace or path.  The colours (Okabe and Ito's, and the map cividis) are colour-blind safe.
 """
 
 from __future__ import annotations
@@ -139,13 +139,12 @@ def rank_loads(
     Parameters
     ----------
     times : (m, p) array of float
-        Seconds of each rank, one row per iteration: ``run.rank_times``.
+        Seconds of each rank, one row per iteration.
     lb_step_iterations : sequence of int, optional
-        Iterations that ended with an LB step: ``run.lb_step_iterations``.
+        Iterations that ended with an LB step.
     relative : bool
         Divide by the mean over the ranks in the same iteration, so that 1, drawn white, means
-        balance even if the total load changes.  The scale is logarithmic: twice the mean and half
-        the mean are equally far from 1.  False: seconds.
+        balance even if the total load changes.  The scale is logarithmic.  False: seconds.
 
     Examples
     --------
@@ -196,13 +195,7 @@ def imbalance(
     """Draw maximum and mean over the ranks in each iteration, and mark the LB steps.
 
     The area between the two is the mean time that a rank waits for the slowest one.
-
-    Parameters
-    ----------
-    maximum, mean : (m,) array of float
-        Seconds: ``run.metrics["max"]``, ``run.metrics["mean"]``.
-    lb_step_iterations : sequence of int, optional
-        Iterations that ended with an LB step.
+    `maximum` and `mean` are (m,) seconds; the LB steps are as in `rank_loads`.
 
     Examples
     --------
@@ -226,13 +219,8 @@ def before_after(
 ) -> Axes:
     """Draw the seconds of each rank before and after an LB step.
 
-    Up to 40 ranks are drawn as bars, more ranks as two curves, sorted from the slowest rank on.
-
-    Parameters
-    ----------
-    before, after : (p,) array of float, or Metrics
-        Seconds of each rank, for instance `Snapshot.rank_times` of two placements.  For metrics,
-        e.g. ``plan.before``, only the slowest rank, the mean and the fastest rank are drawn.
+    Both are (p,) seconds, or `Metrics`, of which only the slowest rank, the mean and the fastest
+    rank are drawn.  More than 40 ranks are two curves, sorted from the slowest rank on.
 
     Examples
     --------
@@ -276,13 +264,9 @@ MOST_TRIED = 60  # only so many LB steps, those that saved or lost the most, can
 def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw maximum and mean load, and the lines and the period τ that the trigger computed.
 
-    Two lines up to each LB step show what the trigger fitted to the maximum and the mean over the
-    ranks since the previous LB step.  A bar shows the ideal period τ (Menon 2012, eq. 3.5).
-
-    Parameters
-    ----------
-    run : RunRecord, Replay, Trace or path
-        A run with a trigger that fits lines, e.g. "metabalancer" or "menon".
+    Only some triggers fit lines, e.g. "metabalancer" and "menon".  Two lines up to each LB step
+    show what the trigger fitted to the maximum and the mean over the ranks since the previous LB
+    step.  A bar shows the ideal period τ (Menon 2012, eq. 3.5).
 
     Examples
     --------
@@ -312,13 +296,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
-    """Draw the time of each iteration in a replay and with the best schedule found.
-
-    Parameters
-    ----------
-    run : Replay
-    best : Optimum
-        The optimum of the same trace and strategy: ``trace.optimum(...)``.
+    """Draw the time of each iteration in a replay, and with the `trace.optimum` of its strategy.
 
     Examples
     --------
@@ -360,11 +338,7 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     A line goes from max/mean before an LB step to the predicted max/mean, both computed from the
     estimated loads; an open circle shows the max/mean measured afterwards.  Decisions not to
     rebalance are marked at the bottom.  The LB steps that saved or lost most have a label with
-    their number of migrations, and the seconds saved minus the cost.
-
-    Parameters
-    ----------
-    run : RunRecord, Replay, Trace, History or path
+    their number of migrations, and the seconds saved minus the cost.  `run` can also be a History.
 
     Examples
     --------
@@ -419,13 +393,8 @@ def objects(
 ) -> Axes:
     """Draw a box for each rank, and in it a square for each object, coloured by its load.
 
-    The objects are in the order of the snapshot; those that may not migrate have a frame.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-    ranks : int or iterable of int, optional
-        Default: all ranks; if there are more than 64, the 64 slowest ones.
+    The objects are in the order of the snapshot; those that may not migrate have a frame.  `ranks`
+    is a rank or several; by default all ranks, or the 64 slowest ones if there are more.
 
     Examples
     --------
@@ -483,14 +452,8 @@ MOST_BOXES, MOST_SQUARES = 64, 20_000  # largest numbers of ranks and of objects
 def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     """Write a film of the LB steps: ranks are boxes, filled to their load, and objects move.
 
-    Parameters
-    ----------
-    run : RunRecord, Replay, Trace or path
-        At most 64 ranks and 20,000 objects.
-    path : path
-        ``.gif``; ``.mp4`` needs ffmpeg.
-    most : int
-        Largest number of LB steps in the film, from the first one on.
+    The run has at most 64 ranks and 20,000 objects.  The suffix of `path` is ``.gif``, or with
+    ffmpeg ``.mp4``.  `most` is the largest number of LB steps in the film, from the first one on.
 
     Examples
     --------
@@ -564,15 +527,9 @@ MOST_CELLS = 256  # largest number of rows of a matrix
 
 
 def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None) -> Axes:
-    """Draw the load that moved from rank to rank, as a matrix.
+    """Draw the load that moved from rank to rank, in all or after one iteration, as a matrix.
 
     More than 256 ranks are added up in groups of neighbours.
-
-    Parameters
-    ----------
-    run : RunRecord, Replay, Trace or path
-    iteration : int, optional
-        Only migrations after this iteration.  Default: all.
 
     Examples
     --------
@@ -612,14 +569,8 @@ def communication(
 ) -> Axes:
     """Draw the bytes that each rank sends to each other rank in an iteration, as a matrix.
 
-    The diagonal is communication within a rank.  More than 256 ranks are added up in groups.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        It must have edges.
-    rank : (n,) array of int, optional
-        Another placement, e.g. ``pylb.place(snapshot).rank``.
+    The diagonal is communication within a rank.  More than 256 ranks are added up in groups.  With
+    `rank`, e.g. ``pylb.place(snapshot).rank``, the objects are on these ranks instead.
 
     Examples
     --------
@@ -664,15 +615,9 @@ def timeline(
     for how long objects moved while ranks computed.  More than 64 ranks are drawn as quantiles of
     each iteration, from the slowest rank to the fastest.
 
-    Parameters
-    ----------
-    run : RunRecord, Replay, Trace, path or Recording
-    prediction : Prediction, optional
-        For a `Recording`, and only for it: a prediction made with ``steps=True``.
-    path : CriticalPath, optional
-        The critical path of a `Recording`, drawn as a line over the ranks.
-    iterations : int or (int, int), optional
-        One iteration, or the first iteration and the one after the last.  Default: all.
+    `iterations` is one iteration, or the first iteration and the one after the last; default: all.
+    If `run` is a `Recording`, a `prediction` made with ``steps=True`` is drawn, and, if given, its
+    critical `path` as a line over the ranks.
 
     Examples
     --------

@@ -27,11 +27,19 @@ from pylb.show import course, live, page
 
 SHARE = {True: 0.05, False: 0.005}  # fraction of a core for reading: with SCHED_IDLE, without it
 HOSTS = ("127.0.0.1", "localhost")
+# Errors of reading a file that is missing, being written or without a complete iteration.
+NOT_YET = (FileNotFoundError, DomainError, FormatError)
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+def state_of(path: str | os.PathLike[str]) -> str:
+    """Return what changes when a program writes the file."""
+    stat = os.stat(path)
+    return f"{stat.st_mtime_ns}-{stat.st_size}"
 
 
 class RunFile:
@@ -50,8 +58,7 @@ class RunFile:
             if time.monotonic() >= self.due:
                 begin = time.thread_time()
                 try:
-                    stat = os.stat(self._path)
-                    changed = f"{stat.st_mtime_ns}-{stat.st_size}"
+                    changed = state_of(self._path)
                     if changed != self._now["seen"]:
                         old, new = self._now, {**_shown(self._path), "seen": changed}
                         n = old["picture"]["n_iterations"] if "picture" in old else 0
@@ -60,8 +67,8 @@ class RunFile:
                         if not lost or changed == self._tried:  # lost: it was being written
                             self._now = new
                         self._tried = changed
-                except (FileNotFoundError, DomainError, FormatError):
-                    pass  # the file is missing, being written or without an iteration: show the old
+                except NOT_YET:
+                    pass  # show the old
                 used = time.thread_time() - begin
                 self.due = time.monotonic() + max(self._interval, used / self._share)
             now = self._now

@@ -57,7 +57,7 @@ LINES = {
     "watch run.h5 --serve --json": "--serve with --once or --json: expected only one of them",
     "watch absent.h5 --interval 0": "interval",
     "watch run.h5 --once --interval 0": "interval",
-    "watch .": "folder",
+    "watch .": "not a run record",
     "triggers absent.h5": "absent.h5",
     "experience absent.pylb": "absent.pylb",
     "optimum absent.h5": "absent.h5",
