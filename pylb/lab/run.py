@@ -30,7 +30,7 @@ BEAT_US = 500  # microseconds between two checks of the quotas; the checks take 
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PAUSE = 0.002  # seconds between two checks of memory; a fast disk reads some 2 MB in this time
 GRACE = 5.0  # seconds between asking the command to end and killing it
-TYPED = 2.0  # seconds before SIGINT is passed on to the command, see `_wait`
+TYPED = 2.0  # seconds before SIGINT is passed on to the command, see `_ended_by_signals`
 
 
 class Lab:
@@ -155,24 +155,27 @@ class Lab:
             env[VARIABLE] = str(moments)
         if self.network:
             env |= self.network.environment()
-        start = time.perf_counter()
+        start, children = time.perf_counter(), list[subprocess.Popen[bytes]]()
         try:
             with (
                 self._enforcing(),
-                _signals() as wake,
+                _ended_by_signals(children) as came,
                 changing(self.plan.changes, moments, self.change) as self.done,
                 subprocess.Popen(words, env=env) as child,
             ):
+                children.append(child)
                 try:
-                    stopped = _wait(child, wake)
+                    if came:  # before the command has started
+                        child.kill()
+                    child.wait()
                 finally:
                     # The command still runs if waiting has failed.
                     child.kill()
                     self._groups.kill()
         finally:
             self.seconds = time.perf_counter() - start
-        if stopped:
-            return 128 + stopped
+        if came:
+            return 128 + came[0]
         return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
     @contextmanager
@@ -285,48 +288,31 @@ class Lab:
 
 
 @contextmanager
-def _signals() -> Iterator[int]:
-    """Catch the signals in `STOP`; their numbers can be read from the yielded descriptor."""
-    read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    old_fd = signal.set_wakeup_fd(write)
+def _ended_by_signals(children: Sequence[subprocess.Popen[bytes]]) -> Iterator[list[int]]:
+    """Let the first signal of `STOP` end the child, and a second one kill it; yield the signals."""
+    came: list[int] = []
+    timers: list[threading.Timer] = []
+
+    def handle(number: int, _: Any) -> None:
+        came.append(number)
+        # A terminal sends Ctrl-C to the command, too, and a second SIGINT makes Open MPI abort less
+        # gracefully.  So SIGINT is passed on only after a while.
+        first = TYPED if number == signal.SIGINT else 0.0
+        gently = [(first, number), (first + GRACE, signal.SIGKILL)]
+        for child in children:
+            for wait, one in gently if len(came) == 1 else [(0.0, signal.SIGKILL)]:
+                timers.append(threading.Timer(wait, child.send_signal, [one]))
+                timers[-1].start()
+
     stop = [s for s in STOP if (s, signal.getsignal(s)) != (signal.SIGHUP, signal.SIG_IGN)]
-    old = {number: signal.signal(number, lambda *_: None) for number in stop}
+    old = {number: signal.signal(number, handle) for number in stop}
     try:
-        yield read
+        yield came
     finally:
         for number, action in old.items():
             signal.signal(number, action)
-        signal.set_wakeup_fd(old_fd)
-        os.close(read)
-        os.close(write)
-
-
-def _wait(child: subprocess.Popen[bytes], wake: int) -> int:
-    """Wait for the child; return the signal that asked to stop it, or 0."""
-    stopped = 0
-    plan: list[tuple[float, int]] = []  # when to send which signal
-    ended = os.pidfd_open(child.pid)
-    try:
-        while True:
-            pause = max(0.0, plan[0][0] - time.monotonic()) if plan else None
-            ready = select.select([ended, wake], [], [], pause)[0]
-            if ended in ready:
-                child.wait()
-                return stopped
-            now = time.monotonic()
-            if wake in ready:
-                number = os.read(wake, 1)[0]
-                if number in STOP:
-                    # A terminal sends Ctrl-C to the command, too, and a second SIGINT makes Open
-                    # MPI abort less gracefully.  So SIGINT is passed on only after a while.
-                    first = now + (TYPED if number == signal.SIGINT else 0.0)
-                    gently = [(first, number), (first + GRACE, int(signal.SIGKILL))]
-                    plan = [(now, signal.SIGKILL)] if stopped else gently
-                    stopped = stopped or number
-            elif plan:
-                child.send_signal(plan.pop(0)[1])
-    finally:
-        os.close(ended)
+        for timer in timers:
+            timer.cancel()
 
 
 # ---- changes while the command runs: at a given time, or at a moment that it announces ----------
