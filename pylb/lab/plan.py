@@ -383,9 +383,7 @@ MOST = 1_000_000
 # Default period.  A rank that spins while it waits in MPI uses up its quota; then it is stopped
 # until the period ends, and delays ranks that wait for it.  So the period is short.
 PERIOD_US = 5_000
-SLACK = (
-    2**28
-)  # bytes by which a group of version 1 may briefly exceed its limit, see `Lab._keeping`
+SLACK = 2**28  # bytes by which a group of version 1 may exceed its limit, see `Lab._keeping`
 
 
 class Limit(NamedTuple):
