@@ -161,8 +161,8 @@ class LabPlan(NamedTuple):
             network = table_of("network", top.get("network", {}), LINK)
             lists = {"ranks": top.get("ranks", [{}]), "changes": top.get("changes", [])}
             for name, some in lists.items():
-                if not isinstance(some, list):
-                    raise DomainError(f"{name} is {shortened(some)}: expected a list")
+                if not isinstance(some, list) or (name == "ranks" and not some):
+                    raise DomainError(f"{name} is {shortened(some)}: expected a list with items")
             common = _fields("", top, Profile())
             plan = cls(
                 tuple(

@@ -381,7 +381,7 @@ def test_changes_are_made_in_order_of_time(tmp_path):
         ("0.5", "the file is 0.5: expected keys"),
         ("", "the file is None"),
         ("ranks: 4", r"ranks is 4: expected a list"),
-        ("ranks: []", "profiles is empty: expected a profile"),
+        ("ranks: []", r"ranks is \[\]: expected a list with items"),
         ("share: half", "share is 'half': expected cores"),
         ("share: -1", "share is -1"),
         ("share: 1000", "share is 1000: expected 0.001 ..."),

@@ -227,12 +227,14 @@ def test_what_the_program_leaves_behind_is_killed(where):
 
 
 def test_an_error_of_the_lab_leaves_nothing(where, monkeypatch):
-    def fails(child, wake):
+    def fails(child, *args):
         children.append(child)
+        if len(children) > 1:
+            return wait(child, *args)
         raise OSError("no more descriptors")
 
-    children = []
-    monkeypatch.setattr(run, "_wait", fails)
+    children, wait = [], run.subprocess.Popen.wait
+    monkeypatch.setattr(run.subprocess.Popen, "wait", fails)
     start = time.monotonic()
     with Lab([1.0]) as lab, pytest.raises(OSError, match="no more descriptors"):
         lab.run([sys.executable, "-c", "import time; time.sleep(60)"])
