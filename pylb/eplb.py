@@ -1,7 +1,6 @@
-"""Experts of a mixture-of-experts model on GPUs: the interface of DeepSeek's EPLB.
+"""Experts of a mixture-of-experts model on GPUs, with the arguments and results of DeepSeek's EPLB.
 
-`rebalance_experts` can replace the function of the same name in
-https://github.com/deepseek-ai/EPLB: it has the same arguments and results.
+See https://github.com/deepseek-ai/EPLB.
 """
 
 from __future__ import annotations
@@ -28,9 +27,7 @@ def rebalance_experts(
 ) -> tuple[Any, Any, Any]:
     """Choose how many replicas each expert gets, and the GPU of each replica.
 
-    The replicas of an expert share its load evenly, and are on different GPUs.  If `num_nodes`
-    divides `num_groups`, the experts of a group stay on one node; otherwise, groups and nodes are
-    ignored.
+    The replicas of an expert share its load evenly, and are on different GPUs.
 
     Parameters
     ----------
@@ -40,11 +37,12 @@ def rebalance_experts(
         Number of replicas in each layer.  If `num_gpus` does not divide it, the first GPUs have one
         more.
     num_groups, num_nodes, num_gpus : int
-        Number of groups of consecutive experts, for group-limited routing; of nodes; and of GPUs of
-        all nodes together.
+        Number of groups of consecutive experts, of nodes, and of GPUs of all nodes together.  If
+        `num_nodes` divides `num_groups`, the experts of a group stay on one node; otherwise, groups
+        and nodes are ignored.
     previous : (layers, num_replicas) array_like of int, optional
-        The first result of the previous call: as many replicas as possible stay where they are.
-        EPLB has no such argument.
+        The first result of the previous call: as many replicas as possible stay where they are
+        (not in EPLB).
 
     Returns
     -------

@@ -44,17 +44,6 @@ class Lab:
     period_us : int, optional
         See `LabPlan.period_us`.  Default: 5 ms; longer for shares below 0.2.
 
-    Attributes
-    ----------
-    plan : LabPlan
-        The description of the lab, with the changes that were made so far.
-    seconds : float
-        Wall time of the last command.
-    done : list of Done
-        Changes that were made during the last command, with their times.
-    notes : list of str
-        What the lab uses, what this machine cannot provide, what killed labs have left.
-
     Examples
     --------
     >>> with pylb.lab.Lab([0.25, 0.5]) as lab:  # doctest: +SKIP
@@ -70,16 +59,17 @@ class Lab:
             period_us = checks.whole("period_us", period_us, 1, "microseconds")
             plan = plan._replace(period_us=period_us)
         plan.check()
-        self.plan, self.limits = plan, plan.limits()
-        self._n_ranks: int | None = None
-        self.seconds = 0.0
-        self.done: list[Done] = []
+        self.plan = plan  #: The description of the lab, with the changes that were made so far.
+        self.limits, self._n_ranks = plan.limits(), None  # type: list[Limit], int | None
+        self.seconds = 0.0  #: Wall time of the last command.
+        self.done: list[Done] = []  #: Changes that were made during the last command.
         self.network: HostNetwork | None = None
         where = parents(
             Path("/proc/self/mountinfo").read_text(),
             Path("/proc/self/cgroup").read_text(),
             plan.needs_memory,
         )
+        #: What the lab uses, what this machine cannot provide, what killed labs have left.
         self.notes = state.remove_stale()
         self._state = state.State()
         self._limits_file = self._state.folder / "limits.json"

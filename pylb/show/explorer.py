@@ -28,11 +28,8 @@ def explore(
 
     Parameters
     ----------
-    run : Trace, RunRecord, Replay or path
-    stem : str, optional
-        Selects one of several runs in a folder, see `Trace.load`.
-    coords : mapping from int to 1 ... 3 floats, optional
-        Coordinates of the objects by key.  Default: objects that communicate are close.
+    run, stem, coords
+        As for `pylb.report`.
     **settings
         Initial settings: `strategy` (default: "none", as recorded; with a trigger or `every`:
         "auto"), `trigger` or `every`, `n_ranks`, `alpha`, `beta`, `cost` (default: the mean of the
@@ -41,8 +38,8 @@ def explore(
     Returns
     -------
     Explorer
-        An anywidget, for JupyterLab, Notebook 7 and VS Code.  Its attribute ``replay`` is the run
-        that is shown.
+        An anywidget, for JupyterLab, Notebook 7 and VS Code.  Its `replay` is the run that is
+        shown; `recorded` has the same settings, but the recorded placement.
 
     Examples
     --------
@@ -74,20 +71,9 @@ def explore(
 def watch(path: str | os.PathLike[str], *, interval: float = 1.0) -> Any:
     """Show a run in a notebook while its program writes the record, e.g. ``record="run.h5"``.
 
-    The widget has what the page of `pylb.report` has, and follows the file until the run has ended.
-    It returns at once, also if there is no file yet, and uses at most 0.5 % of a core.
-
-    Parameters
-    ----------
-    path : path
-        The run record that `Balancer` or `Advisor` writes.
-    interval : float
-        Seconds from one look at the file to the next, 0.05 or more.
-
-    Returns
-    -------
-    Watch
-        An anywidget; its method ``stop()`` ends it early.
+    The result is an anywidget with what the page of `pylb.report` has.  It looks at the file every
+    `interval` seconds until the run has ended, or until its method ``stop()`` is called.  It comes
+    at once, also if there is no file yet, and uses at most 0.5 % of a core.
 
     Examples
     --------

@@ -123,14 +123,7 @@ class Widget(anywidget.AnyWidget):
 
 
 class Explorer(Widget):
-    """The widget that `pylb.explore` returns.
-
-    Attributes
-    ----------
-    trace : Trace
-    replay, recorded : Replay
-        `replay` has the chosen settings; `recorded` has the same, but the recorded placement.
-    """
+    """The widget that `pylb.explore` returns."""
 
     _esm = page.static(*page.SHARED, "explorer.js")
     _does = "replay"
@@ -241,13 +234,7 @@ class Explorer(Widget):
 
 
 class Watch(Widget):
-    """The widget that `pylb.watch` returns.
-
-    Attributes
-    ----------
-    ended : bool
-        Whether the widget has stopped following the file: the run has ended, or `stop` was called.
-    """
+    """The widget that `pylb.watch` returns."""
 
     _esm = page.static(*page.SHARED, "report.js", "watch.js")
     _does = "follow the run"
@@ -278,6 +265,7 @@ class Watch(Widget):
 
     @property
     def ended(self) -> bool:
+        """Whether the widget has stopped following the file."""
         return self._stop.is_set()
 
     def stop(self) -> None:

@@ -210,14 +210,6 @@ class VirtualComm:
     It has mpi4py's methods for Python objects.  Messages are pickled, so the receiver always gets a
     copy.  A send does not wait for the receive.
 
-    Attributes
-    ----------
-    rank, size : int
-    speed : float
-        Speed of this rank.
-    attributes : dict
-        Values that other code attaches to the communicator, like MPI's attributes.
-
     Examples
     --------
     >>> def main(comm):
@@ -229,9 +221,10 @@ class VirtualComm:
 
     def __init__(self, world: World, rank: int):
         self.world, self._turn = world, 0
+        #: Values that other code attaches to the communicator, like MPI's attributes.
         self.attributes: dict[str, Any] = {}
         self.rank, self.size = rank, world.size
-        self.speed = 1.0 / world.scheduler.ranks[rank].pace
+        self.speed = 1.0 / world.scheduler.ranks[rank].pace  #: Speed of this rank.
 
     def Get_rank(self) -> int:
         """Number of this rank."""
@@ -252,12 +245,9 @@ class VirtualComm:
         return _core.clock()
 
     def elapse(self, seconds: float) -> None:
-        """Let as much virtual time pass as this rank needs for an amount of work.
+        """Let as much virtual time pass as this rank needs, at most 1e9 s, for some work.
 
-        Parameters
-        ----------
-        seconds : float
-            The work, in seconds on a rank of speed 1.  The rank may need at most 1e9 s for it.
+        `seconds` is the work in seconds on a rank of speed 1.
         """
         work = checks.seconds("seconds", seconds, 1e9 * self.speed)
         _core.clock_declare(work / self.speed)
@@ -435,7 +425,7 @@ class VirtualCluster:
     ``cluster.run(main)`` calls ``main(comm)`` on every rank, like ``mpiexec -n p``.  One rank runs
     at a time, in an order that is the same in every run, until it waits.  Each rank has its own
     virtual time, which passes while the rank runs, so loads, waits and iteration times are those of
-    p processors.
+    p processors.  Ranks share the global variables of the process, e.g. those of modules.
 
     Parameters
     ----------
@@ -454,16 +444,6 @@ class VirtualCluster:
         How virtual time passes.  "cpu": by the rank's processor time; "wall": by the wall clock;
         "none": only by messages and by ``comm.elapse(seconds)`` in the program, so that all times
         are the same in every run.
-
-    Attributes
-    ----------
-    seconds : (n_ranks,) float64
-        Virtual time at which each rank ended in the most recent run.
-
-    Notes
-    -----
-    An error on one rank ends all ranks, and `run` raises it.  Ranks share the global variables of
-    the process, e.g. those of modules.
 
     Examples
     --------
@@ -495,17 +475,14 @@ class VirtualCluster:
             raise DomainError(f"network is {network}: {expected}")
         checks.one_of("clock", clock, tuple(SOURCES))
         self.clock = clock
+        #: (n_ranks,) virtual time at which each rank ended in the most recent run.
         self.seconds: F64 = np.zeros(self.n_ranks)
 
     def run(self, main: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
         """Run ``main(comm, *args, **kwargs)`` on every rank; return the results by rank.
 
-        Raises
-        ------
-        Exception
-            The first error that a rank raised; from Python 3.11 on, a note names the rank.
-        DeadlockError
-            No rank could continue; the message says what each rank waits for.
+        The first error of a rank ends all ranks and is raised; from Python 3.11 on, a note names
+        the rank.  A DeadlockError says what each rank waits for.
         """
         if not callable(main):
             raise DomainError(f"main is {main!r}: expected a function, main(comm)")
