@@ -306,12 +306,10 @@ class History(list[Receipt]):
     def table(self) -> pd.DataFrame:
         """Return a pandas DataFrame with a row per receipt: fields, and values of the trigger."""
         pandas = optional.require("pandas")
-        rows = []
-        for receipt in self:
-            row = receipt.to_dict()
+        rows = [r.to_dict() for r in self]
+        for row in rows:
             del row["alternatives"]
             row.update({f"trigger_{k}": v for k, v in row.pop("figures").items()})
-            rows.append(row)
         return pandas.DataFrame(rows)
 
     def rows(self) -> Iterable[list[Any]]:

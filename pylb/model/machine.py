@@ -481,22 +481,18 @@ class Machine:
             return cls(from_json(content["root"]), content["ranks"], alpha, beta)
 
     def __repr__(self) -> str:
-        leaf = iter(self.ranks)
+        leaf, depth = iter(self.ranks), list[int]()
         lines = [f"<Machine: {self.n_ranks} ranks on {max(len(self.nodes), 1)} nodes>"]
-
-        def show(place: Place, indent: str) -> None:
-            words = [f"{indent}{place.kind} {place.name}".rstrip()]
+        for above, place in self.root.walk():
+            depth.append(depth[above] + 1 if above >= 0 else 0)
+            words = [f"{place.kind} {place.name}".rstrip()]
             if not place.children:
-                words = [f"{indent}rank {next(leaf)}", f"speed {place.speed:.3g}"]
+                words = [f"rank {next(leaf)}", f"speed {place.speed:.3g}"]
                 words += [f"load {place.load:.2f}"] if place.load >= 0.005 else []
             if not math.isnan(place.bandwidth):
                 words.append(f"{place.bandwidth / 1e6:.3g} MB/s")
-            lines.append(", ".join(words))
-            for child in place.children:
-                show(child, indent + "  ")
-
-        for child in self.root.children or (self.root,):
-            show(child, "  ")
+            if above >= 0 or not place.children:  # the root is in the first line
+                lines.append("  " * max(depth[-1], 1) + ", ".join(words))
         if len(lines) > 4 * SHOWN:
             lines[2 * SHOWN : -2 * SHOWN] = [f"  ... {len(lines) - 4 * SHOWN} lines more"]
         return "\n".join(lines)
