@@ -189,9 +189,6 @@ def _bound_to(name: str) -> int:
     return numbers.pop() if len(numbers) == 1 else -1
 
 
-# ---- the network ---------------------------------------------------------------------------------
-
-
 def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
     """Yield all pairs of 0 ... n-1, in rounds with each at most once, by the circle method."""
     ring = list(range(n + n % 2))
@@ -223,9 +220,6 @@ def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
         alpha[i, j] = alpha[j, i] = network.alpha
         beta[i, j] = beta[j, i] = network.beta
     return alpha, beta
-
-
-# ---- the tree ------------------------------------------------------------------------------------
 
 
 def _found(facts: list[PlaceFacts], first: list[int], alpha: F64, beta: F64) -> Found:
@@ -376,8 +370,6 @@ class Machine:
         pairs = zip(within, self.between, strict=True)
         return np.array([min(x / y, 1.0) if y > 0 else 1.0 for x, y in pairs])
 
-    # ---- shares --------------------------------------------------------------------------------
-
     def power(self, w_comm: float = W_COMM) -> F64:
         """Return DRUM's power of each rank, (p,), with sum 1 (Devine 2005/2008).
 
@@ -438,8 +430,6 @@ class Machine:
 
         return replace(self, root=renew(self.root))
 
-    # ---- measure, parse, read ------------------------------------------------------------------
-
     @classmethod
     def measure(cls, comm: Any = None, *, seconds: float = 0.1, network: bool = True) -> Machine:
         """Measure the machine that a job runs on.  Collective; may block.
@@ -496,9 +486,6 @@ class Machine:
         if len(lines) > 4 * SHOWN:
             lines[2 * SHOWN : -2 * SHOWN] = [f"  ... {len(lines) - 4 * SHOWN} lines more"]
         return "\n".join(lines)
-
-
-# ---- the argument `network` ----------------------------------------------------------------------
 
 
 NetworkLike: TypeAlias = "tuple[float, float] | Machine | str | os.PathLike[str]"

@@ -109,8 +109,6 @@ class SpeedModels:
         """Return a copy that is independent of this one."""
         return copy(self)  # the arrays are replaced, never changed
 
-    # ---- measurements --------------------------------------------------------------------------
-
     def update(self, counts: ArrayLike, seconds: ArrayLike) -> None:
         """Update the models by a measurement of each rank: its rows and its seconds, (p,) each.
 
@@ -178,8 +176,6 @@ class SpeedModels:
             seconds[here] = counts[here] / self.speed[at]
             out.update(counts, seconds)
         return out
-
-    # ---- predictions ---------------------------------------------------------------------------
 
     def split(self, n: int) -> I64:
         """Divide n rows among the ranks, (p,), such that the predicted longest time is minimal.

@@ -87,10 +87,9 @@ class Advisor(RunResults):
 
     Notes
     -----
-    `advise`, `iterate`, `finish`, `save`, `report` to a file and `rank_loads` are collective.  An
-    error of one rank in `advise` is raised on all ranks.  If the program of one rank raises or ends
-    early, the other ranks raise, too.  Environment variables such as ``PYLB_STRATEGY`` and
-    ``PYLB_TRIGGER`` (a name, or a value of `every`) override the program's arguments.
+    As with a `Balancer`, all ranks raise the error of one.  Environment variables such as
+    ``PYLB_STRATEGY`` and ``PYLB_TRIGGER`` (a name, or a value of `every`) override the program's
+    arguments.
 
     Examples
     --------

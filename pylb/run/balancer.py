@@ -542,8 +542,6 @@ class Balancer(RunResults):
         """
         self._loop.finish()
 
-    # ---- checkpoints -----------------------------------------------------------------------------
-
     def checkpoint(
         self,
         path: str | os.PathLike[str],
