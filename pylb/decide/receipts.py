@@ -198,10 +198,8 @@ class Receipt:
     @property
     def reductions(self) -> Reductions:
         """By how many percent the idle times fell (Dasgupta 2013, eq. 5)."""
-        return Reductions(
-            reduction(self.realised_idle_mean, self.idle_mean),
-            reduction(self.realised_idle_max, self.idle_max),
-        )
+        pairs = [(getattr(self, f"realised_{x}"), getattr(self, x)) for x in Reductions._fields]
+        return Reductions(*(reduction(now, before) for now, before in pairs))
 
     @property
     def step_seconds(self) -> float:

@@ -190,7 +190,7 @@ def _bound_to(name: str) -> int:
 
 
 def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield all pairs of 0 ... n-1, in rounds with each at most once, by the circle method."""
+    """Yield all pairs of 0 ... n - 1 in rounds; in a round, no number is in two pairs."""
     ring = list(range(n + n % 2))
     for _ in range(len(ring) - 1):
         pairs = zip(ring[: len(ring) // 2], ring[::-1], strict=False)
@@ -200,7 +200,6 @@ def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
 
 def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
     """Measure alpha and beta between all pairs of nodes, and (on the diagonal) within nodes."""
-
     leaders = sorted(set(first))
     alpha = np.full((len(leaders),) * 2, np.nan)
     beta = alpha.copy()

@@ -204,12 +204,8 @@ class Advisor(RunResults):
         the block; if nothing is timed and the clock is "mpi", it is the whole block.  To place
         cells by phases, give ``loads=`` of shape (n, d) to `advise`; otherwise their sums count.
 
-        Parameters
-        ----------
-        name : str
-            All ranks run the same phases, at most 8, in the same order and in every step; a phase
-            that is entered several times in a step counts as one.  In a step with phases, all
-            timed work must be in a phase.
+        All ranks run the same phases, at most 8, in the same order and in every step; a phase that
+        is entered several times in a step counts as one.  Then all timed work must be in a phase.
 
         Examples
         --------
