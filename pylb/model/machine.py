@@ -262,15 +262,6 @@ class Machine:
 
     `measure` builds it from the running job, `parse` from a string, `load` from a file.
 
-    Parameters
-    ----------
-    root : Place
-    ranks : (p,) sequence of int, optional
-        The rank at each leaf, in order of the leaves.  Default: 0, 1, ...
-    alpha, beta : (m, m) array of float, optional
-        Seconds per message and per byte between two of the m nodes; on the diagonal: between ranks
-        of one node.  NaN: not known.
-
     Examples
     --------
     >>> machine = pylb.Machine.parse("node:2[speed=1,3] rank:2")
@@ -279,7 +270,9 @@ class Machine:
     """
 
     root: Place
-    ranks: Sequence[int] = ()
+    ranks: Sequence[int] = ()  #: (p,) the rank at each leaf, in order.  Default: 0, 1, ...
+    #: (m, m) seconds per message and per byte between two of the m nodes; on the diagonal: between
+    #: ranks of one node.  NaN: not known.
     alpha: F64 = field(default_factory=lambda: np.zeros((0, 0)))
     beta: F64 = field(default_factory=lambda: np.zeros((0, 0)))
     n_ranks: int = field(init=False)

@@ -428,7 +428,7 @@ class Advisor(RunResults):
             if not watch.work.used and watch.measures:
                 watch.work.add(watch.worked())
             if not watch.work.used:
-                expected = "`with lb.timed()`, seconds= or loads=, or a program under `pylb run`"
+                expected = "timed(), seconds= or loads=, or a program that `pylb run` has started"
                 raise DomainError(f"the step has no seconds: expected {expected}")
             return watch.work.seconds, none
         if watch.work.used or watch.parts:
