@@ -140,15 +140,16 @@ class Snapshot(InNotebook):
         if self.home is not None and self.block is None:
             raise DomainError("home is given without block: expected also block and block_bytes")
         sizes = {"n": n, "p": self.n_ranks, "b": self.n_blocks}
-        for f in OPTIONAL:
-            value = getattr(self, f.name)
+        for name, dtype, axes in OPTIONAL:
+            value = getattr(self, name)
             if value is None:
                 continue
-            value = _array(f.name, value, f.metadata["dtype"])
-            shape = tuple(sizes.get(x, x) for x in f.metadata["shape"])
-            if f.name == "speed" and value.ndim == 2 and self.n_components > 1:
+            value, shape = _array(name, value, dtype), tuple([sizes.get(x, x) for x in axes])
+            if name == "speed" and value.ndim == 2 and self.n_components > 1:
                 shape = (self.n_ranks, self.n_components)
-            put(self, f.name, _array(f.name, value, value.dtype, shape))
+            if value.shape != shape:
+                raise DomainError(f"{name} has shape {value.shape}: expected {shape}")
+            put(self, name, value)
         if self.rank.shape != (n,):
             raise DomainError(f"rank has shape {self.rank.shape}: expected ({n},), like load")
         _core.check_snapshot(self)
@@ -223,7 +224,8 @@ class Snapshot(InNotebook):
         return f"<Snapshot: {what}, {edges}, {balance}>"
 
 
-OPTIONAL = [f for f in fields(Snapshot) if f.metadata]
+# name, dtype and axes of each
+OPTIONAL = [(f.name, *f.metadata.values()) for f in fields(Snapshot) if f.metadata]
 
 
 def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | None = None) -> Any:

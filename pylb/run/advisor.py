@@ -316,10 +316,11 @@ class Advisor(RunResults):
         """Check the arguments of `advise`; return the measurements of this rank in the step."""
         step, advice = self._loop.step, self._loop.advice
         watch, seconds, arrays = self._watch, given["seconds"], {x: given[x] for x in ARRAYS}
-        ahead, partial = (checks.flag(name, given[name]) for name in ("ahead", "partial"))
+        ahead = checks.flag("ahead", given["ahead"])
+        partial = checks.flag("partial", given["partial"])
         watch.check_closed("advise()")
-        loads, weights, features = (given[name] for name in WAYS)
-        is_given = [x is not None for x in (loads, weights, features)]
+        loads, _, features = ways = [given[name] for name in WAYS]
+        is_given = [x is not None for x in ways]
         if any(is_given) and isinstance(self._state.agreement.transport, Together):
             raise DomainError("cells are given with ranks=: expected only seconds= (or pylb.place)")
         if any(is_given) and partial:
