@@ -600,7 +600,7 @@ class AsyncBalancer(Balancer):
         """Begin a loop of `n` iterations that each object runs at its own pace.  Collective.
 
         Every object of this rank may then run its first iteration, and reports the end of each
-        iteration by `at_sync`.  Not in shadow mode.
+        iteration by `at_sync`.  Shadow mode has no such loop.
         """
         self._loop.begin(n)
 
