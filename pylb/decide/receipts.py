@@ -198,10 +198,8 @@ class Receipt:
     @property
     def reductions(self) -> Reductions:
         """By how many percent the idle times fell (Dasgupta 2013, eq. 5)."""
-        return Reductions(
-            reduction(self.realised_idle_mean, self.idle_mean),
-            reduction(self.realised_idle_max, self.idle_max),
-        )
+        pairs = [(getattr(self, f"realised_{x}"), getattr(self, x)) for x in Reductions._fields]
+        return Reductions(*(reduction(now, before) for now, before in pairs))
 
     @property
     def step_seconds(self) -> float:
@@ -306,12 +304,10 @@ class History(list[Receipt]):
     def table(self) -> pd.DataFrame:
         """Return a pandas DataFrame with a row per receipt: fields, and values of the trigger."""
         pandas = optional.require("pandas")
-        rows = []
-        for receipt in self:
-            row = receipt.to_dict()
+        rows = [r.to_dict() for r in self]
+        for row in rows:
             del row["alternatives"]
             row.update({f"trigger_{k}": v for k, v in row.pop("figures").items()})
-            rows.append(row)
         return pandas.DataFrame(rows)
 
     def rows(self) -> Iterable[list[Any]]:

@@ -15,6 +15,8 @@ from pylb import _core, optional
 from pylb.console import clip
 from pylb.errors import DomainError, StateError, differing, of_rank, told
 
+T = TypeVar("T")
+
 
 def whole(
     name: str, value: Any, least: int, what: str = "a whole number", below: int = 1 << 63
@@ -188,12 +190,6 @@ def sizes(name: str, value: Any, n: int) -> NDArray[np.int64]:
     for i in np.flatnonzero(~((out >= 0) & (out < 2**63) & (out == np.rint(out))))[:1]:
         raise DomainError(f"{name}[{i}] is {out[i]:g}: expected bytes, a whole number, 0 or more")
     return np.array(value, dtype=np.int64)
-
-
-# ---- an error of one rank on all ranks ----------------------------------------------------------
-
-
-T = TypeVar("T")
 
 
 def alike(comm: Any, words: str, call: Callable[[], T]) -> T:

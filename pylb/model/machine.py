@@ -189,11 +189,8 @@ def _bound_to(name: str) -> int:
     return numbers.pop() if len(numbers) == 1 else -1
 
 
-# ---- the network ---------------------------------------------------------------------------------
-
-
 def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield all pairs of 0 ... n-1, in rounds with each at most once, by the circle method."""
+    """Yield all pairs of 0 ... n - 1 in rounds; in a round, no number is in two pairs."""
     ring = list(range(n + n % 2))
     for _ in range(len(ring) - 1):
         pairs = zip(ring[: len(ring) // 2], ring[::-1], strict=False)
@@ -203,7 +200,6 @@ def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
 
 def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
     """Measure alpha and beta between all pairs of nodes, and (on the diagonal) within nodes."""
-
     leaders = sorted(set(first))
     alpha = np.full((len(leaders),) * 2, np.nan)
     beta = alpha.copy()
@@ -223,9 +219,6 @@ def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
         alpha[i, j] = alpha[j, i] = network.alpha
         beta[i, j] = beta[j, i] = network.beta
     return alpha, beta
-
-
-# ---- the tree ------------------------------------------------------------------------------------
 
 
 def _found(facts: list[PlaceFacts], first: list[int], alpha: F64, beta: F64) -> Found:
@@ -269,15 +262,6 @@ class Machine:
 
     `measure` builds it from the running job, `parse` from a string, `load` from a file.
 
-    Parameters
-    ----------
-    root : Place
-    ranks : (p,) sequence of int, optional
-        The rank at each leaf, in order of the leaves.  Default: 0, 1, ...
-    alpha, beta : (m, m) array of float, optional
-        Seconds per message and per byte between two of the m nodes; on the diagonal: between ranks
-        of one node.  NaN: not known.
-
     Examples
     --------
     >>> machine = pylb.Machine.parse("node:2[speed=1,3] rank:2")
@@ -286,7 +270,9 @@ class Machine:
     """
 
     root: Place
-    ranks: Sequence[int] = ()
+    ranks: Sequence[int] = ()  #: (p,) the rank at each leaf, in order.  Default: 0, 1, ...
+    #: (m, m) seconds per message and per byte between two of the m nodes; on the diagonal: between
+    #: ranks of one node.  NaN: not known.
     alpha: F64 = field(default_factory=lambda: np.zeros((0, 0)))
     beta: F64 = field(default_factory=lambda: np.zeros((0, 0)))
     n_ranks: int = field(init=False)
@@ -376,8 +362,6 @@ class Machine:
         pairs = zip(within, self.between, strict=True)
         return np.array([min(x / y, 1.0) if y > 0 else 1.0 for x, y in pairs])
 
-    # ---- shares --------------------------------------------------------------------------------
-
     def power(self, w_comm: float = W_COMM) -> F64:
         """Return DRUM's power of each rank, (p,), with sum 1 (Devine 2005/2008).
 
@@ -438,8 +422,6 @@ class Machine:
 
         return replace(self, root=renew(self.root))
 
-    # ---- measure, parse, read ------------------------------------------------------------------
-
     @classmethod
     def measure(cls, comm: Any = None, *, seconds: float = 0.1, network: bool = True) -> Machine:
         """Measure the machine that a job runs on.  Collective; may block.
@@ -481,28 +463,21 @@ class Machine:
             return cls(from_json(content["root"]), content["ranks"], alpha, beta)
 
     def __repr__(self) -> str:
-        leaf = iter(self.ranks)
+        leaf, depth = iter(self.ranks), list[int]()
         lines = [f"<Machine: {self.n_ranks} ranks on {max(len(self.nodes), 1)} nodes>"]
-
-        def show(place: Place, indent: str) -> None:
-            words = [f"{indent}{place.kind} {place.name}".rstrip()]
+        for above, place in self.root.walk():
+            depth.append(depth[above] + 1 if above >= 0 else 0)
+            words = [f"{place.kind} {place.name}".rstrip()]
             if not place.children:
-                words = [f"{indent}rank {next(leaf)}", f"speed {place.speed:.3g}"]
+                words = [f"rank {next(leaf)}", f"speed {place.speed:.3g}"]
                 words += [f"load {place.load:.2f}"] if place.load >= 0.005 else []
             if not math.isnan(place.bandwidth):
                 words.append(f"{place.bandwidth / 1e6:.3g} MB/s")
-            lines.append(", ".join(words))
-            for child in place.children:
-                show(child, indent + "  ")
-
-        for child in self.root.children or (self.root,):
-            show(child, "  ")
+            if above >= 0 or not place.children:  # the root is in the first line
+                lines.append("  " * max(depth[-1], 1) + ", ".join(words))
         if len(lines) > 4 * SHOWN:
             lines[2 * SHOWN : -2 * SHOWN] = [f"  ... {len(lines) - 4 * SHOWN} lines more"]
         return "\n".join(lines)
-
-
-# ---- the argument `network` ----------------------------------------------------------------------
 
 
 NetworkLike: TypeAlias = "tuple[float, float] | Machine | str | os.PathLike[str]"

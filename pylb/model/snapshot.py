@@ -76,45 +76,6 @@ class Snapshot(InNotebook):
     The time of rank r in one iteration is ``background[r] + sum(load on r) / speed[r]``, so a load
     is the time of its object on a rank of speed 1.
 
-    Parameters
-    ----------
-    load : (n,) or (n, d) array of float
-        Seconds per iteration.  With a second axis: one load for each phase of an iteration, or for
-        each kind of processor.
-    rank : (n,) array of int
-        The rank of each object, 0 ... n_ranks - 1.
-    n_ranks : int, optional
-        Default: the highest rank in `rank`, plus one.
-    edges : Edges or (src, dst, nbytes[, messages]), optional
-        Communication per iteration between objects (by index).
-    multicasts : Multicasts or (src, start, dst, nbytes[, messages]), optional
-        Messages to several objects.  Do not repeat them in `edges`.
-    nbytes, memory : (n,) array of int, optional
-        Bytes that the migration of an object sends, and bytes that it occupies.
-    migratable : (n,) array of bool, optional
-        False: the object stays where it is.
-    key : (n,) array of int, optional
-        The program's own key of each object.  Default: its index.
-    coords : (n, 3) array of float, optional
-        Position of each object.
-    speed : (p,) or (p, d) array of float, optional
-        Relative speed of each rank; (p, d): for each of the d loads of an object.  Default: all 1.
-    background : (p,) array of float, optional
-        Seconds per iteration that a rank spends on other work.
-    memory_limit, node_memory_limit : (p,) array of int, optional
-        Bytes that the objects of a rank, and of all ranks of its node together, may occupy.
-    node : (p,) array of int, optional
-        Node of each rank.  Default: each rank is a node.
-    near : (2,) array of float, optional
-        What a message and a byte between two ranks of one node cost, as fractions (0 ... 1) of
-        their cost between nodes, e.g. `Machine.near`; needs `node`.  Default: the same everywhere.
-    block : (n,) array of int, optional
-        Index in `block_bytes` of the data block that an object shares with other objects; -1: none.
-    block_bytes : (b,) array of int, optional
-        Memory of each block; a rank has one copy of a block, for all its objects that share it.
-    home : (b,) array of int, optional
-        Rank where each block is at home.  A block on another rank costs time in CCMLB.
-
     Examples
     --------
     >>> snap = pylb.Snapshot(load=[3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], n_ranks=2)
@@ -122,24 +83,41 @@ class Snapshot(InNotebook):
     1.5
     """
 
+    #: (n,) or (n, d) seconds per iteration; d: one load for each phase of an iteration, or for each
+    #: kind of processor.
     load: F64
-    rank: I32
-    n_ranks: int = 0
+    rank: I32  #: (n,) the rank of each object, 0 ... n_ranks - 1.
+    n_ranks: int = 0  #: Default: the highest rank in `rank`, plus one.
+    #: `Edges`, or (src, dst, nbytes[, messages]): communication between objects (by index).
     edges: Any = None
+    #: (n,) bytes that the migration of an object sends, and bytes that it occupies.
     nbytes: I64 | None = _optional(np.int64, "n")
     memory: I64 | None = _optional(np.int64, "n")
+    #: (n,) False: the object stays where it is.
     migratable: NDArray[np.bool_] | None = _optional(np.bool_, "n")
+    #: (n,) the program's own key of each object.  Default: its index.
     key: I64 | None = _optional(np.int64, "n")
-    coords: F64 | None = _optional(np.float64, "n", 3)
+    coords: F64 | None = _optional(np.float64, "n", 3)  #: (n, 3) position of each object.
+    #: (p,) relative speed of each rank, or (p, d): for each of the d loads.  Default: all 1.
     speed: F64 | None = _optional(np.float64, "p")
+    #: (p,) seconds per iteration that a rank spends on other work.
     background: F64 | None = _optional(np.float64, "p")
+    #: (p,) bytes that the objects of a rank may occupy.
     memory_limit: I64 | None = _optional(np.int64, "p")
+    #: (p,) node of each rank.  Default: each rank is a node.
     node: I32 | None = _optional(np.int32, "p")
+    #: `Multicasts`, or (src, start, dst, nbytes[, messages]); not again in `edges`.
     multicasts: Any = None
+    #: (n,) index in `block_bytes` of the data that an object shares with others; -1: none.
     block: I32 | None = _optional(np.int32, "n")
+    #: (b,) bytes of each block of data; a rank has one copy, for all its objects that share it.
     block_bytes: I64 | None = _optional(np.int64, "b")
+    #: (b,) rank where each block is at home.  A block on another rank costs time in CCMLB.
     home: I32 | None = _optional(np.int32, "b")
+    #: (2,) cost of a message, and of a byte, between two ranks of one node, as fractions (0 ... 1)
+    #: of those between nodes, e.g. `Machine.near`; needs `node`.  Default: the same everywhere.
     near: F64 | None = _optional(np.float64, 2)
+    #: (p,) bytes that the objects of all ranks of the rank's node together may occupy.
     node_memory_limit: I64 | None = _optional(np.int64, "p")
 
     def __post_init__(self) -> None:
@@ -162,15 +140,16 @@ class Snapshot(InNotebook):
         if self.home is not None and self.block is None:
             raise DomainError("home is given without block: expected also block and block_bytes")
         sizes = {"n": n, "p": self.n_ranks, "b": self.n_blocks}
-        for f in OPTIONAL:
-            value = getattr(self, f.name)
+        for name, dtype, axes in OPTIONAL:
+            value = getattr(self, name)
             if value is None:
                 continue
-            value = _array(f.name, value, f.metadata["dtype"])
-            shape = tuple(sizes.get(x, x) for x in f.metadata["shape"])
-            if f.name == "speed" and value.ndim == 2 and self.n_components > 1:
+            value, shape = _array(name, value, dtype), tuple([sizes.get(x, x) for x in axes])
+            if name == "speed" and value.ndim == 2 and self.n_components > 1:
                 shape = (self.n_ranks, self.n_components)
-            put(self, f.name, _array(f.name, value, value.dtype, shape))
+            if value.shape != shape:
+                raise DomainError(f"{name} has shape {value.shape}: expected {shape}")
+            put(self, name, value)
         if self.rank.shape != (n,):
             raise DomainError(f"rank has shape {self.rank.shape}: expected ({n},), like load")
         _core.check_snapshot(self)
@@ -245,7 +224,8 @@ class Snapshot(InNotebook):
         return f"<Snapshot: {what}, {edges}, {balance}>"
 
 
-OPTIONAL = [f for f in fields(Snapshot) if f.metadata]
+# name, dtype and axes of each
+OPTIONAL = [(f.name, *f.metadata.values()) for f in fields(Snapshot) if f.metadata]
 
 
 def _array(name: str, value: ArrayLike, dtype: Any, shape: tuple[int, ...] | None = None) -> Any:

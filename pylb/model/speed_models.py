@@ -109,15 +109,13 @@ class SpeedModels:
         """Return a copy that is independent of this one."""
         return copy(self)  # the arrays are replaced, never changed
 
-    # ---- measurements --------------------------------------------------------------------------
-
     def update(self, counts: ArrayLike, seconds: ArrayLike) -> None:
         """Update the models by a measurement of each rank: its rows and its seconds, (p,) each.
 
-        Earlier points that contradict the new one are removed.  If a point has the same number of
-        rows, and its speed differs by more than a factor of 1.25, the processor is assumed to have
-        changed, and all points of this rank are scaled; but not if this point is below half of the
-        rank's best speed, because the processor then paged.
+        Earlier points that contradict the new one are removed.  If an earlier point with the same
+        number of rows has a speed that differs by more than a factor of 1.25, the processor has
+        changed, and all points of this rank are scaled.  They are not scaled if that point is below
+        half of the rank's best speed: then the rank only paged.
 
         A rank with 0 rows has no measurement; a time of zero counts as a nanosecond.
         """
@@ -178,8 +176,6 @@ class SpeedModels:
             seconds[here] = counts[here] / self.speed[at]
             out.update(counts, seconds)
         return out
-
-    # ---- predictions ---------------------------------------------------------------------------
 
     def split(self, n: int) -> I64:
         """Divide n rows among the ranks, (p,), such that the predicted longest time is minimal.

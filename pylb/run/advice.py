@@ -294,7 +294,7 @@ class Advice:
         with self.timed():
             with Attempt() as tried:
                 if not values:
-                    raise DomainError(f"{name}() without values: expected arrays or lists")
+                    raise DomainError(f"{name}() without values: expected at least one array")
                 if offset is not None:
                     sizes = _sizes(offset, len(rank))
                 n = len(rank) if sizes is None else int(sizes.sum())

@@ -35,165 +35,6 @@ WAYS = ("loads", "weights", "features")  # arguments that give the loads of cell
 ARRAYS = ("keys", *OPTIONAL, "edges", "coords")
 
 
-class AdvisorInput:
-    """Turns the arguments of `Advisor.advise` into a `Measured`."""
-
-    def __init__(self, state: AdvisorState, watch: Stopwatch) -> None:
-        self._state, self._watch = state, watch
-        self._said = False  # whether `_rebalanced` has logged its warning
-
-    def measure(self, step: int, advice: Advice | None, given: dict[str, Any]) -> Measured:
-        """Check the arguments; return the measurements of this rank in step `step`, which ends."""
-        watch, seconds, arrays = self._watch, given["seconds"], {x: given[x] for x in ARRAYS}
-        ahead, partial = (checks.flag(name, given[name]) for name in ("ahead", "partial"))
-        watch.check_closed("advise()")
-        loads, weights, features = (given[name] for name in WAYS)
-        is_given = [x is not None for x in (loads, weights, features)]
-        if any(is_given) and isinstance(self._state.agreement.transport, Together):
-            raise DomainError("cells are given with ranks=: expected only seconds= (or pylb.place)")
-        if any(is_given) and partial:
-            raise DomainError("partial is True, and cells are given: expected only one of them")
-        if sum(is_given) > 1:
-            raise DomainError("two of loads, weights and features: expected only one of them")
-        # `form` encodes which arguments are given (0: no cells); `words` lists them in errors.
-        names = (*WAYS, *ARRAYS, "ahead", "partial")
-        there = [*is_given, *(x is not None for x in arrays.values()), ahead, partial]
-        form = sum(1 << i for i, one in enumerate(there) if one)
-        words = f"advise({', '.join(itertools.compress(names, there))})"
-        model: LoadModel | None = None
-        self._state.check(any(is_given), ahead)
-        time, delay = watch.elapsed() if watch.work.used or watch.measures else (0.0, 0.0)
-        if not any(is_given):
-            extra = [name for name in ARRAYS if arrays[name] is not None]
-            if extra:
-                raise DomainError(f"{extra[0]} without cells: expected loads, weights or features")
-            spent, parts = self._seconds(seconds)
-            cells = Cells(np.array([spent]), spent, parts=parts[:, None], totals=parts)
-        elif loads is not None:
-            if seconds is not None:
-                raise DomainError("seconds and loads are both given: expected only loads")
-            seconds_of_cells, of_cells = loads_of(loads)
-            if watch.parts and len(watch.parts) != len(of_cells):
-                raise DomainError(
-                    f"loads has shape {np.shape(loads)}, but the step has {len(watch.parts)} "
-                    "phases: expected (n, d), a load for each cell and phase"
-                )
-            cells = cells_of(seconds_of_cells, _core.load_sum(seconds_of_cells), **arrays)
-            totals = np.array([_core.load_sum(part) for part in of_cells])
-            cells = cells._replace(parts=of_cells, totals=totals)
-        else:
-            way = "weights" if features is None else "features"
-            features = features_of(given[way], way)
-            model, k = self._state.model, features.shape[1]
-            form, words = form + (k << 16), f"{words} of {k} columns"
-            spent, parts = self._seconds(seconds)
-            if model is None or len(model.sums) != k:
-                model = LoadModel(k)
-            model = model.observe(features, spent)
-            # Each cell gets a part of the rank's seconds, in proportion to what the model predicts.
-            share = features @ LoadModel.coefficients(model.sums)
-            if (total := share.sum()) > 0:
-                share = share / total * spent
-            cells = cells_of(share, spent, **arrays)
-            if len(parts):  # assume that a cell has the same share of the work in every phase
-                of_cells = np.outer(parts, share / spent if spent > 0 else share)
-                cells = cells._replace(parts=of_cells, totals=parts)
-        phases = tuple(watch.parts) or tuple(map(str, range(len(cells.totals))))
-        known = self._state.cells
-        checks.same_phases(phases, known.phases, known.rank, "step", step)
-        if phases:
-            form += zlib.crc32(repr(phases).encode()) >> 1 << 32
-            words += f" with the phases {', '.join(phases)} in step {step}"
-        changed = any(is_given) and self._state.cells.changed(cells)
-        sent = self._state.cells.sent
-        if changed:  # other steps do not check the edges, because the check is slow
-            sent = self._state.cells.messages_of(cells)
-        if seconds is not None or loads is not None:
-            delay = 0.0  # loads that the program has measured may include waits for a core
-        sample = Contribution(
-            *(Step.ADVISE, step, form),
-            n_objects=len(cells.loads),
-            loads=np.array([cells.seconds]),
-            idle=time - delay - cells.seconds,
-            messages=sent.messages,
-            message_bytes=sent.nbytes,
-            time=time,
-            n_changed=int(changed),
-            phases=cells.totals,
-            n_phases=len(cells.totals),
-            **({} if advice is None else self._outcome(advice, cells, changed)),
-        )
-        return Measured(sample, words, cells, sent, features, model, ahead, partial, phases)
-
-    def _outcome(self, advice: Advice, now: Cells, changed: bool) -> dict[str, Any]:
-        """Return how the redistribution went, as fields of a `Contribution`."""
-        move = self._watch.move
-        if advice.ahead:  # the redistribution goes on during the next step
-            if changed:
-                what = f"the cells are not those of step {advice.step}, which had ahead=True"
-                raise DomainError(f"{what}: expected the same cells")
-            return {}
-        if advice.moves:
-            raise StateError("advise() while cells are on their way: expected wait() before that")
-        n_rebalanced = int(self._rebalanced(advice, now))
-        return {"cost": move.seconds, "n_rebalanced": n_rebalanced, "hidden": move.hidden}
-
-    def _seconds(self, seconds: Any) -> tuple[float, F64]:
-        """Return the seconds of this rank's work, given or measured; and (d,), those by phase."""
-        watch, none = self._watch, np.zeros(0)
-        together = self._state.agreement.transport
-        if isinstance(together, Together):
-            n = together.size
-            if watch.work.used or seconds is None:
-                expected = f"one number for each of {n} ranks"
-                raise DomainError(f"seconds is {seconds!r}: expected {expected}")
-            told = checks.vector("seconds", seconds, n)
-            checks.amounts("seconds", told)
-            together.loads = told
-            return float(told[0]), none
-        watch.check_outside()
-        if seconds is None:
-            if watch.parts:
-                parts = np.array(list(watch.parts.values()))
-                return float(parts.sum()), parts
-            if not watch.work.used and watch.measures:
-                watch.work.add(watch.worked())
-            if not watch.work.used:
-                expected = "`with lb.timed()`, seconds= or loads=, or a program under `pylb run`"
-                raise DomainError(f"the step has no seconds: expected {expected}")
-            return watch.work.seconds, none
-        if watch.work.used or watch.parts:
-            raise DomainError(f"seconds is {seconds!r}, but the step was timed: expected only one")
-        if np.ndim(seconds) == 0:
-            return checks.seconds("seconds", seconds), none
-        parts = checks.vector("seconds", seconds)
-        checks.amounts("seconds", parts)
-        if not 1 <= len(parts) <= _core.MOST_PHASES:
-            expected = f"one for each of at most {_core.MOST_PHASES} phases"
-            raise DomainError(f"seconds has {len(parts)} numbers: expected {expected}")
-        return float(parts.sum()), parts
-
-    def _rebalanced(self, advice: Advice, now: Cells) -> bool:
-        """Return whether this rank followed the advice and timed the redistribution.
-
-        If it did only one of the two, warn once.  If it is not known whether the rank followed the
-        advice, only the timing counts.
-        """
-        timed = self._watch.move.used
-        done = advice.was_carried_out(self._state.cells.keys, now.keys)
-        if done is None or (done and timed):
-            return timed
-        if not self._said and (timed or done):
-            what = (
-                "was carried out, but not timed: expected `with lb.rebalancing()`"
-                if done
-                else "was not carried out: most cells are where they were"
-            )
-            log.warning("pylb: rank %d: the plan of step %d %s", advice.here, advice.step, what)
-            self._said = True
-        return False
-
-
 MODES: dict[str, type[Any]] = {"on": AdvisingMode, "shadow": AdvisorShadow, "off": MeasuringMode}
 
 
@@ -246,10 +87,9 @@ class Advisor(RunResults):
 
     Notes
     -----
-    `advise`, `iterate`, `finish`, `save`, `report` to a file and `rank_loads` are collective.  An
-    error of one rank in `advise` is raised on all ranks.  If the program of one rank raises or ends
-    early, the other ranks raise, too.  Environment variables such as ``PYLB_STRATEGY`` and
-    ``PYLB_TRIGGER`` (a name, or a value of `every`) override the program's arguments.
+    As with a `Balancer`, all ranks raise the error of one.  Environment variables such as
+    ``PYLB_STRATEGY`` and ``PYLB_TRIGGER`` (a name, or a value of `every`) override the program's
+    arguments.
 
     Examples
     --------
@@ -342,7 +182,7 @@ class Advisor(RunResults):
         self.seconds = self._watch.clock.seconds
         self._comm = comm
         self._loop = AdvisorLoop(self._state, self._mode, self._watch)
-        self._input = AdvisorInput(self._state, self._watch)
+        self._said = False  # whether `_rebalanced` has logged its warning
 
     def iterate(self, n: int) -> Iterator[int]:
         """Run `n` steps: ``for step in lb.iterate(n)``, with one `advise` in each.  Collective.
@@ -364,12 +204,8 @@ class Advisor(RunResults):
         the block; if nothing is timed and the clock is "mpi", it is the whole block.  To place
         cells by phases, give ``loads=`` of shape (n, d) to `advise`; otherwise their sums count.
 
-        Parameters
-        ----------
-        name : str
-            All ranks run the same phases, at most 8, in the same order and in every step; a phase
-            that is entered several times in a step counts as one.  In a step with phases, all
-            timed work must be in a phase.
+        All ranks run the same phases, at most 8, in the same order and in every step; a phase that
+        is entered several times in a step counts as one.  Then all timed work must be in a phase.
 
         Examples
         --------
@@ -472,9 +308,160 @@ class Advisor(RunResults):
             if step is not None:
                 number = checks.whole("step", step, 0)
             loop.check_twice()
-            measured = self._input.measure(loop.step, loop.advice, given)
+            measured = self._measured(given)
         with loop.telling():
             return loop.advice if loop.end_step(measured, tried.error, number) else None
+
+    def _measured(self, given: dict[str, Any]) -> Measured:
+        """Check the arguments of `advise`; return the measurements of this rank in the step."""
+        step, advice = self._loop.step, self._loop.advice
+        watch, seconds, arrays = self._watch, given["seconds"], {x: given[x] for x in ARRAYS}
+        ahead = checks.flag("ahead", given["ahead"])
+        partial = checks.flag("partial", given["partial"])
+        watch.check_closed("advise()")
+        loads, _, features = ways = [given[name] for name in WAYS]
+        is_given = [x is not None for x in ways]
+        if any(is_given) and isinstance(self._state.agreement.transport, Together):
+            raise DomainError("cells are given with ranks=: expected only seconds= (or pylb.place)")
+        if any(is_given) and partial:
+            raise DomainError("partial is True, and cells are given: expected only one of them")
+        if sum(is_given) > 1:
+            raise DomainError("two of loads, weights and features: expected only one of them")
+        # `form` encodes which arguments are given (0: no cells); `words` lists them in errors.
+        names = (*WAYS, *ARRAYS, "ahead", "partial")
+        there = [*is_given, *(x is not None for x in arrays.values()), ahead, partial]
+        form = sum(1 << i for i, one in enumerate(there) if one)
+        words = f"advise({', '.join(itertools.compress(names, there))})"
+        model: LoadModel | None = None
+        self._state.check(any(is_given), ahead)
+        time, delay = watch.elapsed() if watch.work.used or watch.measures else (0.0, 0.0)
+        if not any(is_given):
+            extra = [name for name in ARRAYS if arrays[name] is not None]
+            if extra:
+                raise DomainError(f"{extra[0]} without cells: expected loads, weights or features")
+            spent, parts = self._seconds(seconds)
+            cells = Cells(np.array([spent]), spent, parts=parts[:, None], totals=parts)
+        elif loads is not None:
+            if seconds is not None:
+                raise DomainError("seconds and loads are both given: expected only loads")
+            seconds_of_cells, of_cells = loads_of(loads)
+            if watch.parts and len(watch.parts) != len(of_cells):
+                what = f"loads has shape {np.shape(loads)} in a step of {len(watch.parts)} phases"
+                raise DomainError(f"{what}: expected (n, d), a load for each cell and phase")
+            totals = np.array([_core.load_sum(part) for part in of_cells])
+            cells = cells_of(seconds_of_cells, _core.load_sum(seconds_of_cells), **arrays)
+            cells = cells._replace(parts=of_cells, totals=totals)
+        else:
+            way = "weights" if features is None else "features"
+            features = features_of(given[way], way)
+            model, k = self._state.model, features.shape[1]
+            form, words = form + (k << 16), f"{words} of {k} columns"
+            spent, parts = self._seconds(seconds)
+            if model is None or len(model.sums) != k:
+                model = LoadModel(k)
+            model = model.observe(features, spent)
+            # Each cell gets a part of the rank's seconds, in proportion to what the model predicts.
+            share = features @ LoadModel.coefficients(model.sums)
+            if (total := share.sum()) > 0:
+                share = share / total * spent
+            cells = cells_of(share, spent, **arrays)
+            if len(parts):  # assume that a cell has the same share of the work in every phase
+                of_cells = np.outer(parts, share / spent if spent > 0 else share)
+                cells = cells._replace(parts=of_cells, totals=parts)
+        phases = tuple(watch.parts) or tuple(map(str, range(len(cells.totals))))
+        known = self._state.cells
+        checks.same_phases(phases, known.phases, known.rank, "step", step)
+        if phases:
+            form += zlib.crc32(repr(phases).encode()) >> 1 << 32
+            words += f" with the phases {', '.join(phases)} in step {step}"
+        changed = any(is_given) and self._state.cells.changed(cells)
+        sent = self._state.cells.sent
+        if changed:  # other steps do not check the edges, because the check is slow
+            sent = self._state.cells.messages_of(cells)
+        if seconds is not None or loads is not None:
+            delay = 0.0  # loads that the program has measured may include waits for a core
+        sample = Contribution(
+            *(Step.ADVISE, step, form),
+            n_objects=len(cells.loads),
+            loads=np.array([cells.seconds]),
+            idle=time - delay - cells.seconds,
+            messages=sent.messages,
+            message_bytes=sent.nbytes,
+            time=time,
+            n_changed=int(changed),
+            phases=cells.totals,
+            n_phases=len(cells.totals),
+            **({} if advice is None else self._outcome(advice, cells, changed)),
+        )
+        return Measured(sample, words, cells, sent, features, model, ahead, partial, phases)
+
+    def _outcome(self, advice: Advice, now: Cells, changed: bool) -> dict[str, Any]:
+        """Return how the redistribution went, as fields of a `Contribution`."""
+        move = self._watch.move
+        if advice.ahead:  # the redistribution goes on during the next step
+            if changed:
+                what = f"the cells are not those of step {advice.step}, which had ahead=True"
+                raise DomainError(f"{what}: expected the same cells")
+            return {}
+        if advice.moves:
+            raise StateError("advise() while cells are on their way: expected wait() before that")
+        n_rebalanced = int(self._rebalanced(advice, now))
+        return {"cost": move.seconds, "n_rebalanced": n_rebalanced, "hidden": move.hidden}
+
+    def _seconds(self, seconds: Any) -> tuple[float, F64]:
+        """Return the seconds of this rank's work, given or measured; and (d,), those by phase."""
+        watch, none = self._watch, np.zeros(0)
+        together = self._state.agreement.transport
+        if isinstance(together, Together):
+            n = together.size
+            if watch.work.used or seconds is None:
+                expected = f"one number for each of {n} ranks"
+                raise DomainError(f"seconds is {seconds!r}: expected {expected}")
+            told = checks.vector("seconds", seconds, n)
+            checks.amounts("seconds", told)
+            together.loads = told
+            return float(told[0]), none
+        watch.check_outside()
+        if seconds is None:
+            if watch.parts:
+                parts = np.array(list(watch.parts.values()))
+                return float(parts.sum()), parts
+            if not watch.work.used and watch.measures:
+                watch.work.add(watch.worked())
+            if not watch.work.used:
+                expected = "timed(), seconds= or loads=, or a program that `pylb run` has started"
+                raise DomainError(f"the step has no seconds: expected {expected}")
+            return watch.work.seconds, none
+        if watch.work.used or watch.parts:
+            raise DomainError(f"seconds is {seconds!r}, but the step was timed: expected only one")
+        if np.ndim(seconds) == 0:
+            return checks.seconds("seconds", seconds), none
+        parts = checks.vector("seconds", seconds)
+        checks.amounts("seconds", parts)
+        if not 1 <= len(parts) <= _core.MOST_PHASES:
+            expected = f"one for each of at most {_core.MOST_PHASES} phases"
+            raise DomainError(f"seconds has {len(parts)} numbers: expected {expected}")
+        return float(parts.sum()), parts
+
+    def _rebalanced(self, advice: Advice, now: Cells) -> bool:
+        """Return whether this rank followed the advice and timed the redistribution.
+
+        If it did only one of the two, warn once.  If it is not known whether the rank followed the
+        advice, only the timing counts.
+        """
+        timed = self._watch.move.used
+        done = advice.was_carried_out(self._state.cells.keys, now.keys)
+        if done is None or (done and timed):
+            return timed
+        if not self._said and (timed or done):
+            what = (
+                "was carried out, but not timed: expected `with lb.rebalancing()`"
+                if done
+                else "was not carried out: most cells are where they were"
+            )
+            log.warning("pylb: rank %d: the plan of step %d %s", advice.here, advice.step, what)
+            self._said = True
+        return False
 
     @staticmethod
     def inherit(

@@ -388,14 +388,9 @@ class Balancer(RunResults):
         target does not exist, all ranks raise UnknownKeyError at the next exchange of messages, and
         the messages of that iteration are dropped.
 
-        Parameters
-        ----------
-        data : object
-            Any value that can be pickled.  Later changes do not affect the message.
-        copy : bool
-            False: `data` are not copied, and the caller promises that neither sender nor receiver
-            modifies them.  Data that cannot be pickled then raise SerializationError on all ranks,
-            at the next exchange of messages.
+        `data` is any value that can be pickled; later changes do not affect the message.  With
+        ``copy=False``, `data` are not copied, and the caller promises that neither sender nor
+        receiver modifies them.  If they cannot be pickled, then all ranks raise at that exchange.
         """
         if copy is not True:
             checks.flag("copy", copy)
@@ -409,22 +404,16 @@ class Balancer(RunResults):
     ) -> None:
         """Send `data` from object `source` on this rank to several objects on any ranks.
 
-        The receivers get the same messages as from a `send` to each of `targets`: an object that is
-        named twice gets the data twice.  But this rank copies and packs the data only once, and
-        sends them only once to each rank with receivers.  LB steps take this into account: the cost
-        of a multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).  If
-        this rank does not know where a receiver is, the data go to the receiver's home, the rank
-        that always knows; so they can reach a rank twice, but the receiver gets them once.
+        The receivers get the same messages as from a `send` to each of `targets`, which may include
+        the source; an object that is named twice gets the data twice.  But this rank copies and
+        packs the data only once, and sends them only once to each rank with receivers.  There, each
+        receiver gets a copy; with ``copy=False``, they share the data, and the caller promises that
+        neither sender nor receivers modify them.
 
-        Parameters
-        ----------
-        targets : iterable of int
-            Keys of the receivers; the source may be among them.  If empty, nothing is sent.
-        data : object
-            As for `send`.  Each receiver gets a separate copy, made on the receiver's rank.
-        copy : bool
-            False: the receivers on a rank share the data, and the caller promises that neither
-            sender nor receivers modify them.
+        LB steps take this into account: the cost of a multicast grows with the number of ranks that
+        it reaches (`pylb.model.Multicasts`).  If this rank does not know where a receiver is, the
+        data go to the receiver's home, the rank that always knows; so they can reach a rank twice,
+        but the receiver gets them once.
 
         Examples
         --------
@@ -458,14 +447,8 @@ class Balancer(RunResults):
     def iterate(self, n: int, *, progress: bool = False) -> Iterator[int]:
         """Run `n` iterations: ``for it in lb.iterate(n)``.  Collective, with the same `n`.
 
-        A later call continues the count of iterations.
-
-        Parameters
-        ----------
-        n : int
-        progress : bool
-            Rank 0 shows the progress on standard error: a bar on a terminal, else a line for each
-            tenth of the iterations.
+        A later call continues the count of iterations.  With `progress`, rank 0 shows the progress
+        on standard error: a bar on a terminal, else a line for each tenth of the iterations.
         """
         number = checked_count(n, self._lag)
         checks.flag("progress", progress)
@@ -499,14 +482,9 @@ class Balancer(RunResults):
         Call it outside ``local()``.  What this rank computes, its own rows and those of others,
         counts as the load of its objects, so LB steps see the imbalance after lending.
 
-        Parameters
-        ----------
-        fn, *arrays, **options
-            See `Sharer.share`, also for the errors.
-        keys : (n,) array_like of int, optional
-            The object of this rank to which each row belongs: the rank's seconds are divided among
-            these objects, by the times of their rows.  Default: among all its objects, equally.
-            Has no effect with `load`, and is then an error.
+        `keys`, (n,), is the object of this rank to which each row belongs: the rank's seconds are
+        divided among these objects, by the times of their rows; by default, among all its objects,
+        equally.  With `load`, `keys` is an error.  For the other arguments see `Sharer.share`.
         """
         sharer, objects = self._sharer, self._objects
         if not objects.in_loop:
@@ -543,8 +521,6 @@ class Balancer(RunResults):
         """
         self._loop.finish()
 
-    # ---- checkpoints -----------------------------------------------------------------------------
-
     def checkpoint(
         self,
         path: str | os.PathLike[str],
@@ -559,16 +535,10 @@ class Balancer(RunResults):
         `replay`, it raises StateError.  Each rank writes a file into a folder; the previous
         checkpoint stays there until the new one is complete, also after an error.
 
-        Parameters
-        ----------
-        path : path
-            The folder; it is made if there is none.
-        pack : callable, optional
-            ``pack(key, block)`` returns the object as a plain value, which consists of numbers,
-            texts, bytes, NumPy arrays, and lists, tuples and dicts of these.  Default: the object
-            itself, which must then be such a value.  SerializationError names one that is not.
-        pickled : bool
-            Pickle objects and messages instead; `restore` then executes code from the files.
+        `path` is the folder; it is made if there is none.  ``pack(key, block)`` returns the object
+        as a plain value, which consists of numbers, texts, bytes, NumPy arrays, and lists, tuples
+        and dicts of these; by default, the object itself must be such a value.  With `pickled`,
+        objects and messages are pickled instead; `restore` then executes code from the files.
         """
         checkpoint(self._state, self._mode, self._loop, path, pack, pickled)
 
@@ -631,7 +601,7 @@ class AsyncBalancer(Balancer):
         """Begin a loop of `n` iterations that each object runs at its own pace.  Collective.
 
         Every object of this rank may then run its first iteration, and reports the end of each
-        iteration by `at_sync`.  Not in shadow mode.
+        iteration by `at_sync`.  Shadow mode has no such loop.
         """
         self._loop.begin(n)
 

@@ -51,12 +51,13 @@ Speeds = F64 | None  # speeds of ranks, nan if not known; None: all are equally 
 
 def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> F64:
     """Exchange `own`, the speed of this rank, with the ranks `to` and from which objects move."""
-    speed, told = np.full(agreement.transport.size, math.nan), {agreement.transport.rank: own}
-    to_tell = dict.fromkeys(np.unique(to).tolist(), own)
+    speed = np.full(agreement.transport.size, math.nan)
+    speed[agreement.transport.rank] = own
+    told = dict.fromkeys(np.unique(to).tolist(), own)
     for _ in ("tell", "answer"):
-        came = exchange_objects(agreement, Step.PLACE, iteration, to_tell.copy)
-        told, to_tell = told | came, dict.fromkeys(came, own)
-    speed[list(told)] = list(told.values())
+        came = exchange_objects(agreement, Step.PLACE, iteration, told.copy)
+        speed[list(came)] = list(came.values())
+        told = dict.fromkeys(came, own)
     return speed
 
 

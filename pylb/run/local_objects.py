@@ -379,6 +379,21 @@ class LocalObjects:
 
     # ---- the loads of an iteration ---------------------------------------------------------------
 
+    def given_load(self, key: int) -> float:
+        """Return the load of an object, computed by the user's function."""
+        place = self.places.find(key)
+        if place < 0:
+            raise KeyError(key)
+        assert self.load is not None
+        return checks.load(key, self.load(key, self.values[place]))
+
+    def ask_loads(self) -> None:
+        """Replace the measured loads by the results of the user's function, if there is one."""
+        if self.load is not None:
+            # No map(): it would end early if the function raised StopIteration.
+            pairs = zip(self.keys.tolist(), self.values, strict=True)
+            self.seconds[:] = [checks.load(key, self.load(key, value)) for key, value in pairs]
+
     def begin_pass(self) -> None:
         """Drop the loads of an iteration that was not completed."""
         self.seconds.fill(0.0)
@@ -750,20 +765,3 @@ class LocalObjects:
             raise _unknown(targets, sources, to)
         packed = mail.forward(to, self.rank) if len(targets) else []
         return _parcels(packed, told), len(targets)
-
-    # ---- loads -----------------------------------------------------------------------------------
-
-    def given_load(self, key: int) -> float:
-        """Return the load of an object, computed by the user's function."""
-        place = self.places.find(key)
-        if place < 0:
-            raise KeyError(key)
-        assert self.load is not None
-        return checks.load(key, self.load(key, self.values[place]))
-
-    def ask_loads(self) -> None:
-        """Replace the measured loads by the results of the user's function, if there is one."""
-        if self.load is not None:
-            # No map(): it would end early if the function raised StopIteration.
-            pairs = zip(self.keys.tolist(), self.values, strict=True)
-            self.seconds[:] = [checks.load(key, self.load(key, value)) for key, value in pairs]

@@ -599,8 +599,6 @@ class Records:
             first = self.answers[0][1] if self.answers else {}
             self.parameters = {**self.parameters, "ranks": first}
 
-    # ---- files -------------------------------------------------------------------------------
-
     def write(self, history: Callable[[], History]) -> None:
         """Extend the file of ``record=path``, if there is one.  Collective."""
         self._unwritten = 0.0

@@ -136,8 +136,8 @@ class RunResults(InNotebook):
     def rank_loads(self) -> F64:
         """Return the load of every rank in every iteration, (iterations, p) float64.  Collective.
 
-        In a very long run, rows are means of several iterations, as in `metrics`.  Not within a
-        loop with a lag.
+        In a very long run, rows are means of several iterations, as in `metrics`.  In a loop with a
+        lag, call it only after the loop.
         """
         self._check_others("rank_loads()")
         state, loop = self._state, self._loop
@@ -285,8 +285,8 @@ class RunResults(InNotebook):
         the LB steps of a `Balancer`.  If the program of an `Advisor` gives no cells, the record has
         one object per rank.
 
-        Not if the argument ``record`` was False or a path (if ``PYLB_RECORD`` has set it, `save`
-        only logs a warning), or if ``lag`` is infinite.
+        It needs ``record=True`` and a finite ``lag``.  If ``PYLB_RECORD`` has set another value of
+        `record`, `save` only logs a warning.
         """
         state, mode, loop = self._state, self._mode, self._loop
         records = state.records

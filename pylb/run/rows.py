@@ -282,8 +282,8 @@ class RowPartition:
                 raise DomainError(f"tol is {tol!r}: expected a relative difference, 0 or more")
             if models is not None:
                 checks.instance("models", models, SpeedModels)
-            if models is not None and len(models) != self.size:
-                raise DomainError(f"models has {len(models)} ranks: expected {self.size}")
+                if len(models) != self.size:
+                    raise DomainError(f"models has {len(models)} ranks: expected {self.size}")
         # The repr of a function has its memory address, which differs between ranks.
         when = "a function" if callable(trigger) else repr(trigger)
         counted = f"{self._COUNTED}={getattr(self, self._COUNTED, n)}"
