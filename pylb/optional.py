@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 from urllib.parse import unquote, urlparse
 
 from pylb.errors import MissingPartError
@@ -27,25 +28,12 @@ from pylb.errors import MissingPartError
 PACKAGE = __name__.partition(".")[0]
 
 
-@dataclass(frozen=True)
-class Installed:
+class Installed(NamedTuple):
     """How this pylb was installed."""
 
     name: str  # name of the distribution, for pip
-    source: str = ""  # the folder from which it was installed; empty: not from a folder
-    editable: bool = False  # whether Python imports pylb from `source`
-
-    def with_extra(self, extra: str) -> str:
-        if self.editable:
-            return f"pip install -e {shlex.quote(f'{self.source}[{extra}]')}"
-        return f"pip install '{self.name}[{extra}]'"
-
-    def rebuild(self) -> str:
-        """Return the command that builds the C parts again."""
-        build = "pip install --force-reinstall --no-deps --no-cache-dir"
-        if self.source:
-            return f"{build} {'-e ' * self.editable}{shlex.quote(self.source)}"
-        return f"{build} --no-binary {self.name} {self.name}"
+    source: str  # the folder from which it was installed; empty: not from a folder
+    editable: bool  # whether Python imports pylb from `source`
 
 
 @functools.cache
@@ -68,9 +56,12 @@ def installed() -> Installed | None:
 
 def rebuild() -> str:
     """Return the command that builds the C parts of this pylb again."""
-    own = installed()
-    folder = Path(__file__).resolve().parents[1]
-    return own.rebuild() if own else f"pip install {shlex.quote(str(folder))}"
+    own, build = installed(), "pip install --force-reinstall --no-deps --no-cache-dir"
+    if own is None:
+        return f"pip install {shlex.quote(str(Path(__file__).resolve().parents[1]))}"
+    if own.source:
+        return f"{build} {'-e ' * own.editable}{shlex.quote(own.source)}"
+    return f"{build} --no-binary {own.name} {own.name}"
 
 
 # ---- one build for each MPI ---------------------------------------------------------------------
@@ -140,13 +131,15 @@ class OptionalPart:
 
     name: str  #: Name of a Python distribution or of a library.
     purpose: str  #: What pylb uses it for.
-    module: str = ""  #: The module that `require` imports; default: `name`.
+    imported: str = ""  #: Its module, if this is not `name`.
     extra: str = ""  #: The extra of pylb that installs it; empty if none does.
     #: The Debian packages for a part that is built with pylb; empty for a Python package.
     debian: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "module", self.module or self.name)
+    @property
+    def module(self) -> str:
+        """The module that `require` imports."""
+        return self.imported or self.name
 
     def find(self) -> str:
         """Return the version ("present" if it has none); raise ImportError if it is absent."""
@@ -165,7 +158,11 @@ class OptionalPart:
         if self.debian:
             return f"apt-get install -y {self.debian} && {rebuild()}"
         own = installed()
-        return own.with_extra(self.extra) if own and self.extra else f"pip install {self.name}"
+        if own is None or not self.extra:
+            return f"pip install {self.name}"
+        if own.editable:
+            return f"pip install -e {shlex.quote(f'{own.source}[{self.extra}]')}"
+        return f"pip install '{own.name}[{self.extra}]'"
 
 
 def first_line(library: str) -> str:

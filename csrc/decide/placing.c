@@ -338,10 +338,8 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
     out->left = fmax((double)(self->trigger->end - self->seen.iteration - 1), 1.0);
     out->network = self->opt.network;
     out->jumps = (PRIOR_JUMPS + self->jumps) / (PLB_WINDOW + self->observed);
-    if (self->sudden) {
-        return PLB_OK; /* after a jump, the drift predicts nothing: `belief` stays 0 */
-    }
-    return plb_cycle_believe(out, self->grown, err);
+    /* after a jump, the drift predicts nothing: `belief` stays 0 */
+    return self->sudden ? PLB_OK : plb_cycle_believe(out, self->grown, err);
 }
 
 /* TRY: what one attempt with a tolerance is assumed to take.
@@ -385,7 +383,9 @@ static int attempt(const plb_decider_t *self, outlook_t *best, int ahead, bool s
     }
     PLB_TRY(plb_cycle_loss(best->costs, a.rank, loss, err));
     best->seconds += a.seconds;
-    if (*loss < best->least) {
+    /* if the imbalance has grown, and no drift explains it yet, loads will change again */
+    const bool changes = scatters && best->costs->belief == 0.0 && !self->sudden;
+    if (*loss < best->least + (changes ? PLB_NOTABLE * fmax(self->grown, 0.0) : 0.0)) {
         best->least = *loss;
         memcpy(best->rank, a.rank, (size_t)now->n_objects * sizeof *best->rank);
         a.figures.passed_over = best->out->passed_over;

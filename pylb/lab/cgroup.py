@@ -155,29 +155,27 @@ class Groups:
         """Return the ranks that have a group."""
         return sorted(int(p.name.removeprefix("rank")) for p in self.bases[0].glob("rank*"))
 
-    def folder(self, rank: int, file: str) -> Path | None:
-        """Return the first of the rank's groups that has a file of this name, or None."""
-        return next((group for group in self._groups_of(rank) if (group / file).exists()), None)
-
-    def _groups_of(self, rank: int) -> list[Path]:
-        return [base / f"rank{rank}" for base in self.bases]
+    def files(self, rank: int, name: str) -> list[Path]:
+        """Return the files of this name in the rank's groups."""
+        files = [base / f"rank{rank}" / name for base in self.bases]
+        return [file for file in files if file.exists()]
 
     def change(self, rank: int, limit: Limit) -> None:
         """Give a running rank another limit; raise OSError if the kernel refuses it."""
-        for group in self._groups_of(rank):
-            for name, value in control(limit):
-                if (group / name).exists():
-                    (group / name).write_text(value)
+        for name, value in control(limit):
+            for file in self.files(rank, name):
+                file.write_text(value)
 
     def usage(self, rank: int, limit: Limit, host: str = "") -> Usage:
         """Return what a rank has used so far."""
         out: dict[str, Any] = dict.fromkeys(READ) | {"killed": 0}
         for field, places in READ.items():
-            for (file, key, unit), group in itertools.product(places, self._groups_of(rank)):
-                found = words(group / file)
-                known = (
-                    dict(zip(found[::2], found[1::2], strict=True)) if key else {"": "".join(found)}
-                )
+            numbers = (
+                (file, key, unit) for name, key, unit in places for file in self.files(rank, name)
+            )
+            for file, key, unit in numbers:
+                found = words(file) if key else ["", *words(file)]
+                known = dict(zip(found[::2], found[1::2], strict=False))  # []: the group is gone
                 if not out[field] and known.get(key):
                     out[field] = unit * int(known[key])
         return Usage(rank, limit, host=host, **out)

@@ -258,15 +258,14 @@ class Lab:
                 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
             while not end.wait(PAUSE):
                 for rank in self._groups.ranks():
-                    group = self._groups.folder(rank, "memory.limit_in_bytes")
                     memory = self._limit(rank).memory
-                    if group is None or memory is None:
-                        continue
-                    with suppress(OSError):  # raised if the group is gone
-                        if int((group / "memory.usage_in_bytes").read_text()) > memory:
-                            with suppress(OSError):  # the kernel found no page to swap out
-                                (group / "memory.limit_in_bytes").write_text(str(memory))
-                            (group / "memory.limit_in_bytes").write_text(str(memory + SLACK))
+                    for limit in self._groups.files(rank, "memory.limit_in_bytes"):
+                        with suppress(OSError):  # raised if the group is gone
+                            used = int(limit.with_name("memory.usage_in_bytes").read_text())
+                            if memory is not None and used > memory:
+                                with suppress(OSError):  # the kernel found no page to swap out
+                                    limit.write_text(str(memory))
+                                limit.write_text(str(memory + SLACK))
 
         thread = threading.Thread(target=keep)
         thread.start()

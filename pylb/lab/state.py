@@ -61,8 +61,8 @@ def home() -> Path:
 class State:
     """The folder of one lab; the names of all things that the lab makes begin with `name`.
 
-    The folder is locked while the lab lives.  A process outlives the lab, and cleans up if the lab
-    was killed.
+    The folder is locked while the lab lives.  A guard, which is another process, waits for the end
+    of the lab, and cleans up if the lab was killed.
     """
 
     def __init__(self) -> None:

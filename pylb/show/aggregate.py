@@ -31,7 +31,7 @@ def brightest(cells: F64) -> float:
 
 
 def spread(ratios: F64) -> float:
-    """Return the end of the scale, 1/end ... end, that contains 95 % of the ratios: 1.25 ... 4."""
+    """Return x, 1.25 to 4, such that 95 % of the ratios are between 1 / x and x."""
     far = np.abs(np.log(np.maximum(ratios, 0.25)))  # not iterations without any load
     return float(np.clip(np.exp(np.nanquantile(far, 0.95)), 1.25, 4.0))
 

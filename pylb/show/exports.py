@@ -148,7 +148,7 @@ def _lb_steps(course: Course, ends: Any) -> Iterator[dict[str, Any]]:
 
 
 def _migrations(course: Course, begin: Any, ends: Any) -> Iterator[dict[str, Any]]:
-    """Yield an arrow from old to new rank, from the beginning of the LB step to its end."""
+    """Yield arrows from old to new ranks, each from the beginning of the LB step to its end."""
     flows = itertools.count(1)
     for moves in course.moves:
         start = _to_eighths(float(ends[min(moves.iteration, course.n_iterations - 1)]))

@@ -219,8 +219,8 @@ def before_after(
 ) -> Axes:
     """Draw the seconds of each rank before and after an LB step.
 
-    Both are (p,) seconds, or `Metrics`, of which only the slowest rank, the mean and the fastest
-    rank are drawn.  More than 40 ranks are two curves, sorted from the slowest rank on.
+    `before` and `after` are (p,) seconds.  They can also be `Metrics`: then the slowest rank, the
+    mean and the fastest rank are drawn.  More than 40 ranks are two sorted curves.
 
     Examples
     --------

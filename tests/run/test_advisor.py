@@ -134,9 +134,8 @@ class Cells:
         )
 
     def move(self, plan):
-        expected = np.sort(
-            np.concatenate([self.keys[plan.rank == self.comm.rank], *plan.imports.values()])
-        )
+        stay = self.keys[plan.rank == self.comm.rank]
+        expected = np.sort(np.concatenate([stay, *plan.imports.values()]))
         for rank, index in plan.exports.items():
             assert (plan.rank[index] == rank).all()
             assert rank != self.comm.rank

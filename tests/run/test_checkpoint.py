@@ -612,10 +612,9 @@ def counts(comm, folder):
 
 
 def test_on_another_number_of_ranks(tmp_path):
-    folder = tmp_path / "folder"
-    before = pylb.VirtualCluster(2, clock="none").run(without_stop, folder)[0][0]
+    before = pylb.VirtualCluster(2, clock="none").run(without_stop, tmp_path)[0][0]
     for ranks in (3, 3, 1):
-        known, said, after, n = pylb.VirtualCluster(ranks, clock="none").run(counts, folder)[0]
+        known, said, after, n = pylb.VirtualCluster(ranks, clock="none").run(counts, tmp_path)[0]
         assert [r[:2] for r in known] == [r[:2] for r in before]
         assert said == (len(before), sum(r[1] for r in before))
         assert [r[:2] for r in after[: len(before)]] == [r[:2] for r in before]

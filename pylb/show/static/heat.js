@@ -60,6 +60,23 @@ function heatImage(picture, colours) {
   });
 }
 
+// Returns a canvas below an SVG; `draw(width)` is called when their size changes, and for paper.
+function layersOf(name, draw, gone) {
+  const canvas = element("canvas", { "aria-hidden": "true" }), lines = svg("svg", { role: "img" });
+  const host = element("div", { class: name }, canvas, lines);
+  new ResizeObserver(() => draw()).observe(host);
+  addEventListener("beforeprint", () => draw(680), { signal: gone });
+  addEventListener("afterprint", () => draw(), { signal: gone });
+  return { canvas, lines, host };
+}
+
+// The SVG's size.
+function resize(lines, width, height) {
+  lines.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  lines.setAttribute("height", height);
+  lines.style.width = `${width}px`;
+}
+
 // Puts a canvas at the place `box`, with a pixel for each pixel of the screen; returns its context.
 function sized(canvas, box) {
   const ratio = window.devicePixelRatio || 1;

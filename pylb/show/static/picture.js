@@ -10,14 +10,9 @@ class RunPicture {
     this.plain = false;
     this.iteration = 0;
     this.chosen = null;
-    this.canvas = element("canvas", { "aria-hidden": "true" });
-    this.lines = svg("svg", { role: "img" });
-    this.host = element("div", { class: "picture" }, this.canvas, this.lines);
+    Object.assign(this, layersOf("picture", (width) => this.draw(width), gone));
     host.append(this.host);
     this.point();
-    new ResizeObserver(() => this.draw()).observe(this.host);
-    addEventListener("beforeprint", () => this.draw(680), { signal: gone });
-    addEventListener("afterprint", () => this.draw(), { signal: gone });
   }
 
   show(picture, decisions) {
@@ -49,10 +44,7 @@ class RunPicture {
       return box;
     });
     this.end = below;
-    const height = below + 40;
-    this.lines.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.lines.setAttribute("height", height);
-    this.lines.style.width = `${width}px`;
+    resize(this.lines, width, below + 40);
     this.drawHeat();
     this.lines.setAttribute("aria-label", this.described());
     this.lines.replaceChildren(...this.heatAxes(),

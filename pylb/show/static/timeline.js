@@ -5,13 +5,8 @@ const LANES = [["computes", "blue"], ["waits", "sand"], ["\u25bc LB step", "ink"
 class Timeline {
   // go: called with the iteration that was clicked.
   constructor(gone, go) {
-    this.canvas = element("canvas", { "aria-hidden": "true" });
-    this.lines = svg("svg", { role: "img" });
-    this.host = element("div", { class: "timeline" }, this.canvas, this.lines);
+    Object.assign(this, layersOf("timeline", (width) => this.draw(width), gone));
     this.iteration = 0;
-    new ResizeObserver(() => this.draw()).observe(this.host);
-    addEventListener("beforeprint", () => this.draw(680), { signal: gone });
-    addEventListener("afterprint", () => this.draw(), { signal: gone });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw(),
       { signal: gone });
     this.lines.addEventListener("click", (event) => {
@@ -54,9 +49,7 @@ class Timeline {
     });
     const most = Math.max(...long) || 1, x = (t) => left + (t / most) * inner;
     const bottom = runs.length * (above + tall + 8) + 12, height = bottom + 22;
-    this.lines.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.lines.setAttribute("height", height);
-    this.lines.style.width = `${width}px`;
+    resize(this.lines, width, height);
     this.lines.replaceChildren();
     const pen = sized(this.canvas, { left: 0, top: 0, width, height }), colours = this.colours();
     const ratio = window.devicePixelRatio || 1;
